@@ -1,13 +1,13 @@
-"""What do draws without a model cost? Runs in which a share of the trials comes from the fallback of `ahead`.
+"""What do draws without a model, and older proposals, cost? Runs with the store of `ahead`.
 
-    OMP_NUM_THREADS=1 python benchmarks/scale/fallback.py --data DIR [--seeds 10] [--evaluations 220] [--out rows.jsonl]
-        [--table fallback.md]
+    OMP_NUM_THREADS=1 python benchmarks/scale/store.py --data DIR [--seeds 10] [--evaluations 220] [--out rows.jsonl]
+        [--table store.md]
 
 Recorded spaces, 32 workers that end in random order, the default strategy. Each free worker gets a draw without a model
 with the given probability, otherwise a proposal of the model that knows all results so far and all pending trials. The
 score is 1 for the optimum and 0 for the expected best of random search after as many evaluations, on average over the
 run without its first 32 evaluations. The interval is a bootstrap over seeds of the mean over spaces. A share of 1 uses
-no model at all.
+no model at all. With 16 proposals in store, each knows 16 results less.
 """
 
 import os
@@ -20,6 +20,7 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,9 @@ from baco_like.optimizer.ahead import ProposalStore
 from baco_like.results.recording import Recording
 
 SPACES = ("convolution_milo/A4000", "convolution_milo/MI250X", "dedispersion_milo/A4000")
-SHARES = (0.0, 0.1, 0.25, 0.5, 1.0)
+VARIANTS = ((0.0, 0), (0.0, 16), (0.1, 0), (0.25, 0), (0.5, 0), (1.0, 0))
+"""Shares of draws without a model, each with the number of proposals in store."""
+
 WORKERS = 32
 RESAMPLES = 2000
 
@@ -65,7 +68,7 @@ def baseline_of(name: str, data: Path, evaluations: int) -> tuple[np.ndarray, fl
     return random_curve(np.where(np.isnan(costs), worst, costs), evaluations), np.nanmin(costs)
 
 
-def run(name: str, data: Path, share: float, seed: int, evaluations: int) -> float:
+def run(name: str, data: Path, share: float, ahead: int, seed: int, evaluations: int) -> float:
     """Return the score of a run."""
     recording = recording_of(name, data)
     known = {tuple(sorted(t.config.items())): t.value for t in recording.trials}
@@ -78,6 +81,7 @@ def run(name: str, data: Path, share: float, seed: int, evaluations: int) -> flo
         while len(running) < WORKERS and len(optimizer.trials) + len(running) < evaluations:
             store.is_late = bool(rng.random() < share)
             running.append(optimizer.suggest())
+            store.fill(ahead)
         trial = running.pop(int(rng.integers(len(running))))
         value = known.get(tuple(sorted(trial.config.items())))
         if value is None:
@@ -91,30 +95,30 @@ def run(name: str, data: Path, share: float, seed: int, evaluations: int) -> flo
     return float(np.mean((expected - curve)[WORKERS:] / (expected - optimum)[WORKERS:]))
 
 
-def write_table(rows: Sequence[dict[str, object]]) -> str:
-    """Return the mean score of each share, its interval, and its difference from the model alone."""
-    scores: dict[float, dict[tuple[object, object], float]] = {}
+def write_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the mean score of each variant, its interval, and its difference from the model alone."""
+    scores: dict[Any, dict[Any, float]] = {}
     for row in rows:
-        scores.setdefault(float(str(row["share"])), {})[row["space"], row["seed"]] = float(
-            str(row["score"])
-        )
-    seeds = sorted({int(str(row["seed"])) for row in rows})
-    names = sorted({str(row["space"]) for row in rows})
+        variant = scores.setdefault((row["share"], row["ahead"]), {})
+        variant[row["space"], row["seed"]] = row["score"]
+    seeds = sorted({row["seed"] for row in rows})
+    names = sorted({row["space"] for row in rows})
     picks = np.random.default_rng(0).integers(len(seeds), size=(RESAMPLES, len(seeds)))
     lines = [
-        "| share of draws without a model | score (95 % interval) | difference from the model alone |",
-        "|---:|---:|---:|",
+        "| draws without a model | proposals in store | score (95 % interval) | difference from the first row |",
+        "|---:|---:|---:|---:|",
     ]
     means = {}
-    for share, found in sorted(scores.items()):
+    for (share, ahead), found in sorted(scores.items()):
         table = np.array([[found[name, seed] for name in names] for seed in seeds])
-        means[share] = table.mean(axis=1)
-        low, high = np.quantile(means[share][picks].mean(axis=1), [0.025, 0.975])
-        difference = means[share] - means[0.0]
+        means[share, ahead] = mean = table.mean(axis=1)
+        low, high = np.quantile(mean[picks].mean(axis=1), [0.025, 0.975])
+        difference = mean - means[0.0, 0]
         worse, better = np.quantile(difference[picks].mean(axis=1), [0.025, 0.975])
-        text = f"{difference.mean():+.3f} ({worse:+.3f} to {better:+.3f})" if share else ""
+        is_first = (share, ahead) == (0.0, 0)
+        text = "" if is_first else f"{difference.mean():+.3f} ({worse:+.3f} to {better:+.3f})"
         lines.append(
-            f"| {100 * share:.0f} % | {means[share].mean():.3f} ({low:.3f} to {high:.3f}) | {text} |"
+            f"| {100 * share:.0f} % | {ahead} | {mean.mean():.3f} ({low:.3f} to {high:.3f}) | {text} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -129,17 +133,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--table", type=Path)
     args = parser.parse_args()
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     if args.out is not None and args.out.exists():
         rows = [json.loads(line) for line in args.out.read_text().splitlines()]
-    done = {(row["space"], row["seed"], row["share"]) for row in rows}
+    done = {(row["space"], row["seed"], row["share"], row["ahead"]) for row in rows}
     for seed in range(args.seeds):
         for name in SPACES:
-            for share in SHARES:
-                if (name, seed, share) in done:
+            for share, ahead in VARIANTS:
+                if (name, seed, share, ahead) in done:
                     continue
-                score = run(name, Path(args.data), share, seed, args.evaluations)
-                rows.append({"space": name, "seed": seed, "share": share, "score": score})
+                score = run(name, Path(args.data), share, ahead, seed, args.evaluations)
+                row = {"space": name, "seed": seed, "share": share, "ahead": ahead}
+                rows.append({**row, "score": score})
                 print(json.dumps(rows[-1]), flush=True)
                 if args.out is not None:
                     with args.out.open("a") as file:
