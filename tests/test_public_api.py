@@ -370,6 +370,7 @@ PUBLIC = {
         "KernelTunerBO",
         "LocalSearchStrategy",
         "MultiStartLocalSearch",
+        "NSGA2",
         "ParticleSwarm",
         "PatternSearch",
         "Phased",

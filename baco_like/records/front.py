@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baco_like._typing import Array, Mask
+from baco_like._typing import Array, Ints, Mask
 
 
 def is_non_dominated(costs: Array) -> Mask:
@@ -28,6 +28,44 @@ def is_non_dominated(costs: Array) -> Mask:
         else:
             front = np.vstack([front, costs[i]])
     return np.asarray(kept)
+
+
+def front_numbers(costs: Array) -> Ints:
+    """Return the number of the front of each row, ``(n, m)`` -> ``(n,)``: 0 for the rows that no other row dominates.
+
+    Front k + 1 is what no other row dominates without the fronts 0 to k. Source: Deb, Pratap, Agarwal and Meyarivan,
+    "A fast and elitist multiobjective genetic algorithm: NSGA-II" (IEEE TEVC 2002), section III-A.
+    """
+    costs = np.asarray(costs, dtype=float)
+    no_worse = np.asarray((costs[:, None] <= costs).all(axis=2))
+    dominates = no_worse & ~no_worse.T
+    numbers = np.full(len(costs), -1)
+    remaining = dominates.sum(axis=0)  # number of rows that dominate each row
+    number = 0
+    while len(front := np.flatnonzero((remaining == 0) & (numbers < 0))):
+        numbers[front] = number
+        remaining -= dominates[front].sum(axis=0)
+        number += 1
+    return numbers
+
+
+def crowding_distances(costs: Array) -> Array:
+    """Return for each row of one front the distance of its neighbours, ``(n, m)`` -> ``(n,)``; infinity at the ends.
+
+    It is the sum over the objectives of the distance between the next lower and the next higher row, each divided by
+    the range of the front. Rows with infinite costs have the distance 0. Source: Deb et al. 2002, section III-B.
+    """
+    costs = np.asarray(costs, dtype=float)
+    distances = np.zeros(len(costs))
+    finite = np.flatnonzero(np.isfinite(costs).all(axis=1))
+    for column in costs[finite].T if len(finite) else ():
+        order = np.argsort(column, kind="stable")
+        values = column[order]
+        extent = values[-1] - values[0]
+        distances[finite[order[[0, -1]]]] = np.inf
+        if extent > 0.0:
+            distances[finite[order[1:-1]]] += (values[2:] - values[:-2]) / extent
+    return distances
 
 
 def hypervolume(costs: Array, reference: Array) -> float:

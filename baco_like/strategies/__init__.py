@@ -21,6 +21,7 @@ from baco_like.strategies.direct.pattern_search import PatternSearch, Torczon
 from baco_like.strategies.evolutionary.base import PopulationStrategy
 from baco_like.strategies.evolutionary.differential_evolution import DifferentialEvolution
 from baco_like.strategies.evolutionary.genetic_algorithm import GeneticAlgorithm
+from baco_like.strategies.evolutionary.nsga2 import NSGA2
 from baco_like.strategies.evolutionary.swarms import Firefly, ParticleSwarm
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.local.base import Climber, LocalSearchStrategy
@@ -49,6 +50,7 @@ from baco_like.strategies.registry import (
 
 __all__ = [
     "DESIGNS",
+    "NSGA2",
     "STRATEGIES",
     "AdaptiveDesign",
     "AreaUnderCurve",

@@ -22,7 +22,12 @@ from baco_like.strategies.bayesian.several_objectives import ExpectedHypervolume
 from baco_like.strategies.composite.portfolio import AreaUnderCurve, ArmRule, Portfolio, RoundRobin
 from baco_like.strategies.composite.wrappers import Design, Phased, RandomInterleaving
 from baco_like.strategies.direct import global_minimisers, pattern_search
-from baco_like.strategies.evolutionary import differential_evolution, genetic_algorithm, swarms
+from baco_like.strategies.evolutionary import (
+    differential_evolution,
+    genetic_algorithm,
+    nsga2,
+    swarms,
+)
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.local import (
     genetic_local_search,
@@ -191,6 +196,7 @@ STRATEGIES: Mapping[str, Maker] = {
     "parego": _parego,
     "random_search": RandomSearch,
     "exhaustive": Exhaustive,
+    "nsga2": nsga2.NSGA2,
     "genetic_algorithm": genetic_algorithm.GeneticAlgorithm,
     "differential_evolution": differential_evolution.DifferentialEvolution,
     "particle_swarm": swarms.ParticleSwarm,

@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from baco_like.records.front import hypervolume, is_non_dominated, knee, non_dominated_boxes
+from baco_like.records.front import (
+    crowding_distances,
+    front_numbers,
+    hypervolume,
+    is_non_dominated,
+    knee,
+    non_dominated_boxes,
+)
 
 ROWS = st.integers(1, 4).flatmap(
     lambda m: hnp.arrays(
@@ -26,6 +33,28 @@ def test_non_dominated_rows_are_those_that_no_row_dominates(costs):
 
 def test_rows_with_nan_are_dominated():
     assert is_non_dominated(np.array([[1.0, np.nan], [2.0, 2.0]])).tolist() == [False, True]
+
+
+@given(ROWS)
+def test_each_front_is_what_no_row_dominates_without_the_ones_before(costs):
+    numbers, left = front_numbers(costs), np.arange(len(costs))
+    for number in range(numbers.max(initial=-1) + 1):
+        front = is_non_dominated(costs[left])
+        assert np.flatnonzero(numbers == number).tolist() == left[front].tolist()
+        left = left[~front]
+    assert not len(left)
+
+
+def test_the_crowding_distance_is_that_of_the_neighbours():
+    costs = np.array([[0.0, 10.0], [1.0, 5.0], [4.0, 1.0], [10.0, 0.0]])
+    expected = [np.inf, 0.4 + 0.9, 0.9 + 0.5, np.inf]
+    assert crowding_distances(costs) == pytest.approx(expected)
+
+
+def test_failures_are_the_last_front_and_crowded():
+    costs = np.array([[np.inf, np.inf], [2.0, 2.0], [np.inf, np.inf], [3.0, 3.0]])
+    assert front_numbers(costs).tolist() == [2, 0, 2, 1]
+    assert crowding_distances(costs[[0, 2]]).tolist() == [0.0, 0.0]
 
 
 @given(ROWS, st.integers(0, 2**31))

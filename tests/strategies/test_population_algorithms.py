@@ -9,9 +9,10 @@ from baco_like.records.trial import Trial
 from baco_like.strategies import create_strategy
 from baco_like.testing.strategies import CHECKS
 
-NAMES = ("genetic_algorithm", "differential_evolution", "particle_swarm", "firefly")
+NAMES = ("genetic_algorithm", "nsga2", "differential_evolution", "particle_swarm", "firefly")
 SMALL = {
     "genetic_algorithm": {"population": 6},
+    "nsga2": {"population": 6},
     "differential_evolution": {"population_per_parameter": 3},
     "particle_swarm": {"particles": 6},
     "firefly": {"population": 6},
@@ -115,9 +116,9 @@ def test_an_outsider_joins_the_next_generation(name):
     run = run_of(name)
     size = len(run.state.candidates)
     run.go(size)
-    run.report(np.array([7.0, 7.0]), -1.0)
+    run.report(np.array([6.0, 8.0]), -1.0)
     assert len(run.state.outsiders) == 1
-    run.report(np.array([7.0, 7.0]), -1.0)  # known by now
+    run.report(np.array([6.0, 8.0]), -1.0)  # known by now
     run.report(np.array([0.0, 0.0]), 1e9)  # worse than all
     assert len(run.state.outsiders) == 2
     step = run.state.generation

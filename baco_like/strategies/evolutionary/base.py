@@ -9,6 +9,9 @@ paper in these cases:
 - Observations that the algorithm did not propose (*outsiders*) replace founders whose costs are awaited. Later they are
   offered to the algorithm together with the next generation.
 - A population that has met only known configurations for ten generations is drawn again.
+
+With several objectives, the state awaits the cost of the first one as before, and an algorithm gets the costs of all of
+them, ``(n, m)`` instead of ``(n,)``.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import numpy.typing as npt
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.records import History, Observation, Proposal, row_keys
+from baco_like.records.trial import read_metric
 from baco_like.spaces import Space
 from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
@@ -80,7 +84,8 @@ class PopulationState(Generic[M]):
         costs: Their costs, ``(n,)``; NaN if awaited.
         population: The population; None while the founders' costs are awaited.
         generation: Number of the generation.
-        observed: The observed costs.
+        observed: The observed costs, of the first objective.
+        further: The observed costs of the other objectives.
         penalised: Candidates that got the penalty.
         outsiders: Rows and costs of the outsiders since the generation began.
         size: Number of founders.
@@ -96,6 +101,7 @@ class PopulationState(Generic[M]):
     population: M | None = None
     generation: int = -1
     observed: ObservedCosts = field(default_factory=ObservedCosts)
+    further: tuple[ObservedCosts, ...] = ()
     penalised: ObservedCosts = field(default_factory=ObservedCosts)
     outsiders: tuple[tuple[Array, float], ...] = ()
     size: int = 0
@@ -175,15 +181,41 @@ class PopulationState(Generic[M]):
 
     def _updated_population(self) -> M:
         """Return the population after a generation whose costs are all known."""
-        algorithm, candidates, costs = self.algorithm, self.candidates, self.costs
+        algorithm, candidates = self.algorithm, self.candidates
+        costs = self._all_costs(self.costs, self.keys)
         if self.population is None:
             population = algorithm.form_population(candidates, costs)
         else:
             rng = np.random.default_rng([self.seed, self.generation, 0, 1])
             population = algorithm.select_members(self.population, candidates, costs, rng)
         for code, cost in self.outsiders:
-            population = algorithm.add_outsider(self.problem.space, population, code, cost)
+            costs = self._all_costs(np.array([cost]), row_keys(code[None, :]))
+            population = algorithm.add_outsider(self.problem.space, population, code, costs[0])
         return population
+
+    def _all_costs(self, costs: Array, keys: Sequence[bytes]) -> Array:
+        """Return the costs of all objectives, ``(n, m)``, or those of the only one, ``(n,)``.
+
+        Args:
+            costs: Costs of the first objective, ``(n,)``; infinity for failures and penalised candidates.
+            keys: The n configurations.
+        """
+        if not self.further:
+            return costs
+        others = [other.costs(keys) for other in self.further]
+        every = np.column_stack([costs, *others])
+        every[~np.isfinite(costs)] = np.inf
+        return every
+
+    def observe(self, key: bytes, observation: Observation) -> PopulationState[M]:
+        """Return the state that knows the costs of one more observation."""
+        observed = self.observed.add(key, observation.cost)
+        further = []
+        for objective, known in zip(self.problem.objectives[1:], self.further, strict=True):
+            succeeded = math.isfinite(observation.cost)
+            cost = read_metric(observation, objective)[0] if succeeded else math.inf
+            further.append(known.add(key, cost))
+        return replace(self, observed=observed, further=tuple(further))
 
     def assign_cost(self, key: bytes, code: Array, known: bool, tag: Any) -> PopulationState[M]:
         """Return the state after an observation, which is already in ``observed``.
@@ -239,7 +271,7 @@ class PopulationStrategy(BudgetedSettings, ABC, Generic[M]):
 
     @abstractmethod
     def form_population(self, founders: Candidates, costs: Array) -> M:
-        """Return the first population from its founders and their costs, ``(n,)``."""
+        """Return the first population from its founders and their costs, ``(n,)`` or ``(n, m)``."""
 
     @abstractmethod
     def breed(self, space: Space, population: M, rng: Rng) -> Candidates:
@@ -247,17 +279,19 @@ class PopulationStrategy(BudgetedSettings, ABC, Generic[M]):
 
     @abstractmethod
     def select_members(self, population: M, candidates: Candidates, costs: Array, rng: Rng) -> M:
-        """Return the population after the candidates' costs, ``(n,)``, are known."""
+        """Return the population after the candidates' costs, ``(n,)`` or ``(n, m)``, are known."""
 
     @abstractmethod
-    def add_outsider(self, space: Space, population: M, code: Array, cost: float) -> M:
-        """Return the population after an outsider, ``(w,)``, was observed with a finite cost."""
+    def add_outsider(self, space: Space, population: M, code: Array, cost: Any) -> M:
+        """Return the population after an outsider, ``(w,)``, was observed: a finite cost, or one for each objective."""
 
     def init(self, problem: Problem, rng: Rng) -> PopulationState[M]:
         """Return the state that awaits the founders' costs."""
         algorithm, seed = self.for_budget(problem.budget), int(rng.integers(2**31))
         nothing = Candidates(np.empty((0, problem.space.width)))
-        state: PopulationState[M] = PopulationState(problem, algorithm, seed, nothing)
+        further = tuple(ObservedCosts() for _ in problem.objectives[1:])
+        state: PopulationState[M]
+        state = PopulationState(problem, algorithm, seed, nothing, further=further)
         return state.begin_generation(None).advance()
 
     def ask(
@@ -290,8 +324,9 @@ class PopulationStrategy(BudgetedSettings, ABC, Generic[M]):
             return state
         (key,) = row_keys(code[None, :])
         known = state.observed.cost(key) is not None
-        state = replace(state, observed=state.observed.add(key, observation.cost))
-        return state.assign_cost(key, code, known, observation.tag).advance()
+        return (
+            state.observe(key, observation).assign_cost(key, code, known, observation.tag).advance()
+        )
 
 
 def _attempts(history: History, state: PopulationState[Any], n: int) -> Iterator[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, final
@@ -25,83 +26,35 @@ class Parents(NamedTuple):
 
     Attributes:
         codes: Rows, ``(n, w)``.
-        costs: Their costs, ``(n,)``.
+        costs: Their costs, ``(n,)``, or ``(n, m)`` of m objectives.
     """
 
     codes: Codes
     costs: Array
 
 
-@final
 @dataclass(frozen=True)
-class GeneticAlgorithm(PopulationStrategy[Parents]):
-    """Genetic algorithm that repairs infeasible children; constraints='penalty' is the unaware one.
-
-    Pairs are crossed, and their children are repaired and then mutated, until there are as many children as parents.
-    Use it for cheap evaluations and budgets of hundreds of evaluations; it handles every type of parameter.
-
-    Open settings (None) are chosen for ``aware`` as in Willemsen et al., Table IV (population 20, one_point, beta_rank,
-    mutation_chance 5), and for ``penalty`` by the budget as in Schoonhoven et al. 2022, Table III.
+class GeneticStrategy(PopulationStrategy[Parents]):
+    """Base of genetic algorithms: pairs are crossed, and their children are repaired and then mutated.
 
     Attributes:
-        constraints: ``aware`` (infeasible children are repaired) or ``penalty`` (they cost infinity).
         population: Number of members, 2 or more; fewer in a smaller space.
-        crossover: ``one_point``, ``two_point``, ``uniform``, ``disruptive_uniform``, or a `Crossover` function.
-        selection: ``beta_rank`` (the children replace all parents), ``tournament`` (parents and children compete), or a
-            `Selection` object.
-        tournament: Number of competitors in a tournament, 1 or more.
-        mutation_chance: One child in this number changes in one parameter.
-        mutation: Alternatively: the probability, from 0 to 1, that a parameter of a child changes.
-
-    Raises:
-        ValueError: A setting is unknown or out of range, or both kinds of mutation are given.
+        crossover: The name of a crossover, or a `Crossover` function.
     """
 
     population: int = setting(BY_BUDGET, within="[2, inf)")
     crossover: str | moves.Crossover = setting(BY_BUDGET, choices=moves.CROSSOVERS)
-    selection: str | moves.Selection = setting(BY_BUDGET, choices=moves.SELECTIONS)
-    tournament: int = setting(BY_BUDGET, within="[1, inf)")
-    mutation_chance: int = setting(BY_BUDGET, within="[1, inf)")
-    mutation: float = setting(BY_BUDGET, within="[0, 1]")
 
     survey: ClassVar = GENETIC_ALGORITHM
 
-    @override
-    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
-        """Return the settings of the papers for a budget."""
-        settings = dict(super().default_settings(budget))
-        mutation, tournament = settings.pop("mutation"), settings.pop("tournament")
-        if self.is_aware:
-            settings |= {"population": 20, "crossover": "one_point", "selection": "beta_rank"}
-        if (self.selection or settings["selection"]) == "tournament":
-            settings["tournament"] = tournament
-        if self.mutation is None and self.mutation_chance is None:
-            settings |= {"mutation_chance": 5} if self.is_aware else {"mutation": mutation}
-        return settings
-
-    @override
-    def check_settings(self) -> None:
-        """Check the settings; the two kinds of mutation exclude each other."""
-        super().check_settings()
-        if self.mutation_chance is not None and self.mutation is not None:
-            raise ValueError(
-                f"mutation_chance {self.mutation_chance} and mutation {self.mutation} exclude each other; give one"
-            )
-
     @property
+    @abstractmethod
     def selection_rule(self) -> moves.Selection:
         """Selects who mates and who survives."""
-        if self.selection == "tournament":
-            return moves.Tournament(self.tournament)
-        return choose("selection", self.selection, moves.SELECTIONS)
 
+    @abstractmethod
     def select_genes(self, n: int, genes: int, rng: Rng) -> Mask:
         """Return the genes of n children that change, ``(n, genes)``."""
-        if self.mutation is not None:
-            return rng.random((n, genes)) < self.mutation
-        changes = rng.integers(0, self.mutation_chance, n) == 0
-        gene = rng.integers(0, max(1, genes), n)
-        return np.asarray(changes[:, None] & (np.arange(genes) == gene[:, None]))
 
     @override
     def draw_founders(self, space: Space, rng: Rng) -> Candidates:
@@ -137,12 +90,6 @@ class GeneticAlgorithm(PopulationStrategy[Parents]):
             np.concatenate([population.costs, costs])[survivors],
         )
 
-    @override
-    def add_outsider(self, space: Space, population: Parents, code: Array, cost: float) -> Parents:
-        """Return the parents, the worst one replaced if the outsider is better and not among them."""
-        codes, costs, _ = moves.replace_worst(*population, code, cost)
-        return Parents(codes, costs)
-
     def _breed_children(self, space: Space, parents: Parents, n: int, rng: Rng) -> Codes:
         pairs = self.selection_rule.mates(parents.costs, -(-n // 2), rng)
         crossover = choose("crossover", self.crossover, moves.CROSSOVERS)
@@ -152,3 +99,79 @@ class GeneticAlgorithm(PopulationStrategy[Parents]):
         genes = self.select_genes(n, len(space.active), rng)
         change = moves.step_to_neighbours if self.is_aware else moves.change_genes
         return change(space, children, genes, rng)
+
+
+@final
+@dataclass(frozen=True)
+class GeneticAlgorithm(GeneticStrategy):
+    """Genetic algorithm that repairs infeasible children; constraints='penalty' is the unaware one.
+
+    Pairs are crossed, and their children are repaired and then mutated, until there are as many children as parents.
+    Use it for cheap evaluations and budgets of hundreds of evaluations; it handles every type of parameter.
+
+    Open settings (None) are chosen for ``aware`` as in Willemsen et al., Table IV (population 20, one_point, beta_rank,
+    mutation_chance 5), and for ``penalty`` by the budget as in Schoonhoven et al. 2022, Table III.
+
+    Attributes:
+        constraints: ``aware`` (infeasible children are repaired) or ``penalty`` (they cost infinity).
+        population: Number of members, 2 or more; fewer in a smaller space.
+        crossover: ``one_point``, ``two_point``, ``uniform``, ``disruptive_uniform``, or a `Crossover` function.
+        selection: ``beta_rank`` (the children replace all parents), ``tournament`` (parents and children compete), or a
+            `Selection` object.
+        tournament: Number of competitors in a tournament, 1 or more.
+        mutation_chance: One child in this number changes in one parameter.
+        mutation: Alternatively: the probability, from 0 to 1, that a parameter of a child changes.
+
+    Raises:
+        ValueError: A setting is unknown or out of range, or both kinds of mutation are given.
+    """
+
+    selection: str | moves.Selection = setting(BY_BUDGET, choices=moves.SELECTIONS)
+    tournament: int = setting(BY_BUDGET, within="[1, inf)")
+    mutation_chance: int = setting(BY_BUDGET, within="[1, inf)")
+    mutation: float = setting(BY_BUDGET, within="[0, 1]")
+
+    @override
+    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
+        """Return the settings of the papers for a budget."""
+        settings = dict(super().default_settings(budget))
+        mutation, tournament = settings.pop("mutation"), settings.pop("tournament")
+        if self.is_aware:
+            settings |= {"population": 20, "crossover": "one_point", "selection": "beta_rank"}
+        if (self.selection or settings["selection"]) == "tournament":
+            settings["tournament"] = tournament
+        if self.mutation is None and self.mutation_chance is None:
+            settings |= {"mutation_chance": 5} if self.is_aware else {"mutation": mutation}
+        return settings
+
+    @override
+    def check_settings(self) -> None:
+        """Check the settings; the two kinds of mutation exclude each other."""
+        super().check_settings()
+        if self.mutation_chance is not None and self.mutation is not None:
+            raise ValueError(
+                f"mutation_chance {self.mutation_chance} and mutation {self.mutation} exclude each other; give one"
+            )
+
+    @property
+    @override
+    def selection_rule(self) -> moves.Selection:
+        """Selects who mates and who survives."""
+        if self.selection == "tournament":
+            return moves.Tournament(self.tournament)
+        return choose("selection", self.selection, moves.SELECTIONS)
+
+    @override
+    def select_genes(self, n: int, genes: int, rng: Rng) -> Mask:
+        """Return the genes of n children that change, ``(n, genes)``."""
+        if self.mutation is not None:
+            return rng.random((n, genes)) < self.mutation
+        changes = rng.integers(0, self.mutation_chance, n) == 0
+        gene = rng.integers(0, max(1, genes), n)
+        return np.asarray(changes[:, None] & (np.arange(genes) == gene[:, None]))
+
+    @override
+    def add_outsider(self, space: Space, population: Parents, code: Array, cost: float) -> Parents:
+        """Return the parents, the worst one replaced if the outsider is better and not among them."""
+        codes, costs, _ = moves.replace_worst(*population, code, cost)
+        return Parents(codes, costs)

@@ -1,0 +1,128 @@
+"""NSGA-II: a genetic algorithm for several objectives (Deb, Pratap, Agarwal and Meyarivan, IEEE TEVC 2002)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+from typing_extensions import override
+
+from baco_like._typing import Array, Ints, Mask, Rng
+from baco_like.records.front import crowding_distances, front_numbers
+from baco_like.spaces import Space
+from baco_like.spaces.rows import find_first_rows
+from baco_like.strategies import moves
+from baco_like.strategies.evolutionary.base import Candidates
+from baco_like.strategies.evolutionary.genetic_algorithm import GeneticStrategy, Parents
+from baco_like.strategies.settings import BY_BUDGET, setting
+
+
+class NonDominatedSorting:
+    """Selects by the front that a member belongs to, and within a front by the crowding distance."""
+
+    def mates(self, costs: Array, pairs: int, rng: Rng) -> tuple[Ints, Ints]:
+        """Return the winners of binary tournaments, ``(pairs,)`` each; different ones if there are two members."""
+        n = len(costs)
+        places = np.empty(n, dtype=np.int64)
+        places[best_first(costs)] = np.arange(n)
+        first, second = (_win_tournaments(places, pairs, rng) for _ in range(2))
+        same = np.flatnonzero(first == second)
+        if n > 1 and len(same):
+            second[same] = (first[same] + rng.integers(1, n, len(same))) % n
+        return first, second
+
+    def survivors(self, parents: Array, children: Array, rng: Rng) -> Ints:
+        """Return the best of parents and children."""
+        return best_first(np.concatenate([parents, children]))[: len(children)]
+
+
+def best_first(costs: Array) -> Ints:
+    """Return the order of the members, ``(n,)`` costs or ``(n, m)``: by front, then by falling crowding distance.
+
+    This is the crowded-comparison operator of Deb et al. 2002, section III-B2. Equal members keep their order.
+    """
+    costs = costs.reshape(len(costs), -1)
+    fronts = front_numbers(costs)
+    distances = np.empty(len(costs))
+    for number in range(fronts.max(initial=-1) + 1):
+        members = np.flatnonzero(fronts == number)
+        distances[members] = crowding_distances(costs[members])
+    return np.lexsort([-distances, fronts])
+
+
+def _win_tournaments(places: Ints, count: int, rng: Rng) -> Ints:
+    """Return the winners of tournaments of two random members each, ``(count,)``; a lower place wins."""
+    rivals = rng.integers(0, len(places), (count, 2))
+    winners = places[rivals].argmin(axis=1)
+    return np.asarray(rivals[np.arange(count), winners], dtype=np.int64)
+
+
+@final
+@dataclass(frozen=True)
+class NSGA2(GeneticStrategy):
+    """NSGA-II, a genetic algorithm for several objectives; constraints='penalty' is the unaware one.
+
+    The best of parents and children survive: those of the first fronts, and in the last front those with the largest
+    crowding distance. Mates win binary tournaments. Use it for cheap evaluations and budgets of hundreds of them; it
+    handles every type of parameter. With one objective it is a genetic algorithm in which the best members survive.
+
+    The open setting ``population`` is chosen by the budget as for the genetic algorithm (Schoonhoven et al. 2022, Table
+    III). Crossover and mutation are those of that algorithm, because simulated binary crossover needs real numbers.
+
+    Attributes:
+        constraints: ``aware`` (infeasible children are repaired) or ``penalty`` (they cost infinity).
+        population: Number of members, 2 or more; fewer in a smaller space.
+        crossover: ``uniform``, ``one_point``, ``two_point``, ``disruptive_uniform``, or a `Crossover` function.
+        mutation: Probability, from 0 to 1, that a parameter of a child changes; None: 1 / number of parameters, as in
+            the paper.
+
+    Raises:
+        ValueError: A setting is unknown or out of range.
+    """
+
+    crossover: str | moves.Crossover = setting("uniform", choices=moves.CROSSOVERS)
+    mutation: float = setting(BY_BUDGET, within="[0, 1]")
+
+    several_objectives: ClassVar[bool] = True
+
+    @override
+    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
+        """Return the population for a budget."""
+        return {"population": super().default_settings(budget)["population"]}
+
+    @property
+    @override
+    def selection_rule(self) -> NonDominatedSorting:
+        """Selects who mates and who survives."""
+        return NonDominatedSorting()
+
+    @override
+    def select_genes(self, n: int, genes: int, rng: Rng) -> Mask:
+        """Return the genes of n children that change, ``(n, genes)``."""
+        share = 1.0 / max(1, genes) if self.mutation is None else self.mutation
+        return rng.random((n, genes)) < share
+
+    @override
+    def select_members(
+        self, population: Parents, candidates: Candidates, costs: Array, rng: Rng
+    ) -> Parents:
+        """Return the best distinct members among parents and children; copies survive if there are no others."""
+        codes = np.concatenate([population.codes, candidates.codes])
+        every = np.concatenate([population.costs, costs])
+        distinct = find_first_rows(codes)
+        survivors = distinct[best_first(every[distinct])]
+        copies = np.setdiff1d(np.arange(len(codes)), distinct)
+        kept = np.concatenate([survivors, copies])[: len(candidates)]
+        return Parents(codes[kept], every[kept])
+
+    @override
+    def add_outsider(self, space: Space, population: Parents, code: Array, cost: Any) -> Parents:
+        """Return the parents, the worst one replaced if the outsider is better and not among them."""
+        if (population.codes == code).all(axis=1).any():
+            return population
+        codes = np.concatenate([population.codes, code[None]])
+        costs = np.concatenate([population.costs, np.asarray(cost)[None]])
+        kept = np.sort(best_first(costs)[: len(population.codes)])
+        return Parents(codes[kept], costs[kept])
