@@ -34,6 +34,7 @@ EXCERPTS = {
     "halide",
     "kernel_tuner",
     "opencl",
+    "parallel",
     "ray",
     "recipes",
     "serve",

@@ -41,6 +41,8 @@ def _add_tune(commands: Any) -> None:
     add("--out", type=Path, metavar="DIR", help="for the results (default: a new one in runs/)")
     add("--resume", action="store_true", help="continue the run in --out (default: the newest)")
     add("--report", action="store_true", help="write report.html too, for a browser")
+    slots = "device slots, such as cuda:0,cuda:1 (default: the file's)"
+    add("--slots", type=_words, metavar="A,B", help=slots)
     _add_large(add)
 
 
@@ -180,6 +182,10 @@ def _whole(least: int, why: str = "") -> Callable[[str], int]:
         return number
 
     return parse
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",")]
 
 
 def _positive(text: str) -> float:

@@ -129,12 +129,16 @@ class RunFile:
         version = describe_compiler(table.entries)
         compiler = {COMPILER: version} if version else {}
         folder = str(self.folder)
-        return {"[objective] unit": self.objective.unit, FOLDER: folder, **peak, **compiler, **keys}
+        device = registry.slot_context(table)
+        unit = {"[objective] unit": self.objective.unit}
+        return {**unit, FOLDER: folder, **peak, **compiler, **keys, **device}
 
     def context_on_resume(self, earlier: Mapping[str, Any]) -> dict[str, Any]:
         """Return `context`, but with the earlier run's values for keys that do not affect a measured value."""
         free = [f"[{self.evaluator_table.name}] {key}" for key in registry.ORGANISING]
         free += [FOLDER, PEAK, COMPILER]  # the folder may have been moved
+        if not {registry.DEVICE_TYPE} <= earlier.keys() & self.context.keys():
+            free.append(registry.DEVICE_TYPE)  # only two known types can differ
         kept = {key: earlier[key] for key in free if key in earlier}
         return {**{k: v for k, v in self.context.items() if k not in free}, **kept}
 
@@ -147,12 +151,13 @@ class RunFile:
         return registry.create(self.evaluator_table, self.space, self.objective.unit, self.folder)
 
 
-def read(path: str | Path, *, large: bool = False) -> RunFile:
+def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None = None) -> RunFile:
     """Read and check a file without writing, running or changing anything.
 
     Args:
         path: The file.
         large: Whether files of results that it names may have more than 64 MiB, unpacked.
+        slots: Device slots instead of those of the file.
 
     Raises:
         RunFileError: The file cannot be read, is not TOML, or has an unknown key or a wrong value.
@@ -177,7 +182,7 @@ def read(path: str | Path, *, large: bool = False) -> RunFile:
             top.table("space"), top.table("constraints"), _read_flags(top), top.table("fidelity")
         ),
         objective=_read_objective(top.table("objective")),
-        evaluator_table=_permit_large(_evaluator_table(top), large),
+        evaluator_table=_replace_slots(_permit_large(_evaluator_table(top), large), slots),
         **_read_budget(top.table("budget")),
         **_read_optimizer(top.table("optimizer")),
         confirmation=_read_confirmation(top),
@@ -313,6 +318,10 @@ def _permit_large(table: Table, large: bool) -> Table:
     if not large or table.entries.get("kind") != "replay":
         return table
     return Table(table.name, {**table.entries, "large": True})
+
+
+def _replace_slots(table: Table, slots: Sequence[str] | None) -> Table:
+    return table if slots is None else Table(table.name, {**table.entries, "slots": list(slots)})
 
 
 def _read_warm_start(table: Table, folder: Path, large: bool) -> WarmStart:

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     """
     for module in ("altair", "vl_convert") if args.report else ():
         require_installed(module, "report")
-    run_file = read(args.file, large=args.large)
+    run_file = read(args.file, large=args.large, slots=args.slots)
     if args.budget is not None:
         run_file = replace(run_file, evaluations=args.budget)
     with contextlib.ExitStack() as stack:

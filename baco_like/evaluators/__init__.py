@@ -10,6 +10,7 @@ look for the implementation:
 - `kernels`: what all kernels share: problem files (`problems`), and how a kernel is timed (`timing`);
 - `c_kernels`, `halide`, `gpu/opencl`, `gpu/cuda`: kernels by language;
 - `wrappers`: features for any evaluator (cache, check, repeats); `result_cache`: the file of a cache;
+- `slots`: device slots, in each of which one measurement runs at a time;
 - `replay`: recorded results as a simulated device;
 - `registry`: the kinds that a TOML file can name; `settings_table`: one table of a TOML file;
 - `_processes` (internal): child processes with limits.
@@ -41,12 +42,13 @@ if TYPE_CHECKING:
     from baco_like.evaluators.repeats import *
     from baco_like.evaluators.replay import *
     from baco_like.evaluators.result_cache import *
+    from baco_like.evaluators.slots import *
     from baco_like.evaluators.staged import *
     from baco_like.evaluators.wrappers import *
 
 _HOMES = (
     *("protocol", "repeats", "executors", "function", "staged", "wrappers", "kernels"),
-    *("result_cache", "replay", "confirmation", "command", "c_kernels", "halide"),
+    *("slots", "result_cache", "replay", "confirmation", "command", "c_kernels", "halide"),
     *("gpu.opencl", "gpu.cuda", "registry"),
     *("_processes.process", "_processes.exchange", "_processes.worker"),
 )
@@ -86,9 +88,12 @@ __all__ = [
     "ReplayEvaluator",
     "Reply",
     "ResultCache",
+    "Slot",
+    "SlotsEvaluator",
     "SourceProvider",
     "StageFailure",
     "StagedEvaluator",
+    "SubmititExecutor",
     "Template",
     "Worker",
     "command_evaluator",
@@ -100,6 +105,7 @@ __all__ = [
     "isolated_function",
     "load_problem",
     "opencl_evaluator",
+    "resolve_slots",
     "run_command",
     "unwrap",
     "variable_names",

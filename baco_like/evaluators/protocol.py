@@ -167,6 +167,13 @@ class WrappingEvaluator:
         return outcome
 
 
+def find_innermost(evaluator: Evaluator) -> list[Evaluator]:
+    """Return the evaluators inside all wrappers: one, or one for each device slot."""
+    inside = getattr(evaluator, "parts", None) or [getattr(evaluator, "inner", None)]
+    found = [e for inner in inside if inner is not None for e in find_innermost(inner)]
+    return found or [evaluator]
+
+
 def unwrap(evaluator: Evaluator) -> Evaluator:
     """Return the evaluator inside all wrappers; each wrapper holds the wrapped evaluator as ``inner``."""
     while (inner := getattr(evaluator, "inner", None)) is not None:

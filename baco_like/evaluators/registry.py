@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from baco_like.evaluators import replay
@@ -14,24 +15,39 @@ from baco_like.evaluators.gpu.opencl import evaluator as opencl
 from baco_like.evaluators.halide import evaluator as halide
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.result_cache import ResultCache, digest
-from baco_like.evaluators.settings_table import TEXT, TEXTS, Key, Table, shown, suggestion
+from baco_like.evaluators.settings_table import TEXT, TEXTS, Key, Shape, Table, shown, suggestion
+from baco_like.evaluators.slots import resolve_slots
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
+from baco_like.evaluators.wrappers.slotted import SlotsEvaluator
 from baco_like.exceptions import RunFileError
 from baco_like.spaces.space import Space
+
+_SLOT_SHAPE: Shape = {"anyOf": [TEXT, {"type": "object"}]}
 
 COMMON_KEYS = (
     Key("cache", TEXT, "file that keeps results for later runs with the same keys"),
     Key("cache_files", TEXTS, "files that the results depend on: sources, inputs; needs `cache`"),
+    Key(
+        "slots",
+        {"type": "array", "items": _SLOT_SHAPE, "minItems": 1, "title": "an array of slots"},
+        'device slots, each with one measurement at a time, such as `["cuda:0", "cuda:1"]`; see '
+        "[device slots](../parallel.md#device-slots)",
+    ),
 )
 """Keys of every kind besides ``kind``."""
 
 CACHE_KEYS = tuple(key.name for key in COMMON_KEYS)
 
-ORGANISING = ("ahead", "workers", "cache", "large")
+ORGANISING = ("ahead", "workers", "slots", "cache", "large")
 """Keys that do not change measured values: number of parallel evaluations, cache, limit of a file's size."""
 
-Factory = Callable[[Table, Space, str, Path], Evaluator]
+DEVICE_TYPE = "[evaluator] slots: device type"
+"""Key of the context of a run with slots."""
+
+Factory = Callable[..., Evaluator]
 """Makes an evaluator from its table, the space, the objective's unit and the folder of the TOML file.
+
+All but ``replay`` also have an argument ``environment``: variables of the measuring processes.
 
 It checks its arguments and makes no folders and no processes; these are made when the first trial is evaluated.
 """
@@ -76,15 +92,41 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
                 f'write kind = "c" and problem = "{_REPLACED[kind]}" (a file of examples/kernels)'
             )
         raise RunFileError(f"[{table.name}] kind = {shown(kind)} is unknown; {hint}")
-    cache, cache_files = table.values(COMMON_KEYS).values()
+    cache, cache_files, slots = table.values(COMMON_KEYS).values()
     own = Table(table.name, {k: v for k, v in table.entries.items() if k not in CACHE_KEYS})
-    evaluator = KINDS[kind](own, space, unit, folder)
+    arguments = (own, space, unit, folder)
+    if slots is None:
+        evaluator = KINDS[kind](*arguments)
+    else:
+        _check_slots(own, slots)
+        evaluator = SlotsEvaluator(partial(KINDS[kind], *arguments), slots)
     if cache is not None:
         # Results depend on all other keys and on the listed files.
         files = {name: digest(folder / name) for name in cache_files or []}
         settings = {k: v for k, v in own.entries.items() if k != "large"}
-        context = {**settings, "[objective] unit": unit, **files}
+        context = {**settings, "[objective] unit": unit, **files, **slot_context(table)}
         return CachedEvaluator(evaluator, ResultCache(folder / cache, context))
     if cache_files is not None:
         raise table.error("cache_files", cache_files, "cache = FILE besides")
     return evaluator
+
+
+def slot_context(table: Table) -> dict[str, str]:
+    """Return the device type of the slots, by its name in the context of a run; empty without slots.
+
+    Raises:
+        EvaluatorError: The slots are wrong, or of different types.
+    """
+    slots = table.entries.get("slots")
+    return {} if slots is None else {DEVICE_TYPE: resolve_slots(slots)[0].type}
+
+
+def _check_slots(table: Table, slots: Sequence[object]) -> None:
+    """Reject keys that cannot be used with slots."""
+    entries = table.entries
+    if entries["kind"] == "replay":
+        raise table.error("slots", slots, 'another kind than "replay", which measures nothing')
+    if entries.get("workers", 1) != 1:
+        raise table.error("workers", entries["workers"], "1 with slots: each slot is a worker")
+    if entries["kind"] == "cupy" and entries.get("device", 0) != 0:
+        raise table.error("device", entries["device"], "0 with slots: each process sees one GPU")

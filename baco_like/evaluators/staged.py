@@ -179,14 +179,14 @@ class StagedEvaluator:
         Raises:
             EvaluatorError: No trial was submitted, or no configuration can be built.
         """
-        if not self._jobs:
-            raise EvaluatorError("wait() without a submitted trial")
-        while True:
-            for job in self._jobs:
+        # Another thread may submit trials meanwhile, or close this evaluator.
+        while jobs := list(self._jobs):
+            for job in jobs:
                 if job.build is None or job.build.done():
                     self._jobs.remove(job)
                     return [self._evaluate(job)]
-            wait_for_first(job.build for job in self._jobs)
+            wait_for_first(job.build for job in jobs)
+        raise EvaluatorError("wait() without a submitted trial")
 
     def close(self) -> None:
         """Drop queued trials, end running builds, and remove all files."""
@@ -203,11 +203,15 @@ class StagedEvaluator:
 
     def _evaluate(self, job: _Job) -> Outcome:
         outcome = self._measure(job)
-        self._keep_program(job.trial.with_outcome(outcome))
-        is_accepted = self.is_accepted is None or self.is_accepted(outcome)
-        if is_accepted:
-            self._best.add(job.trial, outcome.value)
+        self.note(job.trial.with_outcome(outcome))
         return outcome
+
+    def note(self, trial: Trial) -> None:
+        """Learn the best value and the program from a trial that was measured here or in another device slot."""
+        self._keep_program(trial)
+        outcome = trial.outcome
+        if outcome is not None and (self.is_accepted is None or self.is_accepted(outcome)):
+            self._best.add(trial, outcome.value)
 
     def _measure(self, job: _Job) -> Outcome:
         trial_id, values = job.trial.id, list[float]()

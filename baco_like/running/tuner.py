@@ -18,10 +18,10 @@ from baco_like.evaluators import (
     Confirmation,
     Evaluator,
     FunctionEvaluator,
+    ProcessLanes,
     StagedEvaluator,
-    unwrap,
 )
-from baco_like.evaluators.protocol import recall_history, take_late
+from baco_like.evaluators.protocol import find_innermost, recall_history, take_late
 from baco_like.exceptions import FailureWarning, SpaceExhausted
 from baco_like.journal import Journal
 from baco_like.optimizer import Callback, Optimizer
@@ -131,6 +131,7 @@ def tune(
     confirm_evaluations: float = 0.1,
     threads: int | None = None,
     limits: Iterable[str] = (),
+    slots: Sequence[Any] | None = None,
     recheck: int | None = None,
     drift_threshold: float = 0.05,
     ahead: int = 0,
@@ -179,6 +180,9 @@ def tune(
             ``fn`` are not limited.
         limits: Conditions on the metrics that ``fn`` returns, such as ``["size <= 40000"]``: a configuration beyond
             one fails with the word ``limit``.
+        slots: Device slots such as ``["cuda:0", "cuda:1"]``, instead of ``executor``: each is a process that sees its
+            device only, and calls ``fn`` for one trial at a time. ``fn`` must be a function of a module. The journal
+            keeps the device type; a resume on devices of another type is refused.
         recheck: Number of evaluations after which the best configuration is measured again, to notice drift of the
             machine; these measurements count as evaluations. 0: never. None: 25 with ``noise="repeat"``, otherwise
             0, because then no configuration is evaluated twice.
@@ -206,13 +210,14 @@ def tune(
         Exception: Any exception of ``fn`` whose type is not in ``failures``.
     """
     first, _, several = resolve_objectives(objectives, objective, direction)
+    lanes = None if slots is None else _open_lanes(executor, slots)
     evaluator = FunctionEvaluator(
         fn,
         objective=first,
         failures=failures,
         repeats=repeats,
         retries=retries,
-        executor=executor,
+        executor=executor if lanes is None else lanes,
         max_pending=max_pending,
     )
     callbacks = tuple(callbacks)
@@ -235,7 +240,7 @@ def tune(
     # Without a limit on evaluations the budget is in time. Parallel evaluations share the wall time.
     limit = time_limit(stop) if budget is None else None
     seconds = None if limit is None else limit * evaluator.capacity
-    with sole_runner(journal_file(storage), worker is not None):
+    with sole_runner(journal_file(storage), worker is not None), lanes or contextlib.nullcontext():
         optimizer = Optimizer(
             space,
             direction,
@@ -251,6 +256,7 @@ def tune(
             callbacks=callbacks,
             threads=threads,
             limits=limits,
+            context=None if lanes is None else lanes.context,
             ahead=ahead,
             patience=patience,
             worker=worker,
@@ -262,6 +268,12 @@ def tune(
         for note in describe_machine() if progress else ():
             print(f"note: {note}", file=sys.stderr)
         return _run(optimizer, evaluator, stop, display, settings_of_confirmation, control)
+
+
+def _open_lanes(executor: Executor | None, slots: Sequence[Any]) -> ProcessLanes:
+    if executor is not None:
+        raise ValueError(f"slots = {slots!r:.80}: each slot is a process; leave executor out")
+    return ProcessLanes(slots=slots)
 
 
 def _run(
@@ -339,10 +351,10 @@ def run_locked(
     recall_history(
         evaluator, history.trials[history.warm :], None if fidelity is None else fidelity.name
     )
-    inner = unwrap(evaluator)
-    if isinstance(inner, StagedEvaluator):
-        judge = optimizer.options.judge
-        inner.is_accepted = lambda outcome: judge(outcome, strict=False).value is not None
+    judge = optimizer.options.judge
+    for inner in find_innermost(evaluator):
+        if isinstance(inner, StagedEvaluator):
+            inner.is_accepted = lambda outcome: judge(outcome, strict=False).value is not None
     has_leases = optimizer.lease is not None
     signs = optimizer.heartbeat(running.list_trials) if has_leases else contextlib.nullcontext()
     try:

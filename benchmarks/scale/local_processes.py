@@ -37,6 +37,15 @@ from baco_like.records.workers import WORKER
 SPACE = Space(
     {"tile": [2**i for i in range(12)], "unroll": list(range(1, 65)), "ahead": list(range(64))}
 )
+DASK = {
+    # Otherwise trials that wait stay at the scheduler until a worker is idle.
+    "distributed.scheduler.worker-saturation": "inf",
+    # 64 processes share the few processors of one machine here. They start by a fork, and do not profile themselves.
+    "distributed.worker.multiprocessing-method": "forkserver",
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.admin.system-monitor.interval": "10s",
+}
 RESULTS = Path(__file__).parent / "results" / "local_processes.md"
 
 
@@ -60,8 +69,7 @@ def started(engine, workers):
         import dask
         from distributed import Client, LocalCluster
 
-        # Otherwise trials that wait stay at the scheduler until a worker is idle.
-        dask.config.set({"distributed.scheduler.worker-saturation": "inf"})
+        dask.config.set(DASK)
         options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
         with (
             LocalCluster(n_workers=workers, silence_logs=50, memory_limit=0, **options) as cluster,

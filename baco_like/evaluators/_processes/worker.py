@@ -131,7 +131,12 @@ class Worker:
             process.kill()
 
     def close(self) -> None:
-        """End the process with its children and temporary files; the next request starts another."""
+        """End the process with its children and temporary files; the next request starts another.
+
+        If another thread waits for a reply, the process is killed.
+        """
+        if self._lock.locked():
+            self.kill()
         with self._lock:
             if self._process is not None:
                 self._process.wait_for_exit()

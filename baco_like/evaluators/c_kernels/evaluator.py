@@ -242,7 +242,7 @@ class CProgram:
             # A second line of defence, 10 s later than the harness's own limits.
             timeout=settings.timeout * sum(counts) + 10.0,
             folder=self.program.parent,
-            environment=self.environment,
+            environment={**self.environment, **settings.environment},
             memory=settings.memory,
             cpus=settings.cpus,
             stop=self.stop,
@@ -359,7 +359,13 @@ class CKernelEvaluator(StagedEvaluator):
         return text
 
 
-def from_table(table: Table, space: Space, unit: str, folder: Path) -> CKernelEvaluator:
+def from_table(
+    table: Table,
+    space: Space,
+    unit: str,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+) -> CKernelEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
@@ -367,6 +373,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> CKernelEv
         space: Its parameters are passed to the problem's ``source``.
         unit: The objective's unit, one of time.
         folder: Folder of the TOML file; relative paths of the problem and the compiler begin here.
+        environment: Environment variables of the processes that measure, such as those of a device slot; or None.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
@@ -375,7 +382,8 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> CKernelEv
     fields = read_settings(table, KEYS, unit)
     ahead = fields.pop("ahead")
     fields["compiler"] = locate_program(fields["compiler"], folder)
-    return CKernelEvaluator(space, CKernelSettings(**fields), folder, ahead)
+    settings = CKernelSettings(**fields, environment=environment or {})
+    return CKernelEvaluator(space, settings, folder, ahead)
 
 
 def _name_of_arrays(size: int) -> str:

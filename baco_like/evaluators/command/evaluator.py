@@ -107,6 +107,7 @@ class Commands:
         metrics: Numbers to keep besides those in the output that ``measure`` finds.
         program: The built file, or None. Configurations whose files and command lines (of run and check) are equal are
             measured once; the programs must not read the parameters from the environment then.
+        environment: Environment variables of run and check, such as those of a device slot.
     """
 
     run: Template
@@ -124,6 +125,7 @@ class Commands:
     flags: Flags | None = None
     metrics: CommandMetrics = field(default_factory=CommandMetrics)
     program: Template | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def by_stage(self) -> dict[str, Template]:
         """Return the commands by stage: ``build``, ``run`` and ``check``; commands that are not given are left out."""
@@ -215,7 +217,13 @@ def command_evaluator(
     return StagedEvaluator(CommandBench(commands), repeats or Repeats(), ahead)
 
 
-def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEvaluator:
+def from_table(
+    table: Table,
+    space: Space,
+    unit: str,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+) -> StagedEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
@@ -223,6 +231,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         space: Its parameters are placeholders, in addition to ``{workdir}``.
         unit: The objective's unit.
         folder: Folder of the TOML file, in which the commands run.
+        environment: Environment variables of the processes that measure, such as those of a device slot; or None.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
@@ -265,6 +274,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         flags=flags,
         metrics=metrics,
         program=template("program") if table.has("program") else None,
+        environment=environment or {},
     )
     if commands.program is not None and commands.build is None:
         raise RunFileError(f"{table.label('program')}: there is no build command that makes it")
@@ -438,7 +448,7 @@ class BuiltProgram:
                 commands.by_stage()[stage].fill(self._texts),
                 timeout=timeout,
                 folder=commands.folder,
-                environment=self._environment,
+                environment={**self._environment, **({} if is_build else commands.environment)},
                 memory=None if is_build else commands.memory,
                 cpus=commands.cpus if stage == "run" else None,
                 stop=self._stop,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import (
     BrokenExecutor,
     Executor,
@@ -25,6 +26,7 @@ from typing_extensions import override
 from baco_like._checks import whole_number
 from baco_like._optional import require
 from baco_like.evaluators.executors.futures import LostWorker
+from baco_like.evaluators.slots import Slot, resolve_slots
 from baco_like.exceptions import EvaluatorError
 
 
@@ -35,18 +37,35 @@ class ProcessLanes(Executor):
     its first call.
 
     Args:
-        workers: Number of processes.
+        workers: Number of processes; with slots their number.
+        slots: Device slots, see `resolve_slots`: each has one process with the environment variables of its device.
+            They are set before the first call is unpacked, but after the main module is imported, so that module must
+            not use the device during its import.
+
+    Raises:
+        EvaluatorError: The number is wrong, or the slots are; for example, they have different device types.
     """
 
-    def __init__(self, workers: int) -> None:
-        self._max_workers = whole_number("workers", workers, 1, EvaluatorError)
+    def __init__(self, workers: int | None = None, *, slots: Sequence[Any] | None = None) -> None:
+        self.slots = None if slots is None else resolve_slots(slots)
+        if self.slots is not None and workers not in (None, len(self.slots)):
+            raise EvaluatorError(
+                f"workers = {workers}: leave it out, each of the {len(self.slots)} slots has one process"
+            )
+        number = workers if self.slots is None else len(self.slots)
+        self._max_workers = whole_number("workers", number, 1, EvaluatorError)
         # A forked child could inherit a lock that another thread holds; a spawned one starts clean.
         self._context = multiprocessing.get_context("spawn")
         # As many threads as lanes: each waits for one call. The lane used last is taken first, as its process runs.
         self._threads = ThreadPoolExecutor(self._max_workers, thread_name_prefix="lane")
-        self._idle: queue.LifoQueue[ProcessPoolExecutor] = queue.LifoQueue()
-        for _ in range(self._max_workers):
-            self._idle.put(self._new_lane())
+        self._idle: queue.LifoQueue[tuple[ProcessPoolExecutor, Slot | None]] = queue.LifoQueue()
+        for slot in reversed(self.slots or [None] * self._max_workers):
+            self._idle.put((self._new_lane(slot), slot))
+
+    @property
+    def context(self) -> dict[str, str]:
+        """The device type of the slots, for the context of an optimizer; empty without slots."""
+        return {} if self.slots is None else {"device type": self.slots[0].type}
 
     @override
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -69,31 +88,38 @@ class ProcessLanes(Executor):
         if wait:
             ending.join()
 
-    def _new_lane(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(1, mp_context=self._context)
+    def _new_lane(self, slot: Slot | None) -> ProcessPoolExecutor:
+        variables = {} if slot is None else dict(slot.environment)
+        return ProcessPoolExecutor(
+            1, mp_context=self._context, initializer=_set_variables, initargs=(variables,)
+        )
 
     def _call(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        lane = self._idle.get()
+        lane, slot = self._idle.get()
         try:
             try:
                 running = lane.submit(fn, *args, **kwargs)
             except BrokenExecutor:  # its process died while it was idle
                 lane.shutdown(wait=False)
-                lane = self._new_lane()
+                lane = self._new_lane(slot)
                 running = lane.submit(fn, *args, **kwargs)
             return running.result()
         except BrokenExecutor:
             lane.shutdown(wait=False)
-            lane = self._new_lane()
+            lane = self._new_lane(slot)
             raise LostWorker("the process died while it made this call") from None
         finally:
-            self._idle.put(lane)
+            self._idle.put((lane, slot))
 
     def _end_lanes(self) -> None:
         self._threads.shutdown()  # waits for the calls
         with contextlib.suppress(queue.Empty):
             while True:
-                self._idle.get_nowait().shutdown()
+                self._idle.get_nowait()[0].shutdown()
+
+
+def _set_variables(variables: dict[str, str]) -> None:
+    os.environ.update(variables)
 
 
 class RayExecutor(Executor):
@@ -107,6 +133,9 @@ class RayExecutor(Executor):
     Raises:
         MissingExtra: Ray is not installed.
     """
+
+    cancels_running = True
+    """Whether cancelling a future drops the result of a call that is running."""
 
     def __init__(self, **options: Any) -> None:
         self._ray = require("ray", "ray")

@@ -70,6 +70,7 @@ class IsolatedEvaluator(FuturesEvaluator):
         timeout: Seconds for a request, until its handler enters a stage with its own limit.
         memory: Limit of the address space of a worker in bytes, including Python's own memory; or None.
         workers: Number of processes, each of which handles one request at a time.
+        environment: Environment variables of the workers, such as those of a device slot; or None.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class IsolatedEvaluator(FuturesEvaluator):
         timeout: float,
         memory: int | None,
         workers: int,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         if ":" not in name:
             raise EvaluatorError(f"{name!r}: expected 'package.module:function'")
@@ -89,7 +91,8 @@ class IsolatedEvaluator(FuturesEvaluator):
         self._name, self._timeout = name, timeout
         served = {"name": name, **settings}
         self._workers = [
-            Worker(f"{__name__}:{serve}", settings=served, memory=memory) for _ in range(workers)
+            Worker(f"{__name__}:{serve}", settings=served, memory=memory, environment=environment)
+            for _ in range(workers)
         ]
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         self._pool: ThreadPoolExecutor | None = None
@@ -162,6 +165,7 @@ def isolated_function(
     repeats: int = 1,
     objective: str = "value",
     path: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> IsolatedEvaluator:
     """Return an evaluator that calls a function in worker processes.
 
@@ -175,13 +179,16 @@ def isolated_function(
         repeats: Calls per trial; the median counts.
         objective: The metric that counts if the function returns a mapping.
         path: Folders that are searched first for the module.
+        environment: Environment variables of the workers, such as those of a device slot; or None.
 
     Raises:
         EvaluatorError: An argument has a wrong value.
     """
     repeats = whole_number("repeats", repeats, 1, EvaluatorError)
     settings = {"timeout": timeout, "repeats": repeats, "objective": objective, "path": list(path)}
-    return IsolatedEvaluator("serve_function", function, settings, timeout, memory, workers)
+    return IsolatedEvaluator(
+        "serve_function", function, settings, timeout, memory, workers, environment
+    )
 
 
 def isolated_evaluator(
@@ -192,6 +199,7 @@ def isolated_evaluator(
     memory: int | None = None,
     workers: int = 1,
     path: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> IsolatedEvaluator:
     """Return an evaluator that runs another evaluator in worker processes, with limits of time and memory.
 
@@ -202,12 +210,15 @@ def isolated_evaluator(
         memory: Limit of the address space of a worker in bytes, including Python's own memory; or None.
         workers: Number of processes, each of which evaluates one trial at a time.
         path: Folders that are searched first for the module.
+        environment: Environment variables of the workers, such as those of a device slot; or None.
 
     Raises:
         EvaluatorError: An argument has a wrong value.
     """
     settings = {"arguments": dict(arguments or {}), "path": list(path)}
-    return IsolatedEvaluator("serve_evaluator", make, settings, timeout, memory, workers)
+    return IsolatedEvaluator(
+        "serve_evaluator", make, settings, timeout, memory, workers, environment
+    )
 
 
 def serve_function(settings: Mapping[str, Any]) -> Handler:
@@ -255,7 +266,11 @@ def _import(settings: Mapping[str, Any]) -> Any:
 
 
 def from_table(
-    table: Table, space: Space, unit: str, folder: Path
+    table: Table,
+    space: Space,
+    unit: str,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
 ) -> IsolatedEvaluator | RepeatedEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
@@ -264,6 +279,7 @@ def from_table(
         space: Not used: a function accepts any parameters.
         unit: Not used: a function returns values in any unit.
         folder: Folder of the TOML file, which is searched first for the function's module.
+        environment: Environment variables of the processes that measure, such as those of a device slot; or None.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
@@ -282,5 +298,6 @@ def from_table(
         repeats=repeats.least if is_fixed else 1,
         objective=values["metric"],
         path=[str(folder)],
+        environment=environment,
     )
     return evaluator if is_fixed else RepeatedEvaluator(evaluator, repeats)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +59,13 @@ def halide_evaluator(
     return StagedEvaluator(bench, settings.repeats)
 
 
-def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEvaluator:
+def from_table(
+    table: Table,
+    space: Space,
+    unit: str,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+) -> StagedEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
@@ -66,10 +73,12 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         space: Its parameters are passed to the problem's ``build``.
         unit: The objective's unit, one of time.
         folder: Folder of the TOML file.
+        environment: Environment variables of the processes that measure, such as those of a device slot; or None.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `halide_evaluator`; also `MissingExtra`.
     """
-    settings = HalideSettings(**read_settings(table, KEYS, unit))
+    fields = read_settings(table, KEYS, unit)
+    settings = HalideSettings(**fields, environment=environment or {})
     return halide_evaluator(space, settings, folder)

@@ -42,6 +42,7 @@ class KernelSettings:
         constants: New values for constants of the problem file, by name.
         memory: Limit of the address space of the process that runs the kernel, in bytes; None for no limit.
         cpus: Numbers of the CPUs that runs may use; None for all.
+        environment: Environment variables of the process that runs the kernel, such as those of a device slot.
     """
 
     problem: str | Path
@@ -55,6 +56,7 @@ class KernelSettings:
     constants: Mapping[str, Any] = field(default_factory=dict)
     memory: int | None = None
     cpus: frozenset[int] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 _SHAPES: Mapping[str, Shape] = {

@@ -71,7 +71,7 @@ def make_bench(
         settings={"problem": problem, "limits": asdict(limits), **options},
         memory=settings.memory,
         cpus=settings.cpus,
-        environment=environment,
+        environment={**(environment or {}), **settings.environment},
     )
     return KernelBench(worker, limits, settings.scale, complete)
 

@@ -3,5 +3,6 @@
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
 from baco_like.evaluators.wrappers.checked import CheckedEvaluator
 from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
+from baco_like.evaluators.wrappers.slotted import SlotsEvaluator
 
-__all__ = ["CachedEvaluator", "CheckedEvaluator", "RepeatedEvaluator"]
+__all__ = ["CachedEvaluator", "CheckedEvaluator", "RepeatedEvaluator", "SlotsEvaluator"]

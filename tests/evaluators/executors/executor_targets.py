@@ -84,6 +84,12 @@ class Closing:
         self.note("closed")
 
 
+def slot_number(trial: Trial) -> float:
+    """Return the number in the environment of a device slot, after a while that lets other slots begin."""
+    time.sleep(0.2)
+    return float(os.environ["SLOT"])
+
+
 if __name__ == "__main__":
     import sys
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -182,7 +183,13 @@ def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) 
     return MeteredEvaluator(StagedEvaluator(bench, settings.repeats), bench.worker, metering)
 
 
-def from_table(table: Table, space: Space, unit: str, folder: Path) -> MeteredEvaluator:
+def from_table(
+    table: Table,
+    space: Space,
+    unit: str,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+) -> MeteredEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
@@ -190,6 +197,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> MeteredEv
         space: Its parameters are macros of the source.
         unit: The objective's unit, one of time or of energy (J, mJ, uJ).
         folder: Folder of the TOML file.
+        environment: Environment variables of the processes that measure, such as those of a device slot; or None.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
@@ -200,5 +208,6 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> MeteredEv
     seconds, count = fields.pop("energy_seconds"), fields.pop("energy_repeats")
     if seconds is None:
         seconds = float(joules is not None)
-    settings = CudaSettings(**fields, metering=Metering(seconds, count, joules))
+    metering = Metering(seconds, count, joules)
+    settings = CudaSettings(**fields, metering=metering, environment=environment or {})
     return cupy_evaluator(space, settings, folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,7 +61,13 @@ def opencl_evaluator(
     return StagedEvaluator(bench, settings.repeats)
 
 
-def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEvaluator:
+def from_table(
+    table: Table,
+    space: Space,
+    unit: str,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+) -> StagedEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
@@ -68,10 +75,12 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         space: Its parameters are macros of the source.
         unit: The objective's unit, one of time.
         folder: Folder of the TOML file.
+        environment: Environment variables of the processes that measure, such as those of a device slot; or None.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `opencl_evaluator`; also `MissingExtra`.
     """
-    settings = OpenCLSettings(**read_settings(table, KEYS, unit))
+    fields = read_settings(table, KEYS, unit)
+    settings = OpenCLSettings(**fields, environment=environment or {})
     return opencl_evaluator(space, settings, folder)
