@@ -81,14 +81,14 @@ def test_the_posterior_at_candidates_is_the_model_s(more):
     np.testing.assert_allclose(posterior.believe(pending), model.predict(pending)[0], atol=1e-9)
     frozen = posterior.freeze(np.arange(10))
     np.testing.assert_allclose(np.maximum(frozen.variance, 0.0), posterior.variance[:10])
-    for pick in picks:
-        posterior.believe_candidate(pick)
+    posterior.believe_candidates(np.array(picks[:2]))
+    posterior.believe_candidates(np.array(picks[2:]))
     believed = condition_on_pending(model, np.concatenate([pending, codes[picks]]))
     mean, variance = believed.predict(codes)
     np.testing.assert_allclose(posterior.mean, mean, atol=1e-7)
     np.testing.assert_allclose(posterior.variance, variance, atol=1e-8)
-    posterior.restrict(np.array([4, 9]))
-    posterior.believe_candidate(1)
+    posterior = posterior.subset(np.array([4, 9]))
+    posterior.believe_candidates(np.array([1]))
     expected = condition_on_pending(believed, codes[[9]]).predict(codes[[4, 9]])[1]
     np.testing.assert_allclose(posterior.variance, expected, atol=1e-8)
 

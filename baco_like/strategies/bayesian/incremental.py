@@ -12,6 +12,7 @@ proposals.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -59,6 +60,13 @@ INCUMBENTS = 5
 
 POOL = 1024
 """Least number of candidates that one search returns for several proposals."""
+
+MOST_BELIEVED = 256
+"""Most pending trials that the model is conditioned on, those with the highest scores: others do not change the best
+candidate, and with 1,000 of them a suggestion took half a second."""
+
+ROUND = 64
+"""Number of proposals that are chosen among the `POOL` best candidates, before the others are updated too."""
 
 FEW_PENDING = 1
 """With more pending trials than this, or for a batch, the proposals come from one fit and one search."""
@@ -209,7 +217,7 @@ class Incremental:
         """Return a model of most observations, and its table of the best rows of one search."""
         count, fitted_at = len(self.history), len(self._anchor)
         history = self.history.first(max(count - count % self.step, fitted_at))
-        wanted = 4 * (n + len(self.history.pending_codes))
+        wanted = 2 * (n + len(self.history.pending_codes))
         size = max(POOL, 1 << (wanted - 1).bit_length())
 
         def search() -> tuple[GrownModel, CandidateTable]:
@@ -278,9 +286,11 @@ class Scored:
 
     Attributes:
         incumbent: The value that a candidate must fall below.
+        posterior: The candidates.
     """
 
     incumbent: float
+    posterior: CandidatePosterior
 
     def __init__(
         self,
@@ -294,7 +304,7 @@ class Scored:
         assert isinstance(fitted.model, GPModel)
         self.incumbent = fitted.incumbent
         self._acquisition, self._model = strategy.acquisition, _Predicted(fitted.model, posterior)
-        self._posterior, self._minimum, self._rng = posterior, minimum, rng
+        self.posterior, self._minimum, self._rng = posterior, minimum, rng
         self._prior: Array | None = None
         if has_prior(space):
             weight = prior_weight(space.log_density, len(models.history), strategy.belief)
@@ -306,18 +316,34 @@ class Scored:
     def __call__(self) -> Array:
         """Return the scores, ``(m,)``."""
         score = self._acquisition.bind(self._model, self.incumbent, self._rng)
-        scores = comparable(score(self._posterior.table.codes))
+        scores = comparable(score(self.posterior.table.codes))
         if self._prior is not None:
             scores = scores + self._prior
         if self._feasible is not None:
             scores = add_feasibility(scores, self._feasible, self._minimum)
         return scores
 
-    def restrict(self, rows: Ints) -> None:
-        """Keep some candidates only."""
-        self._posterior.restrict(rows)
-        self._prior = None if self._prior is None else self._prior[rows]
-        self._feasible = None if self._feasible is None else self._feasible[rows]
+    def believe(self, codes: Codes) -> None:
+        """Condition the posterior on rows with the values that the model predicts, and lower the incumbent to these."""
+        if len(codes) > MOST_BELIEVED:
+            scores = self._acquisition.bind(self._model, self.incumbent, self._rng)(codes)
+            codes = codes[np.sort(np.argsort(-comparable(scores), kind="stable")[:MOST_BELIEVED])]
+        believed = self.posterior.believe(codes)
+        self.incumbent = min(self.incumbent, float(believed.min()))
+
+    def believe_candidates(self, rows: Ints) -> None:
+        """Do the same for candidates."""
+        self.posterior.believe_candidates(rows)
+        self.incumbent = min(self.incumbent, float(self.posterior.mean[rows].min()))
+
+    def subset(self, rows: Ints) -> Scored:
+        """Return the scores of some candidates, with a posterior of their own."""
+        other = copy(self)
+        other.posterior = self.posterior.subset(rows)
+        other._model = _Predicted(self._model.model, other.posterior)
+        other._prior = None if self._prior is None else self._prior[rows]
+        other._feasible = None if self._feasible is None else self._feasible[rows]
+        return other
 
 
 def propose(models: Incremental, n: int, rng: Rng) -> list[Proposal]:
@@ -334,30 +360,44 @@ def propose(models: Incremental, n: int, rng: Rng) -> list[Proposal]:
     scored = Scored(models, fitted, posterior, minimum, rng)
     mean, variance, pending = posterior.mean, posterior.variance, history.pending_codes
     if len(pending):
-        believed = posterior.believe(pending)
-        scored.incumbent = min(fitted.incumbent, float(believed.min()))
-    kept = n if n == 1 else max(POOL, 4 * n)
+        scored.believe(pending)
+    kept = n if n == 1 else max(POOL, 2 * n)
     excluded = partial(problem.is_excluded, history)
     rows = best_free_indices(posterior.table.codes, scored(), kept, rng, excluded)
-    scored.restrict(rows)
-    chosen = _choose(scored, posterior, min(n, len(rows)))
-    codes, at = posterior.table.codes[chosen], rows[chosen]
+    chosen = rows[_choose(scored.subset(rows), min(n, len(rows))) if n > 1 else slice(None)]
+    codes = posterior.table.codes[chosen]
     feasible = fitted.feasibility.probability(codes)
-    notes = tags(fitted, mean[at], variance[at], feasible, history.direction)
+    notes = tags(fitted, mean[chosen], variance[chosen], feasible, history.direction)
     return [Proposal(row, note) for row, note in zip(codes, notes, strict=True)]
 
 
-def _choose(scored: Scored, posterior: CandidatePosterior, n: int) -> list[int]:
-    """Return the indices of n candidates, of which the first has the highest score."""
-    chosen: list[int] = [0][:n]
-    taken = np.zeros(len(posterior.mean), dtype=np.bool_)
+def _choose(scored: Scored, n: int) -> list[int]:
+    """Return the indices of n candidates, each the best one if those before it had their predicted values."""
+    chosen: list[int] = []
+    open_rows = np.arange(len(scored.posterior.mean))
     while len(chosen) < n:
-        latest = chosen[-1]
-        taken[latest] = True
-        scored.incumbent = min(scored.incumbent, float(posterior.mean[latest]))
-        posterior.believe_candidate(latest)
+        count = min(ROUND, n - len(chosen))
+        order = np.argsort(-scored()[open_rows], kind="stable")
+        leading = open_rows[order[: max(POOL, count)]]
+        taken = leading[_choose_in_turn(scored.subset(leading), count)]
+        chosen += taken.tolist()
+        open_rows = np.setdiff1d(open_rows, taken, assume_unique=True)
+        if len(chosen) < n:
+            scored.believe_candidates(taken)
+    return chosen
+
+
+def _choose_in_turn(scored: Scored, n: int) -> list[int]:
+    """Return the indices of n candidates, after a rank-one update for each."""
+    chosen: list[int] = []
+    taken = np.zeros(len(scored.posterior.mean), dtype=np.bool_)
+    while len(chosen) < n:
         scores = np.maximum(scored(), np.finfo(float).min)  # above those that are taken
-        chosen.append(int(np.argmax(np.where(taken, -np.inf, scores))))
+        latest = int(np.argmax(np.where(taken, -np.inf, scores)))
+        chosen.append(latest)
+        taken[latest] = True
+        if len(chosen) < n:
+            scored.believe_candidates(np.array([latest]))
     return chosen
 
 

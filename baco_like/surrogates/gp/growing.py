@@ -16,6 +16,7 @@ falls by one square.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -203,17 +204,17 @@ class CandidatePosterior:
         self.table, self._model, self._known = table, model, n
         self._rows = np.empty((0, len(table.codes)))
         self._variance = table.variance
+        self.variance = np.maximum(table.variance, 0.0)
         self.mean = model.mean + table.solved @ whitened[:n]
         if n < len(model.rows):
             cross = model.covariance(model.rows[n:], table.scaled)
             self._append(cross, model.factor[n:, :n], model.factor[n:, n:])
             self.mean += whitened[n:] @ self._rows
-        self.variance = np.maximum(self._variance, 0.0)
 
     def believe(self, codes: Codes) -> Array:
         """Add rows, ``(q, w)``, believed to have the values that the model predicts; return these, ``(q,)``.
 
-        Call it once, before `believe_candidate`.
+        Call it once, before `believe_candidates`.
         """
         model = self._model
         scaled = model.scaled_features(codes)
@@ -223,19 +224,24 @@ class CandidatePosterior:
         corner[np.diag_indices_from(corner)] += model.fitted.noise
         to_candidates = model.covariance(scaled, self.table.scaled)
         self._append(to_candidates, below.T, safe_cholesky(corner))
-        self.variance = np.maximum(self._variance, 0.0)
         return np.asarray(model.mean + cross.T @ model.alpha)
 
-    def believe_candidate(self, index: int) -> None:
-        """Add one candidate as such a row: a rank-one update."""
+    def believe_candidates(self, rows: Ints) -> None:
+        """Add candidates as such rows; one of them is a rank-one update."""
+        from scipy.linalg import solve_triangular
+
         table, model = self.table, self._model
-        covariance = model.covariance(table.scaled[index : index + 1], table.scaled)[0]
-        covariance -= table.solved @ table.solved[index]
-        covariance -= self._rows[:, index] @ self._rows
-        row = covariance / np.sqrt(max(covariance[index], 0.0) + model.fitted.noise)
-        self._rows = np.concatenate([self._rows, row[None]])
-        self._variance = self._variance - row * row
-        self.variance = np.maximum(self._variance, 0.0)
+        covariance = model.covariance(table.scaled[rows], table.scaled)
+        covariance -= table.solved[rows] @ table.solved.T
+        covariance -= self._rows[:, rows].T @ self._rows
+        corner = covariance[:, rows]
+        corner[np.diag_indices_from(corner)] += model.fitted.noise
+        if len(rows) == 1:
+            added = covariance / np.sqrt(max(float(corner[0, 0]), model.fitted.noise))
+        else:
+            factor = safe_cholesky(corner)
+            added = solve_triangular(factor, covariance, lower=True, check_finite=False)
+        self._add(added)
 
     def freeze(self, rows: Ints) -> CandidateTable:
         """Return the table of some candidates for the model with all rows, the believed ones included."""
@@ -243,11 +249,13 @@ class CandidatePosterior:
         solved = np.hstack([table.solved, self._rows[:, rows].T])
         return replace(table, solved=solved, variance=self._variance[rows])
 
-    def restrict(self, rows: Ints) -> None:
-        """Keep some candidates only."""
-        self.table, self.mean = self.table.subset(rows), self.mean[rows]
-        self._rows, self._variance = self._rows[:, rows], self._variance[rows]
-        self.variance = self.variance[rows]
+    def subset(self, rows: Ints) -> CandidatePosterior:
+        """Return the posterior at some candidates; changes of one do not change the other."""
+        other = copy(self)
+        other.table, other.mean = self.table.subset(rows), self.mean[rows]
+        other._rows, other._variance = self._rows[:, rows], self._variance[rows]
+        other.variance = self.variance[rows]
+        return other
 
     def _append(self, covariance: Array, below: Array, corner: Array) -> None:
         """Append rows, given their covariance with the candidates and their rows of the factor."""
@@ -258,5 +266,9 @@ class CandidatePosterior:
         if below.shape[1] > n:
             covariance -= below[:, n:] @ self._rows
         rows = solve_triangular(corner, covariance, lower=True, check_finite=False)
+        self._add(rows)
+
+    def _add(self, rows: Array) -> None:
         self._rows = np.concatenate([self._rows, rows])
         self._variance = self._variance - np.einsum("ij,ij->j", rows, rows)
+        self.variance = np.maximum(self._variance, 0.0)
