@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/scale/cluster.py --workers 1000 [--ahead 500] [--patience 1] [--killed 0.1]
         [--strategy auto] [--data DIR --recorded dedispersion_milo/A4000] [--out rows.jsonl] [--table cluster.md]
 
-The clock is virtual: an evaluation takes a drawn time (log-normal with mean 10 s and a standard deviation of half of
-it) or the recorded one of its configuration, and costs the machine nothing. Everything else is done for real and put on
+The clock is virtual: an evaluation takes a drawn time (log-normal with mean `--mean` and a standard deviation of half
+of it) or the recorded one of its configuration, and costs the machine nothing. Everything else is done for real and put on
 the clock. The manager is the loop of `tune`: it takes all results that have arrived, records them, and suggests trials
 for the free workers. A step takes its measured CPU time and the measured seconds in which it waited for the disk. The
 store is filled beside it, by one thread of the same process: a fill takes its measured CPU time, and it stands still
@@ -41,11 +41,8 @@ from baco_like.optimizer.ahead import FALLBACK, ProposalStore
 from baco_like.records import Outcome, Trial
 from baco_like.records.leases import Moment
 
-MEAN = 10.0
-"""Mean seconds of an evaluation."""
-
-LONGEST = 50.0
-"""Most seconds of an evaluation; a lease has to be longer."""
+LONGEST = 5.0
+"""Most seconds of an evaluation, as a factor of the mean; a lease has to be longer."""
 
 Evaluate = Callable[[Trial], tuple[float | None, float]]
 """Returns the value of a trial (None: it fails) and the seconds that it takes."""
@@ -268,8 +265,8 @@ def _outcome(trial_id: int, value: float | None) -> Outcome:
     return Outcome.success(trial_id, (value,))
 
 
-def synthetic(seed: int) -> tuple[Space, Evaluate]:
-    """Return twelve ordinals with a smooth cost, and evaluations of about ten seconds."""
+def synthetic(seed: int, mean: float = 10.0) -> tuple[Space, Evaluate]:
+    """Return twelve ordinals with a smooth cost, and evaluations of some seconds on average."""
     names = [f"p{i}" for i in range(12)]
     space = Space({name: Ordinal([2**k for k in range(8)], log=True) for name in names})
     rng = np.random.default_rng(seed)
@@ -279,8 +276,8 @@ def synthetic(seed: int) -> tuple[Space, Evaluate]:
     def evaluate(trial: Trial) -> tuple[float, float]:
         distance = np.abs(np.log2(np.array([trial[name] for name in names])) - best)
         slowdown = float(np.prod(1.0 + weights * distance))
-        seconds = MEAN * math.exp(rng.normal(-(spread**2) / 2, spread))
-        return slowdown, min(seconds, LONGEST)
+        seconds = mean * math.exp(rng.normal(-(spread**2) / 2, spread))
+        return slowdown, min(seconds, LONGEST * mean)
 
     return space, evaluate
 
@@ -319,7 +316,7 @@ def simulate(args: argparse.Namespace, workers: int, folder: Path) -> dict[str, 
     """Run one simulation and return its figures."""
     path = folder / f"{workers}.jsonl"
     if args.recorded is None:
-        space, evaluate = synthetic(args.seed)
+        space, evaluate = synthetic(args.seed, args.mean)
     else:
         device = args.recorded.split("/")
         space, evaluate = recorded(
@@ -351,7 +348,7 @@ def simulate(args: argparse.Namespace, workers: int, folder: Path) -> dict[str, 
     return {
         "workers": workers,
         "strategy": args.strategy,
-        "space": args.recorded or "12 ordinals",
+        "space": args.recorded or f"12 ordinals, {args.mean:g} s",
         "ahead": size,
         "patience": args.patience,
         "seed": args.seed,
@@ -373,16 +370,18 @@ def simulate(args: argparse.Namespace, workers: int, folder: Path) -> dict[str, 
 def write_table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the table of the last run of each kind."""
     lines = [
-        "| workers | space | results | busy | killed | trials lost and evaluated again | manager | of it the disk | "
-        "CPU s of a fill | trials without a model | records per wait for the disk | violations |",
-        "|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| workers | space | strategy | patience, s | results | busy | trials without a model | killed | lost and evaluated "
+        "again | manager | disk | CPU s of a fill | trials per wait for the disk | violations |",
+        "|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
-        records = 2 * row["results"] / max(1, row["syncs"])
+        trials = row["results"] / max(1, row["syncs"])
+        patience = "-" if row["patience"] is None else f"{row['patience']:g}"
         lines.append(
-            f"| {row['workers']:,} | {row['space']} | {row['results']:,} | {100 * row['busy']:.1f} % | {row['killed']} "
-            f"| {row['lost']} | {100 * row['manager']:.0f} % | {100 * row['disk']:.0f} % | {row['fill']:.2f} "
-            f"| {100 * row['fallback']:.1f} % | {records:.1f} | {len(row['wrong'])} |"
+            f"| {row['workers']:,} | {row['space']} | {row['strategy']} | {patience} | {row['results']:,} "
+            f"| {100 * row['busy']:.1f} % | {100 * row['fallback']:.1f} % | {row['killed']} | {row['lost']} "
+            f"| {100 * row['manager']:.0f} % | {100 * row['disk']:.0f} % | {row['fill']:.2f} | {trials:.1f} "
+            f"| {len(row['wrong'])} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -396,6 +395,7 @@ def main() -> None:
     parser.add_argument("--ahead", type=int, default=0, help="0: half of the workers")
     parser.add_argument("--patience", type=float, default=None)
     parser.add_argument("--killed", type=float, default=0.1, help="share of the workers")
+    parser.add_argument("--mean", type=float, default=10.0, help="seconds of an evaluation")
     parser.add_argument("--lease", type=float, default=60.0)
     parser.add_argument("--interpreter", type=float, default=0.025)
     parser.add_argument("--strategy", default="auto")
@@ -405,8 +405,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="append the figures to this file (JSONL)")
     parser.add_argument("--table", type=Path, help="write the table of all rows of --out")
     args = parser.parse_args()
-    if args.lease <= LONGEST:
-        parser.error(f"--lease {args.lease:g}: give more than {LONGEST:g}")
+    if args.recorded is None and args.lease <= LONGEST * args.mean:
+        parser.error(f"--lease {args.lease:g}: give more than {LONGEST * args.mean:g}")
     rows = []
     with tempfile.TemporaryDirectory(prefix="baco-scale-") as folder:
         for workers in map(int, args.workers.split(",")):

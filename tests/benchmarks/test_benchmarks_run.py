@@ -155,4 +155,4 @@ def test_a_simulated_cluster_loses_nothing(tmp_path: Path) -> None:
     assert (
         row["fallback"] > 0.3
     )  # the first wave: without patience, nobody waits for the first fill
-    assert "| 20 | 12 ordinals |" in table.read_text()
+    assert "| 20 | 12 ordinals, 10 s |" in table.read_text()
