@@ -4,12 +4,13 @@
         [--strategy auto] [--data DIR --recorded dedispersion_milo/A4000] [--out rows.jsonl] [--table cluster.md]
 
 The clock is virtual: an evaluation takes a drawn time (log-normal with mean `--mean` and a standard deviation of half
-of it) or the recorded one of its configuration, and costs the machine nothing. Everything else is done for real and put on
-the clock. The manager is the loop of `tune`: it takes all results that have arrived, records them, and suggests trials
-for the free workers. A step takes its measured CPU time and the measured seconds in which it waited for the disk. The
-store is filled beside it, by one thread of the same process: a fill takes its measured CPU time, and it stands still
-while the manager works, because both need the interpreter. A step beside a fill takes `--interpreter` seconds more: so
-long the manager waits for it (37 instead of 15 ms for a step, measured on two processors that 60 others shared).
+of it) or the recorded one of its configuration, and costs the machine nothing. Everything else is done for real and
+put on the clock. The manager is the loop of `tune`: it takes all results that have arrived, records them, and suggests
+trials for the free workers. A step takes its measured CPU time and the measured seconds in which it waited for the
+disk. The store is filled beside it, by one thread of the same process: a fill takes its measured CPU time, and it
+stands still while the manager works, because both need the interpreter. A step beside a fill takes `--interpreter`
+seconds more: so long the manager waits for it (37 instead of 15 ms for a step, measured on two processors that 60
+others shared).
 
 `--killed` is the share of the workers that are killed, each at a random moment. The trials that they had are suggested
 again after their lease of `--lease` virtual seconds. At the end the journal is opened again. It must hold each result
@@ -370,8 +371,8 @@ def simulate(args: argparse.Namespace, workers: int, folder: Path) -> dict[str, 
 def write_table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the table of the last run of each kind."""
     lines = [
-        "| workers | space | strategy | patience, s | results | busy | trials without a model | killed | lost and evaluated "
-        "again | manager | disk | CPU s of a fill | trials per wait for the disk | violations |",
+        "| workers | space | strategy | patience, s | results | busy | trials without a model | killed | lost and "
+        "evaluated again | manager | disk | CPU s of a fill | trials per wait for the disk | violations |",
         "|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
