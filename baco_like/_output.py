@@ -11,8 +11,9 @@ import re
 import stat
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from html import escape
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -114,3 +115,13 @@ def explain_os_error(
         if "\0" not in str(path):
             raise
         raise error_type(f"cannot {action} {str(path)!r}: its name has a null character") from error
+
+
+def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return an HTML table, for notebooks; all texts are escaped."""
+
+    def line(kind: str, cells: Iterable[object]) -> str:
+        return "<tr>" + "".join(f"<{kind}>{escape(str(c))}</{kind}>" for c in cells) + "</tr>"
+
+    body = "".join(line("td", row) for row in rows)
+    return f"<table><caption>{escape(caption)}</caption>{line('th', head)}{body}</table>"

@@ -18,8 +18,9 @@ from typing_extensions import override
 from baco_like._checks import whole_number
 from baco_like._threads import resolve_threads, thread_limit
 from baco_like.exceptions import ConfigError, FailureWarning, TrialError
-from baco_like.journal import Journal, JsonlJournal, Options
+from baco_like.journal import Header, Journal, JsonlJournal, MemoryJournal, Options
 from baco_like.journal.events import (
+    Event,
     abandoned_event,
     confirming_event,
     enqueued_event,
@@ -211,6 +212,24 @@ class Optimizer(Leasing):
             optimizer._run = JournaledState(space, header.options, restored, journal, None)
         optimizer._store = optimizer._create_store(size, patience)
         return optimizer
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how `copy.deepcopy` and `pickle` make an optimizer of the same run; callbacks are kept.
+
+        Raises:
+            TypeError: The journal is a file, which two optimizers would write; `load` opens it again.
+        """
+        journal = self.journal
+        if not isinstance(journal, MemoryJournal):
+            path = getattr(journal, "path", journal)
+            raise TypeError(
+                f"an optimizer with the journal {path} is not copied or pickled; "
+                f"open the journal again: Optimizer.load({str(path)!r})"
+            )
+        strategy = self.state.strategy
+        kept = self._callbacks, self._terms, self._threads
+        return _restore, (type(self), self.space, strategy, list(journal.events), *kept)
 
     def _create_store(self, size: int, patience: float | None) -> ProposalStore | None:
         if not size and self.worker is None:
@@ -431,3 +450,23 @@ class Optimizer(Leasing):
                         callbacks.callback(callback, self, trial)
         finally:
             self._announcer = None
+
+
+def _restore(
+    kind: type[Optimizer],
+    space: Space,
+    strategy: Strategy[Any],
+    events: Sequence[Event],
+    callbacks: tuple[Callback, ...],
+    terms: Terms,
+    threads: int,
+) -> Optimizer:
+    """Return the optimizer that `Optimizer.__reduce__` describes."""
+    optimizer = kind.__new__(kind)
+    optimizer._callbacks, optimizer._terms, optimizer._threads = callbacks, terms, threads
+    options = Header.read(dict(events[0]), "the copied run").options
+    journal = MemoryJournal(list(events))
+    with thread_limit(threads):
+        optimizer._run = JournaledState(space, options, strategy, journal, None)
+    optimizer._store = optimizer._create_store(0, None)
+    return optimizer

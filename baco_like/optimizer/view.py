@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from baco_like._optional import require
+from baco_like._output import html_table
 from baco_like.exceptions import BacoWarning
 from baco_like.journal import Journal, Options, WarmStartResults
 from baco_like.optimizer.ahead import ProposalStore
@@ -19,7 +20,7 @@ from baco_like.optimizer.explaining import Explanations
 from baco_like.optimizer.objectives import hypervolume_of
 from baco_like.optimizer.state import JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import Terms
-from baco_like.records import History, Observation, StopRule, Trial
+from baco_like.records import History, Observation, StopRule, Trial, sign_of
 from baco_like.records.trial import table_row
 from baco_like.results.formats import write
 from baco_like.results.journal_file import run_recording
@@ -29,12 +30,36 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_SHOWN = 10
+"""Number of trials that notebooks show."""
+
+
 class RunView(Explanations):
     """Shows a run; nothing here changes it."""
 
     _run: JournaledState
     _terms: Terms
     _store: ProposalStore | None
+
+    @override
+    def __repr__(self) -> str:
+        best = (
+            "no success"
+            if self.best is None
+            else f"best {self.options.objective} {self.best.value:.6g}"
+        )
+        counts = f"{len(self.trials)} observed, {len(self.pending)} pending"
+        return f"Optimizer({self.space!r}, {counts}, {best})"
+
+    def _repr_html_(self) -> str:
+        """Return the best trials as a table, for notebooks."""
+        sign = sign_of(self.options.direction)
+        known = [trial for trial in self.trials if trial.value is not None]
+        ranked = sorted(known, key=lambda trial: sign * (trial.value or 0.0))
+        best: Sequence[Trial] = self.front if self.options.objectives else ranked
+        head = ["trial", *self.space.names, self.options.objective]
+        rows = [[t.id, *t.config.values(), f"{t.value:.6g}"] for t in best[:_SHOWN]]
+        return html_table(repr(self), head, rows)
 
     @property
     def space(self) -> Space:

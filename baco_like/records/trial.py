@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
+from baco_like._output import html_table
 from baco_like._typing import Array
 from baco_like.exceptions import TrialError
 from baco_like.records.direction import Objective, sign_of
@@ -272,6 +273,14 @@ class Trial(Mapping[str, Any]):
     def __repr__(self) -> str:
         result = self.failure or ("pending" if self.value is None else repr(self.value))
         return f"Trial({self.id}, {dict(self.config)!r}, {result})"
+
+    def _repr_html_(self) -> str:
+        """Return the configuration and the result as a table, for notebooks."""
+        return html_table(
+            f"Trial {self.id}",
+            [*self.config, "value"],
+            [[*self.config.values(), self.failure or self.value]],
+        )
 
     @property
     def status(self) -> Status:

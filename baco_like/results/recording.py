@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from baco_like._optional import require
 from baco_like.exceptions import RunFileError
 from baco_like.journal.events import config_from_json, outcome_row, read_outcome
 from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.records.direction import Direction
 from baco_like.records.reading import number_in, unbounded
-from baco_like.records.trial import Outcome, Status, Trial, median, standard_error
+from baco_like.records.trial import (
+    Outcome,
+    Status,
+    Trial,
+    median,
+    standard_error,
+    table_row,
+)
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.description import space_from_dict
 from baco_like.spaces.space import Space
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Row = tuple[Any, ...]
 """A configuration: its values in the order of the parameters."""
@@ -99,6 +110,17 @@ class Recording:
     @cached_property
     def _entries_by_text(self) -> Mapping[tuple[str, ...], Outcome]:
         return {tuple(map(_text_of, row)): outcome for row, outcome in self.entries.items()}
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return one row for each measurement, with the columns of `Optimizer.to_dataframe`.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        frame: pd.DataFrame = require("pandas", "dataframe").DataFrame(
+            [table_row(trial, self.objective) for trial in self.trials]
+        )
+        return frame
 
     @property
     def trials(self) -> list[Trial]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.parameters.protocol import ParameterKind
 from baco_like.spaces.neighbourhoods import ParameterLocation, locate_parameters
 from baco_like.spaces.rows import drop_duplicates
 from baco_like.spaces.space import Space
@@ -41,6 +42,9 @@ _BATCH = 2**14
 
 _SEARCHED = 2**14
 """Feasible rows among which the middle of a space is searched; fewer if few draws are feasible."""
+
+_STEPS = 4
+"""Number of steps between the ends of a real when distances from the middle are compared."""
 
 _VAGUE = 0.1
 """Share of a space that is equally near to the middle, from which the middle is not informative."""
@@ -153,7 +157,12 @@ def _by_distance(space: Space, rng: Rng, taken: Taken) -> tuple[Codes, Array]:
     drawn = space.affordable(_SEARCHED)
     rows = space.feasible.listed if few else drop_duplicates(space.feasible.sample(drawn, rng))
     rows = rng.permutation(rows[~taken(rows)])
-    off: Array = ((space.derived_features.own_features(rows) - 0.5) ** 2).sum(axis=1)
+    features = space.derived_features.own_features(rows)
+    kinds = [space.parameters[name].kind for name in space.active]
+    real = np.array([kind is ParameterKind.CONTINUOUS for kind in kinds])[space.feature_owner]
+    # A real counts as one of a few values: otherwise all points near the middle would be the same.
+    features = np.where(real, (features * _STEPS).round() / _STEPS, features)
+    off: Array = ((features - 0.5) ** 2).sum(axis=1)
     return rows, off.round(9)
 
 

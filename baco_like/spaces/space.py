@@ -14,6 +14,7 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._optional import require
+from baco_like._output import html_table
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Features, Ints, Mask
 from baco_like.constraints.expression import Expression
@@ -77,6 +78,11 @@ class Space:
         constraints: GivenConstraint | Iterable[GivenConstraint] = (),
         fidelity: GivenFidelity | None = None,
     ) -> None:
+        if not isinstance(parameters, Mapping):
+            raise SpaceError(
+                f"the parameters are {parameters!r:.80}, but a space is made from a mapping of names to parameters: "
+                "Space({'tile': [8, 16, 32], ...})"
+            )
         given = {name: inputs.make_parameter(name, p) for name, p in parameters.items()}
         self.parameters, fidelity_name = add_fidelity(given, fidelity)
         if not self.parameters:
@@ -453,6 +459,11 @@ class Space:
         return (
             f"Space({', '.join(self.names)}; {len(self.constraints)} constraints, {size} feasible)"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the parameters as a table, for notebooks."""
+        rows = [[name, repr(parameter)] for name, parameter in self.parameters.items()]
+        return html_table(repr(self), ["parameter", "values"], rows)
 
     def _wrong_names(self, config: Config) -> str:
         missing = [name for name in self.names if name not in config]

@@ -607,3 +607,12 @@ def test_a_row_of_a_cache_that_lacks_a_parameter_is_left_out(tmp_path):
     found = read(tmp_path / "cache.json")
     assert found.rows == ((1, 2),)
     assert found.notes == ("rows with other parameters than n, m that were left out: 1",)
+
+
+def test_a_recording_becomes_a_dataframe():
+    pytest.importorskip("pandas")
+    outcomes = (Outcome.success(0, (2.0, 4.0)), Outcome.failure(1, "compile"))
+    frame = Recording(("a",), ((1,), (2,)), outcomes, objective="time").to_dataframe()
+    assert frame["a"].tolist() == [1, 2]
+    assert frame["time"][0] == 3.0
+    assert frame["failed"][1] == "compile"

@@ -22,6 +22,7 @@ from baco_like.spaces.design import (
     from_prior,
     latin_hypercube,
     maximin,
+    middle,
     sobol,
     uniform,
 )
@@ -192,3 +193,12 @@ def test_what_cannot_be_counted_is_exhausted_all_the_same():
     rows = uniform(space, 1025, rng, lambda codes: np.zeros(len(codes), bool))
     assert sorted(rows[:, 0]) == list(range(0, 2**21 + 1, 2048))
     assert len(uniform(space, 1, rng, lambda codes: np.ones(len(codes), bool))) == 0
+
+
+def test_middle_points_of_reals_differ():
+    space = Space({"x": Real(0.0, 1.0), "y": Real(1e-3, 1.0, log=True), "z": Real(-1.0, 1.0)})
+    rows = middle(space, 3, np.random.default_rng(0), lambda codes: np.zeros(len(codes), bool))
+    features = space.features(rows)
+    assert (np.abs(features - 0.5) <= 0.125).all()
+    apart = np.abs(features[:, None] - features[None]).max(axis=2)
+    assert apart[np.triu_indices(3, 1)].min() > 0.01

@@ -370,3 +370,8 @@ def test_bounds_of_reals_leave_no_draw_in_vain() -> None:
         Space({"x": Real(0, 1)}, ["x > 0.5", "x < 0.4"])
     either = Space({"x": Real(0, 1)}, ["x < 0.1 or x > 0.9"])
     assert {c["x"] < 0.5 for c in either.sample(40)} == {True, False}
+
+
+def test_a_list_of_parameters_is_refused():
+    with pytest.raises(SpaceError, match="made from a mapping of names to parameters"):
+        Space([[1, 2, 4]])

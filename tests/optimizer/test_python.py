@@ -1,0 +1,54 @@
+"""An optimizer as a Python object: its text, copies and pickles."""
+
+import copy
+import pickle
+
+import pytest
+
+from baco_like import Optimizer, Space
+
+SPACE = Space({"a": [1, 2, 4, 8], "b": ["<x>", "y"]}, constraints=["a > 1 or b == 'y'"])
+
+
+def run(**settings):
+    optimizer = Optimizer(SPACE, seed=3, **settings)
+    for _ in range(4):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, float(trial["a"]))
+    return optimizer
+
+
+def test_the_text_says_where_the_run_is():
+    optimizer = run(objective="time")
+    optimizer.suggest()
+    assert repr(optimizer) == (
+        f"Optimizer({SPACE!r}, 4 observed, 1 pending, best time {optimizer.best_value:.6g})"
+    )
+    assert repr(Optimizer(SPACE)).endswith("0 observed, 0 pending, no success)")
+
+
+def test_notebooks_show_tables():
+    optimizer = run()
+    assert "<td>&lt;x&gt;</td>" in "".join(t._repr_html_() for t in optimizer.trials)
+    assert f"<td>{optimizer.best_value:.6g}</td>" in optimizer._repr_html_()
+    assert "Ordinal" in SPACE._repr_html_()
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
+def test_a_copy_continues_like_the_original(copied):
+    optimizer = run()
+    pending = optimizer.suggest()
+    other = copied(optimizer)
+    assert other.trials == optimizer.trials
+    assert other.pending == [pending]
+    other.observe(pending, 1.0)
+    assert len(optimizer.trials) == 4
+    optimizer.observe(pending, 1.0)
+    assert other.suggest() == optimizer.suggest()
+
+
+def test_an_optimizer_with_a_file_is_not_copied(tmp_path):
+    path = tmp_path / "run.jsonl"
+    optimizer = Optimizer(SPACE, storage=path)
+    with pytest.raises(TypeError, match=r"Optimizer\.load\('.*run\.jsonl'\)"):
+        copy.deepcopy(optimizer)
