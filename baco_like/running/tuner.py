@@ -9,19 +9,18 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from baco_like.evaluators import (
     DEFAULT_FAILURES,
-    Collector,
     Confirmation,
     Evaluator,
     FunctionEvaluator,
     ProcessLanes,
     StagedEvaluator,
 )
-from baco_like.evaluators.protocol import find_innermost, recall_history, take_late
+from baco_like.evaluators.protocol import find_innermost, recall_history
 from baco_like.exceptions import FailureWarning, SpaceExhausted
 from baco_like.journal import Journal
 from baco_like.optimizer import Callback, Optimizer
@@ -31,7 +30,6 @@ from baco_like.records import (
     History,
     Noise,
     Observation,
-    Outcome,
     Status,
     StopRule,
     Trial,
@@ -39,12 +37,12 @@ from baco_like.records import (
     read_objectives,
 )
 from baco_like.records.drift import CONTROL
-from baco_like.records.reading import without_bound
 from baco_like.running.confirming import ConfirmationSettings, confirm_winner, leave_time
 from baco_like.running.control import RECHECK, ControlSettings
 from baco_like.running.lock import journal_file, sole_runner
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Progress, show_progress
+from baco_like.running.running_trials import RunningTrials
 from baco_like.running.stopping import check_rule, time_limit
 from baco_like.spaces import Space
 from baco_like.spaces.fidelity import GivenFidelity
@@ -346,7 +344,7 @@ def run_locked(
 
     With ``control``, the incumbent is measured again from time to time.
     """
-    running = _RunningTrials(optimizer, evaluator, progress)
+    running = RunningTrials(optimizer, evaluator, progress)
     history, fidelity = optimizer.history, optimizer.space.fidelity
     recall_history(
         evaluator, history.trials[history.warm :], None if fidelity is None else fidelity.name
@@ -369,77 +367,7 @@ def run_locked(
         evaluator.close()
 
 
-@dataclass
-class _RunningTrials:
-    """Trials that are submitted to the evaluator.
-
-    Attributes:
-        optimizer: Observes the outcomes.
-        evaluator: Evaluates the trials.
-        progress: Shows them, unless it is None.
-        trials: The submitted trials, by number.
-        outcomes: Finished outcomes that are not recorded yet.
-        late: Results that came after their trials were given up or had other results, not recorded yet.
-    """
-
-    optimizer: Optimizer
-    evaluator: Evaluator
-    progress: Progress | None
-    trials: dict[int, Trial] = field(default_factory=dict)
-    outcomes: list[Outcome] = field(default_factory=list)
-    late: list[Trial] = field(default_factory=list)
-
-    def list_trials(self) -> list[Trial]:
-        """Return the trials that are submitted now; another thread may call it."""
-        return list(self.trials.values())
-
-    def wait(self) -> None:
-        """Wait for outcomes."""
-        self.outcomes += self.evaluator.wait()
-        self.late += take_late(self.evaluator)
-
-    def submit(self, trials: Iterable[Trial]) -> None:
-        for trial in trials:
-            # A trial that is already submitted has an expired lease and was suggested again.
-            if trial.id not in self.trials:
-                self.evaluator.submit(trial)
-            self.trials[trial.id] = trial
-
-    def record(self) -> None:
-        """Record the outcomes; they stay in ``outcomes`` until they are on the disk."""
-        outcomes = self._unbounded_outcomes()
-        observed = [o for o in outcomes if o.status is not Status.ABANDONED]
-        # Another optimizer of the same journal may have finished a trial whose lease had expired.
-        results = [self.trials[o.trial_id].with_outcome(o) for o in observed]
-        if results or self.late:
-            self.optimizer.complete_late([*results, *self.late])
-        for outcome in outcomes:
-            if outcome.status is Status.ABANDONED:
-                self.optimizer.abandon(self.trials.pop(outcome.trial_id), outcome.message)
-        for outcome in observed:
-            del self.trials[outcome.trial_id]
-            history = self.optimizer.history
-            trial = history.find(outcome.trial_id)  # its outcome may be another one: beyond a limit
-            if self.progress is not None and trial is not None:
-                self.progress.update(history, trial)
-
-    def record_finished(self, timeout: float | None) -> None:
-        """Record finished outcomes after an error. Errors raised here are suppressed so that the first is reported."""
-        with contextlib.suppress(Exception):
-            if isinstance(self.evaluator, Collector):
-                self.outcomes += self.evaluator.collect(timeout)
-        pending = self.optimizer.history.pending
-        finished = [o for o in self._unbounded_outcomes() if o.trial_id in pending]
-        finished = [o for o in finished if o.status is not Status.ABANDONED]
-        with contextlib.suppress(Exception):
-            if finished:
-                self.optimizer.complete(finished)
-
-    def _unbounded_outcomes(self) -> list[Outcome]:
-        return [without_bound(o, self.optimizer.options.direction) for o in self.outcomes]
-
-
-def _loop(running: _RunningTrials, stop: StopRule, control: ControlSettings) -> str:
+def _loop(running: RunningTrials, stop: StopRule, control: ControlSettings) -> str:
     optimizer = running.optimizer
     waiting = optimizer.own_pending
     checked_failures = False

@@ -38,11 +38,14 @@ EXPECTED = sorted(
 
 
 @pytest.mark.filterwarnings("ignore")  # of dask-jobqueue and distributed
-def test_dask_jobqueue_starts_workers_that_come_during_the_run(tmp_path: Path) -> None:
+def test_dask_jobqueue_starts_workers_that_come_during_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     jobqueue = pytest.importorskip(
         "dask_jobqueue.local", reason="dask-jobqueue is not installed (extra 'dask-jobqueue')"
     )
     distributed = pytest.importorskip("distributed")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     with (
         jobqueue.LocalCluster(
             cores=1,
@@ -50,7 +53,6 @@ def test_dask_jobqueue_starts_workers_that_come_during_the_run(tmp_path: Path) -
             memory="1GB",
             interface="lo",
             scheduler_options={"dashboard_address": None, "interface": "lo"},
-            worker_extra_args=["--no-dashboard"],
             local_directory=str(tmp_path),
             log_directory=str(tmp_path),
         ) as cluster,

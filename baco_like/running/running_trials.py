@@ -1,0 +1,85 @@
+"""The trials that the tuning loop has submitted to an evaluator, and how their outcomes are recorded."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from baco_like.evaluators import Collector, Evaluator
+from baco_like.evaluators.protocol import take_late
+from baco_like.optimizer import Optimizer
+from baco_like.records import Outcome, Status, Trial
+from baco_like.records.reading import without_bound
+from baco_like.running.progress import Progress
+
+
+@dataclass
+class RunningTrials:
+    """Trials that are submitted to the evaluator.
+
+    Attributes:
+        optimizer: Observes the outcomes.
+        evaluator: Evaluates the trials.
+        progress: Shows them, unless it is None.
+        trials: The submitted trials, by number.
+        outcomes: Finished outcomes that are not recorded yet.
+        late: Results that came after their trials were given up or had other results, not recorded yet.
+    """
+
+    optimizer: Optimizer
+    evaluator: Evaluator
+    progress: Progress | None
+    trials: dict[int, Trial] = field(default_factory=dict)
+    outcomes: list[Outcome] = field(default_factory=list)
+    late: list[Trial] = field(default_factory=list)
+
+    def list_trials(self) -> list[Trial]:
+        """Return the trials that are submitted now; another thread may call it."""
+        return list(self.trials.values())
+
+    def wait(self) -> None:
+        """Wait for outcomes."""
+        self.outcomes += self.evaluator.wait()
+        self.late += take_late(self.evaluator)
+
+    def submit(self, trials: Iterable[Trial]) -> None:
+        """Submit trials, except those that are submitted already."""
+        for trial in trials:
+            # A trial that is already submitted has an expired lease and was suggested again.
+            if trial.id not in self.trials:
+                self.evaluator.submit(trial)
+            self.trials[trial.id] = trial
+
+    def record(self) -> None:
+        """Record the outcomes; they stay in ``outcomes`` until they are on the disk."""
+        outcomes = self._unbounded_outcomes()
+        observed = [o for o in outcomes if o.status is not Status.ABANDONED]
+        # Another optimizer of the same journal may have finished a trial whose lease had expired.
+        results = [self.trials[o.trial_id].with_outcome(o) for o in observed]
+        if results or self.late:
+            self.optimizer.complete_late([*results, *self.late])
+        for outcome in outcomes:
+            if outcome.status is Status.ABANDONED:
+                self.optimizer.abandon(self.trials.pop(outcome.trial_id), outcome.message)
+        for outcome in observed:
+            del self.trials[outcome.trial_id]
+            history = self.optimizer.history
+            trial = history.find(outcome.trial_id)  # its outcome may be another one: beyond a limit
+            if self.progress is not None and trial is not None:
+                self.progress.update(history, trial)
+
+    def record_finished(self, timeout: float | None) -> None:
+        """Record finished outcomes after an error. Errors raised here are suppressed so that the first is reported."""
+        with contextlib.suppress(Exception):
+            if isinstance(self.evaluator, Collector):
+                self.outcomes += self.evaluator.collect(timeout)
+        pending = self.optimizer.history.pending
+        finished = [o for o in self._unbounded_outcomes() if o.trial_id in pending]
+        finished = [o for o in finished if o.status is not Status.ABANDONED]
+        with contextlib.suppress(Exception):
+            if finished:
+                self.optimizer.complete(finished)
+
+    def _unbounded_outcomes(self) -> list[Outcome]:
+        return [without_bound(o, self.optimizer.options.direction) for o in self.outcomes]
