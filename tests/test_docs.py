@@ -74,6 +74,7 @@ def test_complete_run_files_are_found():
     assert {page for page, _ in RUN_FILES} == {
         "flags.md",
         "reference/run_file.md",
+        "several_objectives.md",
         "tutorials/tune_a_program.md",
     }
 

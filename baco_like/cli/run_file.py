@@ -1,8 +1,9 @@
 """Read the TOML file of ``baco-like tune``; it is checked as a whole before anything is run or written.
 
-Its tables are ``[space.NAME]`` (one per parameter), ``[constraints]``, ``[objective]``, ``[evaluator]``, ``[budget]``,
-``[optimizer]``, ``[flags]``, ``[fidelity]``, ``[confirmation]`` and ``[warm_start]`` (or ``[[warm_start]]``, one per
-source). An unknown key is an error.
+Its tables are ``[space.NAME]`` (one per parameter), ``[constraints]``, ``[objective]`` (or ``[[objective]]``, one for
+each of several), ``[evaluator]``, ``[budget]``, ``[optimizer]``, ``[fidelity]``, ``[flags]``, ``[confirmation]``,
+``[drift]`` and ``[warm_start]`` (or ``[[warm_start]]``, one per source). An
+unknown key is an error.
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ from baco_like.parameters.registry import PARAMETER_TYPES
 from baco_like.records import Limits, Noise, Objective
 from baco_like.running.confirming import ConfirmationSettings
 from baco_like.running.control import RECHECK, ControlSettings
-from baco_like.running.journal_view import COMPILER, FOLDER, PEAK
+from baco_like.running.journal_view import COMPILER, FOLDER, PEAK, UNITS
 from baco_like.running.stopping import (
+    AnyOf,
     LowOutlook,
     MaxFailures,
     NoImprovement,
     StoppingRule,
     Target,
+    check_rule,
 )
 from baco_like.spaces import Space
 
@@ -66,7 +69,7 @@ class RunFile:
     Attributes:
         path: The file.
         space: The space to tune.
-        objective: The measured quantity.
+        objective: The measured quantity; of several the first.
         evaluator_table: Settings of the evaluator.
         evaluations: Largest number of evaluations, or None.
         seconds: Limit of wall time in seconds, or None; at least one limit is set.
@@ -84,6 +87,7 @@ class RunFile:
         warm_start: Sources of earlier results.
         limits: Conditions on the metrics of outcomes.
         peak: The best value that the machine allows, for the report, or None.
+        objectives: All objectives if there are several, else empty.
     """
 
     path: Path
@@ -106,6 +110,7 @@ class RunFile:
     warm_start: tuple[WarmStart, ...] = ()
     limits: tuple[str, ...] = ()
     peak: float | None = None
+    objectives: tuple[Objective, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -130,8 +135,9 @@ class RunFile:
         compiler = {COMPILER: version} if version else {}
         folder = str(self.folder)
         device = registry.slot_context(table)
+        units = {UNITS: [o.unit for o in self.objectives]} if self.objectives else {}
         unit = {"[objective] unit": self.objective.unit}
-        return {**unit, FOLDER: folder, **peak, **compiler, **keys, **device}
+        return {**unit, **units, FOLDER: folder, **peak, **compiler, **keys, **device}
 
     def context_on_resume(self, earlier: Mapping[str, Any]) -> dict[str, Any]:
         """Return `context`, but with the earlier run's values for keys that do not affect a measured value."""
@@ -172,28 +178,27 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
     for key in _REQUIRED:
         if not top.has(key) and not (key == "space" and top.has("flags")):
             raise RunFileError(f"{path}: the table [{key}] is missing")
-    if isinstance(top.entries.get("objective"), list):
-        raise RunFileError(
-            f"{path}: several [[objective]] tables are not supported; write one [objective]"
-        )
+    first, objectives = _read_objectives(top)
     run_file = RunFile(
         path=path,
         space=_read_space(
             top.table("space"), top.table("constraints"), _read_flags(top), top.table("fidelity")
         ),
-        objective=_read_objective(top.table("objective")),
+        objective=first,
         evaluator_table=_replace_slots(_permit_large(_evaluator_table(top), large), slots),
         **_read_budget(top.table("budget")),
         **_read_optimizer(top.table("optimizer")),
         confirmation=_read_confirmation(top),
         limits=_read_limits(top.table("constraints")),
-        peak=_read_peak(top.table("objective")),
+        peak=None if objectives else _read_peak(_objective_tables(top)[0]),
+        objectives=objectives,
         control=_read_control(top),
         warm_start=_read_warm_starts(
             top.entries.get("warm_start", []), path.resolve().parent, large
         ),
     )
     _check_slow_ratio(run_file)
+    _check_several(run_file)
     _check_default(run_file.space)
     with contextlib.closing(run_file.create_evaluator()) as evaluator:
         _check_metrics(run_file, evaluator)
@@ -224,6 +229,34 @@ def _parse_toml(path: Path) -> dict[str, Any]:
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def _objective_tables(top: Table) -> list[Table]:
+    """Return the table ``[objective]``, or the tables ``[[objective]]``."""
+    given = top.entries.get("objective", {})
+    if isinstance(given, dict):
+        return [top.table("objective")]
+    if not isinstance(given, list) or not given or not all(isinstance(t, dict) for t in given):
+        raise RunFileError("objective must be a table [objective], or several [[objective]]")
+    return [Table("objective", table) for table in given]
+
+
+def _read_objectives(top: Table) -> tuple[Objective, tuple[Objective, ...]]:
+    """Return the first objective, and all objectives if there are several."""
+    tables = _objective_tables(top)
+    objectives = tuple(map(_read_objective, tables))
+    if len(objectives) == 1:
+        return objectives[0], ()
+    for table, objective in zip(tables, objectives, strict=True):
+        if not table.has("name"):
+            raise RunFileError("[[objective]] needs the key 'name', as there are several")
+        if sum(other.name == objective.name for other in objectives) > 1:
+            raise RunFileError(f"[[objective]] name = {objective.name!r}: two have this name")
+        if table.has("peak"):
+            raise table.error(
+                "peak", table.entries["peak"], "one [objective]; omit it with several"
+            )
+    return objectives[0], objectives
 
 
 def _read_objective(table: Table) -> Objective:
@@ -303,6 +336,27 @@ def _check_slow_ratio(run_file: RunFile) -> None:
             raise table.error(
                 key, table.entries[key], 'direction = "minimize"; otherwise omit this key'
             )
+
+
+def _check_several(run_file: RunFile) -> None:
+    """Reject what is about one objective if there are several."""
+    if not run_file.objectives:
+        return
+    if run_file.confirmation is not None:
+        raise RunFileError(
+            "[confirmation] decides between the best of one objective; leave it out with several [[objective]] tables"
+        )
+    table = run_file.evaluator_table
+    for key in ("slow_ratio", "first_repeats"):
+        if table.has(key):
+            # A configuration that is slow may be the smallest.
+            raise table.error(
+                key, table.entries[key], "one [objective]; omit this key with several"
+            )
+    try:
+        check_rule(AnyOf(run_file.rules), run_file.objectives)
+    except ValueError as error:
+        raise RunFileError(f"[budget] {error}") from None
 
 
 def _read_warm_starts(entries: Any, folder: Path, large: bool) -> tuple[WarmStart, ...]:
@@ -393,6 +447,11 @@ def _check_metrics(run_file: RunFile, evaluator: Evaluator) -> None:
     if names is None:
         return
     objective = run_file.objective.name
+    for other in run_file.objectives[1:]:
+        if other.name not in names:
+            way = "" if is_recorded else "; add it to [evaluator.metrics]"
+            hint = suggestion(other.name, names) if names else "this evaluator measures one value"
+            raise RunFileError(f"[[objective]] {other.name!r} is not measured; {hint}{way}")
     for name in () if is_recorded else names:
         if name == objective or name in run_file.space.parameters:
             owner = "the objective" if name == objective else "a parameter"

@@ -98,6 +98,10 @@ The flags of a compiler as parameters, for `kind = "command"`; `{flags}` in a co
 
 <OBJECTIVE>
 
+Write one table `[[objective]]` for each of several objectives: see [Tune for several
+objectives](../several_objectives.md). Each then has a `name`. The first is the value of the evaluator, the others are
+its metrics. `peak`, `target`, `outlook`, `slow_ratio`, `first_repeats` and `[confirmation]` are for one objective.
+
 ## `[evaluator]`
 
 `kind` is required and decides which other keys there are. Every kind has these:

@@ -36,7 +36,7 @@ def json_schema() -> dict[str, Any]:
     )
     strategy, *other = keys.OPTIMIZER
     settings = {name: keys.strategy_keys(name) for name in STRATEGIES}
-    warm_start = table_shape(keys.WARM_START)
+    warm_start, objective = table_shape(keys.WARM_START), table_shape(keys.OBJECTIVE)
     limits = [{"required": [name]} for name in ("evaluations", "seconds")]
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -46,7 +46,7 @@ def json_schema() -> dict[str, Any]:
             "space": {"type": "object", "additionalProperties": parameter},
             "flags": table_shape(FLAGS_KEYS),
             "constraints": table_shape(keys.CONSTRAINTS),
-            "objective": table_shape(keys.OBJECTIVE),
+            "objective": {"anyOf": [objective, {"type": "array", "items": objective}]},
             "evaluator": evaluator,
             "budget": {**table_shape(keys.BUDGET), "anyOf": limits},
             "optimizer": _by_choice(strategy, settings, other),

@@ -22,7 +22,14 @@ from baco_like.exceptions import BacoError, JournalError, MissingExtra, RunFileE
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import read_events
 from baco_like.records import Confirmation, read_confirmation
-from baco_like.running import AnyOf, IdenticalFailures, MaxEvals, MaxTime, plot_convergence
+from baco_like.running import (
+    AnyOf,
+    IdenticalFailures,
+    MaxEvals,
+    MaxTime,
+    plot_convergence,
+    plot_front,
+)
 from baco_like.running.best_file import write_best
 from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.lock import sole_runner
@@ -156,11 +163,13 @@ def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None)
     except (ValueError, TypeError) as error:
         raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
     default = run_file.space.default_config
+    several = {o.name: o.direction for o in run_file.objectives} or None
     return Optimizer(
         run_file.space,
-        run_file.objective.direction,
+        "minimize" if several else run_file.objective.direction,
         run_file.seed if seed is None else seed,
-        objective=run_file.objective.name,
+        objective="value" if several else run_file.objective.name,
+        objectives=several,
         budget=run_file.evaluations,
         strategy=run_file.strategy,
         settings=settings,
@@ -235,7 +244,10 @@ def _write_results(
     Raises:
         JournalError: A file cannot be written.
     """
-    summary = summarise(optimizer.history, run_file.objective, run_file.control.threshold)
+    objectives = run_file.objectives
+    summary = summarise(
+        optimizer.history, run_file.objective, run_file.control.threshold, objectives
+    )
     if confirmation is not None:
         summary = summary.with_confirmation(confirmation)
     print_line("\n" + format_summary(summary))
@@ -250,5 +262,7 @@ def _write_results(
             (folder / evaluator.source_name).write_text(source)
         try:
             plot_convergence(optimizer.history, run_file.objective, folder / "convergence.png")
+            if objectives:
+                plot_front(optimizer.history, objectives, folder / "front.png")
         except MissingExtra as error:
             print_line(f"convergence.png is not written: {error}")

@@ -27,7 +27,7 @@ def describe_front(front: Sequence[Trial], objectives: Sequence[Objective]) -> s
     parts = []
     for objective, column in zip(objectives, zip(*values, strict=True), strict=True):
         low, high = min(column), max(column)
-        numbers = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+        numbers = _cell(low) if low == high else f"{_cell(low)} to {_cell(high)}"
         parts.append(f"{objective.name} {numbers} {objective.unit}".rstrip())
     return f"front of {len(front)}: {', '.join(parts)}"
 
@@ -35,7 +35,7 @@ def describe_front(front: Sequence[Trial], objectives: Sequence[Objective]) -> s
 def describe_values(trial: Trial, objectives: Sequence[Objective]) -> str:
     """Return the values of a successful trial by objective, as in ``time 1.2, size 800``."""
     values = zip(objectives, read_values(trial, objectives), strict=True)
-    return ", ".join(f"{objective.name} {value:.4g}" for objective, value in values)
+    return ", ".join(f"{objective.name} {_cell(value)}" for objective, value in values)
 
 
 def front_table(
@@ -91,8 +91,8 @@ def format_front(
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
+    if isinstance(value, float):  # a size in bytes has all its digits
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 

@@ -27,8 +27,10 @@ from baco_like.optimizer.state import apply_events, initial_state
 from baco_like.records import History, Objective, Trial, sign_of
 from baco_like.records.confirmation import read_confirmation
 from baco_like.records.drift import CONTROL
+from baco_like.running.front import describe_front, describe_values, format_front
 from baco_like.running.progress import format_result, group_failures, in_words
 from baco_like.running.summary import (
+    COMPLETE,
     Summary,
     best_so_far,
     describe_confirmation,
@@ -45,6 +47,9 @@ FOLDER = "folder"
 
 COMPILER = "compiler"
 """Key of the context of a run: the first line of the compiler's version."""
+
+UNITS = "[[objective]] units"
+"""Key of the context of a run with several objectives: their units, in order."""
 
 PEAK = "[objective] peak"
 """Key of the context of a run: the best value that the machine allows."""
@@ -96,6 +101,16 @@ class JournalView:
         options = self.header.options
         unit = str(options.context.get("[objective] unit", ""))
         return Objective(options.objective, unit, options.direction)
+
+    @property
+    def objectives(self) -> tuple[Objective, ...]:
+        """All objectives with their units if there are several, else empty."""
+        options = self.header.options
+        units = options.context.get(UNITS)
+        every = options.several_objectives
+        if not isinstance(units, (list, tuple)) or len(units) != len(every):
+            return every
+        return tuple(replace(o, unit=str(unit)) for o, unit in zip(every, units, strict=True))
 
     def refresh(self) -> None:
         """Read the events that were added since the last call.
@@ -239,7 +254,7 @@ def _status(view: JournalView) -> str:
 
 
 def _summary(view: JournalView) -> Summary:
-    summary = summarise(view.history, view.objective)
+    summary = summarise(view.history, view.objective, objectives=view.objectives)
     confirmation = read_confirmation(view.history)
     return summary if confirmation is None else summary.with_confirmation(confirmation)
 
@@ -249,6 +264,15 @@ def _result_lines(summary: Summary) -> list[str]:
     best, default, confirmation = summary.best, summary.default, summary.confirmation
     if best is None:
         return ["no evaluation has succeeded yet"]
+    if summary.objectives:
+        known = default is not None and default.value is not None
+        ending = (
+            f" (default: {describe_values(default, summary.objectives)})"
+            if known and default
+            else ""
+        )
+        knee = f"knee: trial {best.id}, {describe_values(best, summary.objectives)}{ending}"
+        return [describe_front(summary.front, summary.objectives), knee]
     unit = f" {summary.objective.unit}" if summary.objective.unit else ""
     number = f"trial {best.id}, " if best.id >= 0 else ""
     value = f"{summary.objective.name} = {format_result(best)}{unit}"
@@ -269,7 +293,7 @@ def _result_lines(summary: Summary) -> list[str]:
 
 
 def describe_outlook(view: JournalView) -> str:
-    """Return one line on the improvement that is left; empty with too few results for an estimate."""
+    """Return one line on the improvement that is left; empty with too few results or several objectives."""
     with suppress(TrialError), thread_limit(1):
         return f"outlook: {view.estimate_outlook()}"
     return ""
@@ -278,8 +302,11 @@ def describe_outlook(view: JournalView) -> str:
 def _best_table(view: JournalView, top: int, width: int) -> str:
     """Return the best configurations: first those measured again by the confirmation, then others.
 
-    Each parameter has a column; if that is too wide, a row has the values that differ from the default.
+    Each parameter has a column; if that is too wide, a row has the values that differ from the default. With several
+    objectives, the front is shown.
     """
+    if view.objectives:
+        return _front_table(view, width)
     history, objective = view.history, view.objective
     confirmation = read_confirmation(history)
     candidates = () if confirmation is None else confirmation.candidates
@@ -306,6 +333,19 @@ def _best_table(view: JournalView, top: int, width: int) -> str:
     if max(map(len, table)) <= width:
         return "\n".join(table)
     return "\n".join(_with_changes(_aligned(rows), best, history.space.default_config, width))
+
+
+def _front_table(view: JournalView, width: int) -> str:
+    """Return the front with the objectives and as many parameters as the line has room for."""
+    history = view.history
+    front, best = history.front(), history.best()
+    if best is None:
+        return ""
+    for most in (COMPLETE, 0):  # 0: only parameters that differ
+        text = format_front(front, view.objectives, best, None, most)
+        if max(map(len, text.splitlines())) <= width:
+            break
+    return text
 
 
 def _with_changes(
@@ -379,7 +419,8 @@ def describe_progress(view: JournalView, width: int) -> str:
     drawn, low, high = values[at], values.min(), values.max()
     level = (drawn - low) / (high - low) if high > low else np.zeros(len(drawn))
     blocks = "".join(_BLOCKS[round(float(part) * (len(_BLOCKS) - 1))] for part in level)
-    return f"best so far {blocks}"
+    name = f"best {view.objective.name} so far" if view.objectives else "best so far"
+    return f"{name} {blocks}"
 
 
 def shown_value(value: Any) -> str:

@@ -232,7 +232,7 @@ def test_a_prior_of_a_parameter_is_read(tmp_path: Path) -> None:
 MISTAKES: list[tuple[str, str, type[BacoError], str]] = [
     ("[budget]", "[budjet]", RunFileError, r"no table \[budjet\]; did you mean 'budget'"),
     ("[evaluator]", "[[evaluator]]", RunFileError, r"^evaluator = .*expected a table"),
-    ("[objective]", "[[objective]]", RunFileError, "several"),
+    ("[objective]", "[[objective]]\nunit = 'ms'\n[[objective]]", RunFileError, "several"),
     ('kind = "command"', 'kind = "comand"', RunFileError, "did you mean 'command'"),
     ('kind = "command"', "", RunFileError, "needs the key 'kind'"),
     ("evaluations = 60", "evaluation = 60", RunFileError, "did you mean 'evaluations'"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,9 @@ _EXIT_WRONG_RESULT = 3
 
 SIZE = "size"
 """Name of a fidelity parameter that replaces the setting ``size``."""
+
+PROGRAM_BYTES = "program_bytes"
+"""The metric of every compiled kernel: the bytes of code and data in its executable."""
 
 _COLD_FACTOR = 2.0
 """A first run with cold caches may take this factor longer than the limit of a run."""
@@ -109,6 +113,11 @@ class CKernelBench:
         self._tolerances: dict[
             int, float
         ] = {}  # by size; without an entry, its inputs are not written
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The names of all metrics."""
+        return (PROGRAM_BYTES,)
 
     def build(self, trial: Trial, seconds: dict[str, float]) -> CProgram:
         """Compile the kernel of a configuration.
@@ -267,6 +276,10 @@ class CProgram:
             word, message = "runtime", finished.describe()
         raise StageFailure(word, f"run: {message}", repeats=values)
 
+    def metrics(self) -> dict[str, float]:
+        """Return the bytes of code and data in the executable; the harness adds the same to all."""
+        return {PROGRAM_BYTES: float(count_bytes(self.program))}
+
     @property
     def identity(self) -> str | None:
         """Hash of the executable, its environment variables and the name of its inputs; all else is the same."""
@@ -384,6 +397,31 @@ def from_table(
     fields["compiler"] = locate_program(fields["compiler"], folder)
     settings = CKernelSettings(**fields, environment=environment or {})
     return CKernelEvaluator(space, settings, folder, ahead)
+
+
+def count_bytes(program: Path) -> int:
+    """Return the bytes of code and data in an ELF file, without the padding to whole pages and without symbols.
+
+    The sections that are loaded count, as the columns text and data of the program ``size``; the header is that of
+    ``elf.h``. Of a file in another format, such as those of macOS, the whole size counts.
+    """
+    content = program.read_bytes()
+    if content[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian
+        return len(content)
+    try:
+        (start,), (width, count) = (
+            struct.unpack_from("<Q", content, 0x28),
+            struct.unpack_from("<HH", content, 0x3A),
+        )
+        total = 0
+        for at in range(start, start + count * width, width):
+            kind, flags = struct.unpack_from("<IQ", content, at + 4)
+            is_loaded, has_content = flags & 2, kind != 8
+            if is_loaded and has_content:
+                total += struct.unpack_from("<Q", content, at + 0x20)[0]
+    except struct.error:
+        return len(content)
+    return total
 
 
 def _name_of_arrays(size: int) -> str:

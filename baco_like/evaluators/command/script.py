@@ -90,8 +90,11 @@ def program_commands(
 
 
 def metric_names(evaluator: Evaluator) -> tuple[str, ...] | None:
-    """Return the names of the metrics that commands measure; None if they are unknown before the first run."""
+    """Return the names of the metrics that are measured; None if they are unknown before the first run."""
     commands = _commands_of(evaluator)
+    if commands is None:
+        names: tuple[str, ...] | None = getattr(_bench_of(evaluator), "metric_names", None)
+        return names
     named = None if commands is None else commands.measure.metric_names
     if commands is None or named is None:
         return None
@@ -99,7 +102,11 @@ def metric_names(evaluator: Evaluator) -> tuple[str, ...] | None:
     return tuple(name for name in (*named, *commands.metrics.names) if name != own)
 
 
-def _commands_of(evaluator: Evaluator) -> Commands | None:
+def _bench_of(evaluator: Evaluator) -> Any:
     staged = unwrap(evaluator)
-    bench = staged.bench if isinstance(staged, StagedEvaluator) else None
+    return staged.bench if isinstance(staged, StagedEvaluator) else None
+
+
+def _commands_of(evaluator: Evaluator) -> Commands | None:
+    bench = _bench_of(evaluator)
     return bench.commands if isinstance(bench, CommandBench) else None

@@ -1,0 +1,103 @@
+"""Run files with several objectives: what is read and refused, the files of the result, and the texts of `show`."""
+
+import json
+
+import pytest
+
+from baco_like.cli import main
+from baco_like.cli.run_file import read
+from baco_like.exceptions import RunFileError
+from baco_like.records import Objective
+
+TEXT = """\
+[space.a]
+type = "ordinal"
+values = [1, 2, 4]
+default = 2
+[space.b]
+type = "ordinal"
+values = [1, 2, 4]
+default = 1
+
+[[objective]]
+name = "time"
+unit = "ms"
+[[objective]]
+name = "rate"
+direction = "maximize"
+
+[evaluator]
+kind = "command"
+run = "printf 'time: %s%s rate: %s' {a} {b} {a}"
+measure = "regex"
+pattern = 'time: (?P<value>\\S+) rate: (?P<rate>\\S+)'
+
+[budget]
+evaluations = 8
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "job.toml"
+    path.write_text(TEXT)
+    return path
+
+
+def test_the_tables_are_read_in_order(file):
+    run_file = read(file)
+    assert run_file.objective == Objective("time", "ms")
+    assert run_file.objectives == (
+        Objective("time", "ms"),
+        Objective("rate", direction="maximize"),
+    )
+
+
+def test_one_table_in_brackets_is_one_objective(file):
+    text = TEXT.replace('[[objective]]\nname = "rate"\ndirection = "maximize"\n', "")
+    file.write_text(text)
+    assert read(file).objectives == ()
+    assert read(file).objective == Objective("time", "ms")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('name = "rate"\n', "", "needs the key 'name'"),
+        ('name = "rate"', 'name = "time"', "two have this name"),
+        ('name = "rate"', 'name = "rat"', "'rat' is not measured"),
+        ('unit = "ms"', "peak = 1.0", "peak"),
+        ("[budget]", "[confirmation]\n[budget]", "best of one objective"),
+        ("[budget]", "[budget]\ntarget = 1.0", "Target is about the best value of one objective"),
+        ("[budget]", "[budget]\noutlook = 9", "LowOutlook is about"),
+        ('measure = "regex"', 'measure = "regex"\nslow_ratio = 3', "slow_ratio"),
+    ],
+)
+def test_a_mistake_is_reported(file, old, new, message):
+    assert old in TEXT
+    file.write_text(TEXT.replace(old, new, 1))
+    with pytest.raises(RunFileError, match=message):
+        read(file)
+
+
+def test_a_run_writes_the_front_and_show_describes_it(file, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["tune", str(file), "--out", str(out)]) == 0
+    assert "front of 3: time 11 to 41 ms, rate 1 to 4" in capsys.readouterr().out
+    content = json.loads((out / "best.json").read_text())
+    assert [point["values"] for point in content["front"]] == [
+        {"time": 11, "rate": 1},
+        {"time": 21, "rate": 2},
+        {"time": 41, "rate": 4},
+    ]
+    assert content["config"] in [point["config"] for point in content["front"]]
+    assert main(["show", str(out / "run.jsonl")]) == 0
+    shown = capsys.readouterr().out
+    assert "front of 3: time 11 to 41 ms, rate 1 to 4" in shown
+    assert "time (ms)" in shown
+    assert "outlook" not in shown
+    assert main(["watch", str(out / "run.jsonl")]) == 0
+    assert "best time so far" in capsys.readouterr().out
+    file.write_text(TEXT.replace('direction = "maximize"', 'direction = "minimize"'))
+    assert main(["tune", str(file), "--out", str(out), "--resume"]) != 0
+    assert "objectives was" in capsys.readouterr().err
