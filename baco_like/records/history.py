@@ -356,10 +356,14 @@ class History:
         share one value for each kind, and another key or number of observations replaces it.
 
         Args:
-            kind: What the value is.
+            kind: What the value is. Without a hash, as of a part of a strategy that is not frozen, nothing is kept.
             key: What it depends on besides the observations.
             make: Makes the value.
         """
+        try:
+            hash(kind)
+        except TypeError:
+            return make()
         derived, key = self._buffer.derived, (self._length, key)
         known = derived.get(kind)
         if known is None or known[0] != key:

@@ -40,6 +40,11 @@ def test_a_value_is_made_once_for_the_same_observations_and_key():
     assert optimizer.history.first(2).derive("model", "other key", number.__next__) == 4
 
 
+def test_nothing_is_kept_for_what_has_no_hash():
+    history, number = run([3.0]).history, count()
+    assert [history.derive(("model", []), 0, number.__next__) for _ in range(2)] == [0, 1]
+
+
 def test_histories_that_part_share_nothing():
     optimizer, number = run([3.0, 2.0]), count()
     assert optimizer.history.derive("model", 0, number.__next__) == 0

@@ -1,6 +1,7 @@
 """Proposals for many observations, for batches and while several trials are pending."""
 
 from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -159,6 +160,18 @@ def test_other_acquisition_functions_and_real_parameters():
         batch = optimizer.suggest(5)
         assert len({tuple(trial.config.values()) for trial in batch}) == 5
         assert {trial.origin for trial in batch} == {"strategy"}
+
+
+def test_a_part_that_is_not_frozen_works_too():
+    @dataclass
+    class Lower:
+        weight: float = 1.0
+
+        def bind(self, model, incumbent, rng):
+            return lambda codes: self.weight - model.predict(codes)[0]
+
+    optimizer = started(SMALL, 40, strategy=Bayesian(acquisition=Lower()))
+    assert len(optimizer.suggest(4)) == 4
 
 
 def test_a_batch_larger_than_the_rest_of_the_space_takes_all_of_it():
