@@ -1,6 +1,6 @@
 """Keep 64 real processes busy on Dask and on Ray, and lose nothing when 10 % of them are killed.
 
-    python benchmarks/scale/local_processes.py [--engine dask ray lanes] [--workers 64] [--seeds 3] [--write]
+    python benchmarks/scale/local_processes.py [--engine dask ray lanes] [--workers 64] [--seeds 3]
 
 Every evaluation sleeps half a second, so that the table shows what the loop, the journal and the engine cost, and not
 the evaluation. In each run the processes first evaluate two trials each, to import everything; then the measured run
@@ -46,7 +46,6 @@ DASK = {
     "distributed.admin.system-monitor.gil.enabled": False,
     "distributed.admin.system-monitor.interval": "10s",
 }
-RESULTS = Path(__file__).parent / "results" / "local_processes.md"
 
 
 def measure(log, seconds, trial):
@@ -170,7 +169,6 @@ def main():
     parser.add_argument("--waiting", type=int, default=64, help="trials that wait for a worker")
     parser.add_argument("--strategy", default="random_search")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--write", action="store_true", help="write the results file")
     args = parser.parse_args()
     rows = []
     for engine in args.engine:
@@ -185,9 +183,6 @@ def main():
                     print(rows[-1], flush=True)
     table = to_markdown(rows, args)
     print(table)
-    if args.write:
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(table)
 
 
 def to_markdown(rows, args):
