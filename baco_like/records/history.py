@@ -15,14 +15,14 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
-from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Mask
 from baco_like.exceptions import TrialError
-from baco_like.records.confirmation import CONFIRMATION, ConfirmationPlan
+from baco_like.records.buffer import STATUSES, Buffer, read_only
+from baco_like.records.confirmation import ConfirmationPlan
 from baco_like.records.direction import Direction, Objective, sign_of
 from baco_like.records.front import is_non_dominated, knee
-from baco_like.records.leases import Lease, Moment
+from baco_like.records.leases import Lease, Moment, is_expired
 from baco_like.records.pending import PendingTrials, TrialRows, row_keys
 from baco_like.records.queue import ConfigQueue
 from baco_like.records.trial import (
@@ -32,7 +32,6 @@ from baco_like.records.trial import (
     Status,
     Trial,
     read_metric,
-    squared_error,
 )
 from baco_like.spaces.space import Space
 
@@ -40,67 +39,6 @@ T = TypeVar("T")
 
 Noise = Literal["none", "repeat"]
 """Whether an observed configuration may be suggested again (``repeat``) or not (``none``)."""
-
-_STATUSES = (Status.OK, Status.FAILED, Status.CENSORED)
-
-
-class _Buffer:
-    """Growing arrays shared by histories; rows are only ever appended."""
-
-    def __init__(self, width: int) -> None:
-        self.trials: list[Observation] = []
-        self.rows_by_id: dict[int, int] = {}
-        self.confirming: list[int] = []  # rows of the trials of confirmations
-        self.rows_by_key: dict[bytes, list[int]] = {}
-        self.codes = np.empty((16, width))
-        self.numbers = np.empty((16, 4))  # cost, its lower bound, variance, index of the status
-        self.inside = np.empty(16, dtype=np.bool_)
-        self.derived: dict[Hashable, tuple[Hashable, Any]] = {}  # see `History.derive`
-
-    @override
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the derived values out of copies for other processes: they may be large, and are made again."""
-        return {**vars(self), "derived": {}}
-
-    def append(self, trial: Observation) -> None:
-        n = len(self.trials)
-        # The first change: if a fork or an interrupt stops this call, the length differs, and the buffer is copied.
-        self.trials.append(trial)
-        if n == len(self.codes):
-            for name in ("codes", "numbers", "inside"):
-                array = getattr(self, name)
-                setattr(self, name, np.concatenate([array, np.empty_like(array)]))
-        cost = np.nan if trial.value is None else trial.cost
-        bound = np.nan if trial.bound is None else trial.bound
-        variance = squared_error(trial.sem)
-        self.numbers[n] = cost, bound, variance, _STATUSES.index(trial.status)
-        self.inside[n] = trial.code is not None
-        self.codes[n] = np.nan if trial.code is None else trial.code
-        if trial.code is not None:
-            self.rows_by_key.setdefault(row_keys(trial.code[None, :])[0], []).append(n)
-        self.rows_by_id[trial.id] = n
-        if trial.origin == CONFIRMATION:
-            self.confirming.append(n)
-
-    def copy(self, length: int) -> _Buffer:
-        other = _Buffer(self.codes.shape[1])
-        other.trials = self.trials[:length]
-        other.confirming = [n for n in self.confirming if n < length]
-        for name in ("codes", "numbers", "inside"):
-            array = getattr(self, name)[:length]
-            room = np.empty_like(array, shape=(max(16, length), *array.shape[1:]))
-            setattr(other, name, np.concatenate([array, room]))
-        other.rows_by_id = {i: n for i, n in list(self.rows_by_id.items()) if n < length}
-        for key, rows in list(self.rows_by_key.items()):
-            if kept := [n for n in rows if n < length]:
-                other.rows_by_key[key] = kept
-        return other
-
-
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 @dataclass(frozen=True)
@@ -125,7 +63,7 @@ class History:
     plan: ConfirmationPlan | None = None
     objectives: tuple[Objective, ...] = ()
     _length: int = 0
-    _buffer: _Buffer = field(default_factory=lambda: _Buffer(0), repr=False)
+    _buffer: Buffer = field(default_factory=lambda: Buffer(0), repr=False)
     _pending: PendingTrials = field(default_factory=PendingTrials, repr=False)
     _view: Callable[[Any], Any] | None = field(default=None, repr=False)
     _late: TrialRows[tuple[Trial, int]] = field(default_factory=TrialRows, repr=False)
@@ -138,7 +76,7 @@ class History:
         objectives: tuple[Objective, ...] = (),
     ) -> History:
         """Return an empty history."""
-        return cls(space, direction, objectives=objectives, _buffer=_Buffer(space.width))
+        return cls(space, direction, objectives=objectives, _buffer=Buffer(space.width))
 
     def _with(self, **changes: Any) -> History:
         """Return a history with other field values; takes a third of the time of `dataclasses.replace`."""
@@ -195,22 +133,22 @@ class History:
     @property
     def codes(self) -> Codes:
         """Codes of the observed trials, (n, w); NaN where an imported configuration lies outside the space."""
-        return _read_only(self._buffer.codes[: self._length])
+        return read_only(self._buffer.codes[: self._length])
 
     @property
     def costs(self) -> Array:
         """Costs of the observed trials, (n,); NaN unless the status is OK."""
-        return _read_only(self._buffer.numbers[: self._length, 0])
+        return read_only(self._buffer.numbers[: self._length, 0])
 
     @property
     def bounds(self) -> Array:
         """Lower bounds of the costs of censored trials, (n,); NaN for all others."""
-        return _read_only(self._buffer.numbers[: self._length, 1])
+        return read_only(self._buffer.numbers[: self._length, 1])
 
     @property
     def variances(self) -> Array:
         """Squared standard errors of the costs, (n,); NaN without repeats."""
-        return _read_only(self._buffer.numbers[: self._length, 2])
+        return read_only(self._buffer.numbers[: self._length, 2])
 
     @property
     def inside(self) -> Mask:
@@ -219,7 +157,7 @@ class History:
 
     def where(self, status: Status) -> Mask:
         """Return which observed trials inside the space have this status, (n,)."""
-        has_status = np.equal(self._buffer.numbers[: self._length, 3], _STATUSES.index(status))
+        has_status = np.equal(self._buffer.numbers[: self._length, 3], STATUSES.index(status))
         return np.asarray(has_status & self._buffer.inside[: self._length])
 
     @property
@@ -259,7 +197,7 @@ class History:
             return False
         if noise == "none":
             return True
-        failed = _STATUSES.index(Status.FAILED)
+        failed = STATUSES.index(Status.FAILED)
         return any(i < self._length and self._buffer.numbers[i, 3] == failed for i in rows)
 
     def objective_costs(self) -> tuple[Array, Array]:
@@ -322,7 +260,11 @@ class History:
 
     def find_expired(self, now: Moment) -> list[int]:
         """Return the ids of pending trials whose lease has expired, in order."""
-        return [i for i, (trial, _) in self._pending.items() if _is_expired(trial, now)]
+        return [
+            i
+            for i, (trial, _) in self._pending.items()
+            if is_expired(trial.lease, trial.until, now)
+        ]
 
     def get_pending(self, trial_id: int) -> Trial:
         """Return the pending trial with this id.
@@ -564,9 +506,3 @@ class StopRule(Protocol):
 
     def room(self, history: History) -> int | None:
         """Return the number of trials that may still be started, or None if this rule does not limit it."""
-
-
-def _is_expired(trial: Trial, now: Moment) -> bool:
-    if trial.lease is not None:
-        return trial.lease.is_expired(now)
-    return trial.until is not None and trial.until <= now.wall
