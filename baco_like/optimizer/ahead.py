@@ -311,7 +311,7 @@ def _step_from_best(problem: Problem, history: History, n: int, rng: Rng) -> Cod
     parents = history.codes[rng.choice(best, n)]
     steps = np.arange(max(2, len(problem.space.active))) < rng.integers(1, 3, (n, 1))
     rows = np.unique(step_to_neighbours(problem.space, parents, steps, rng), axis=0)
-    return rng.permuted(rows[~problem.is_excluded(history, rows)], axis=0)
+    return rng.permutation(rows[~problem.is_excluded(history, rows)])  # whole rows
 
 
 def _draw_uniform(problem: Problem, history: History, n: int, rng: Rng) -> Codes:

@@ -253,3 +253,17 @@ def test_a_run_submits_what_is_in_store_before_it_waits_for_more(strategy):
 
     evaluator = FiveAtOnce(lambda trial: float(trial["x"]))
     assert run(optimizer, evaluator, MaxEvals(9)) == "9 evaluations"
+
+
+def test_many_draws_without_a_model_are_feasible_and_new(strategy):
+    values = list(range(12))
+    space = Space({"x": values, "y": values, "z": values}, constraints=["(x + y + z) % 3 == 0"])
+    optimizer = Optimizer(space, strategy=strategy, ahead=1, patience=0.0)
+    strategy.permission.clear()
+    configs = []
+    for _ in range(6):
+        trials = optimizer.suggest(40)
+        optimizer.observe(trials, [float(t["x"] + t["y"]) for t in trials])
+        configs += [tuple(dict(t).values()) for t in trials]
+    assert all(sum(config) % 3 == 0 for config in configs)
+    assert len(set(configs)) == 240
