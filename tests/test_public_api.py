@@ -213,6 +213,7 @@ PUBLIC = {
         "Observation",
         "Outcome",
         "Proposal",
+        "RunLimits",
         "Speedup",
         "Status",
         "StopRule",

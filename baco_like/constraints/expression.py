@@ -22,7 +22,7 @@ from typing import Any, final
 import numpy as np
 from typing_extensions import override
 
-from baco_like._typing import Column, Mask
+from baco_like._typing import Array, Column, Mask
 from baco_like.constraints.language import exact, tree
 from baco_like.constraints.language.analysis import (
     UnmatchedLiteral,
@@ -125,20 +125,48 @@ class Expression:
             return sides[computed.index(True)]
         return write_comparison(node.operators, sides)
 
-    def conjuncts(self) -> tuple[Expression, ...]:
+    def conjuncts(self, *, every_chain: bool = False) -> tuple[Expression, ...]:
         """Return equivalent constraints, one for each part joined by ``and`` or by a chain.
 
-        A chain of comparisons is split only if some part then reads fewer parameters.
+        Args:
+            every_chain: Whether every chain of comparisons is split, or only those of which a part reads fewer
+                parameters.
         """
         return tuple(
             self if part is self._tree else Expression(self._text_of(part), self._read, part)
-            for part in _conjuncts(self._tree)
+            for part in _conjuncts(self._tree, every_chain)
         )
 
     def _text_of(self, node: Node) -> str:
         if node.end > node.start:
             return self.text[node.start : node.end]
         return write(node, {n: p.elements for n, p in self._read.items() if is_permutation(p)})
+
+    def sides(self, columns: Mapping[str, Column]) -> tuple[Array, Array] | None:
+        """Return both sides of an inequality for n rows, ``(n,)`` each, the one that must not be larger first.
+
+        Args:
+            columns: As for `holds`; at least one.
+
+        Returns:
+            NaN where a side cannot be computed. None if the condition is not a single ``<``, ``<=``, ``>`` or ``>=``.
+        """
+        node = self._tree
+        if not isinstance(node, tree.Comparison) or node.operators[1:]:
+            return None
+        if node.operators[0] not in ("<", "<=", ">", ">="):
+            return None
+        n = len(next(iter(columns.values())))
+        sides = []
+        for part in node.parts:
+            with np.errstate(all="ignore"):
+                value, undefined = compile_node(part, self._read).run(columns)
+            number = np.broadcast_to(np.asarray(value, dtype=float), (n,)).copy()
+            if undefined is not None:
+                number[np.broadcast_to(undefined, (n,))] = np.nan
+            sides.append(number)
+        low, high = sides if node.operators[0] in ("<", "<=") else sides[::-1]
+        return low, high
 
     def elements(self, name: str) -> frozenset[object] | None:
         """Return the elements of permutation ``name`` whose positions are read; None if ``at`` reads any of them."""
@@ -183,16 +211,17 @@ def parse(text: str, parameters: Mapping[str, Parameter]) -> Expression:
     return Expression(text, parameters)
 
 
-def _conjuncts(node: Node) -> list[Node]:
+def _conjuncts(node: Node, every_chain: bool) -> list[Node]:
     match node:
         case tree.Operation(operator="and", parts=parts):
-            return [conjunct for part in parts for conjunct in _conjuncts(part)]
+            return [conjunct for part in parts for conjunct in _conjuncts(part, every_chain)]
         case tree.Comparison(operators=operators, parts=sides) if len(operators) > 1:
             steps = [
                 tree.Comparison((sign,), pair)
                 for sign, pair in zip(operators, pairwise(sides), strict=True)
             ]
             whole = len(tree.names(node))
-            return list(steps) if min(len(tree.names(step)) for step in steps) < whole else [node]
+            fewest = min(len(tree.names(step)) for step in steps)
+            return list(steps) if every_chain or fewest < whole else [node]
         case _:
             return [node]

@@ -93,7 +93,7 @@ class Optimizer(Leasing):
             suggestion or a prediction; 0 sets no limit. Default: the environment variable ``BACO_LIKE_THREADS``, or 1.
         limits: Conditions on the metrics of outcomes, such as ``["size <= 40000"]``. An outcome beyond a limit is
             recorded as a failure with the word ``limit``, which keeps the metrics and the repeats: it never wins, and
-            the feasibility model learns it.
+            models learn from the measured values where limits are exceeded.
         ahead: Number of proposals that a background thread keeps in store, so that `suggest` need not wait for the
             model. They are computed while trials are evaluated, so the model knows fewer results, and how many depends
             on the timing. 0: each call computes its own.

@@ -3,7 +3,7 @@
 from baco_like.records.confirmation import Confirmation, ConfirmationPlan, read_confirmation
 from baco_like.records.direction import Direction, Objective, read_objectives, sign_of
 from baco_like.records.history import History, Noise, StopRule
-from baco_like.records.limits import LIMIT, Limits
+from baco_like.records.limits import LIMIT, Limits, RunLimits
 from baco_like.records.pending import row_keys
 from baco_like.records.race import Speedup
 from baco_like.records.reading import outcome_from, outcome_of_exception
@@ -23,6 +23,7 @@ __all__ = [
     "Observation",
     "Outcome",
     "Proposal",
+    "RunLimits",
     "Speedup",
     "Status",
     "StopRule",

@@ -1,32 +1,58 @@
 """Limits on what a configuration produces, such as ``size <= 40000``: conditions on measured metrics.
 
 A configuration beyond a limit ran, but must not win. Its outcome is a failure with the word ``limit`` that keeps the
-measured values and all metrics. So the incumbent never lies beyond a limit, and the feasibility model learns where the
-limits are exceeded.
+measured values and all metrics. So the incumbent never lies beyond a limit. Models learn from the measured values where
+the limits are exceeded (`Limits.margins`), strategies without a model see a failure.
 """
 
 from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from baco_like._typing import Array, Mask
 from baco_like.constraints import Expression
 from baco_like.constraints.language.source import Refused, parse_expression
 from baco_like.exceptions import ExpressionError, TrialError
 from baco_like.parameters import Real
-from baco_like.records.trial import Outcome, Status
+from baco_like.records.trial import Outcome, Status, Trial, median
 
 LIMIT = "limit"
 """The failure word of an outcome beyond a limit."""
 
 _ANY_NUMBER = Real(-1e300, 1e300)
 """The domain of every metric."""
+
+
+class RunLimits(NamedTuple):
+    """The limits of a run.
+
+    Attributes:
+        texts: The conditions.
+        objective: Name of the value that the run optimises, which conditions may read.
+    """
+
+    texts: tuple[str, ...]
+    objective: str
+
+
+class Margins(NamedTuple):
+    """How far n outcomes are beyond the k inequalities among the limits.
+
+    Attributes:
+        values: Difference of the two sides, ``(n, k)``; positive beyond the limit, NaN where unknown. Where both sides
+            are always positive it is the difference of their logarithms.
+        is_explained: Which outcomes are beyond a limit and break nothing but inequalities, ``(n,)``.
+    """
+
+    values: Array
+    is_explained: Mask
 
 
 @final
@@ -49,6 +75,33 @@ class Limits:
         self.texts = tuple(texts)
         self._conditions = [_parse(text) for text in self.texts]
         self.names = tuple(dict.fromkeys(n for c in self._conditions for n in c.parameters))
+
+    def margins(self, trials: Sequence[Trial], objective: str) -> Margins:
+        """Return how far the outcomes of n observed trials are beyond each inequality.
+
+        Conditions joined by ``and``, and chains of comparisons, are several inequalities. Other conditions, such as
+        those with ``or``, have no margin.
+
+        Args:
+            trials: Observed trials.
+            objective: Name of the objective's value.
+        """
+        measured = [_measured(trial, objective) for trial in trials]
+        columns = {
+            name: np.array([values.get(name, np.nan) for values in measured], dtype=float)
+            for name in self.names
+        }
+        explained = np.array([trial.failure == LIMIT for trial in trials], dtype=np.bool_)
+        for column in columns.values():
+            explained &= np.isfinite(column)
+        values = []
+        for part in (p for c in self._conditions for p in c.conjuncts(every_chain=True)):
+            sides = part.sides(columns)
+            if sides is None:
+                explained &= part.holds(columns)
+            else:
+                values.append(_difference(*sides))
+        return Margins(np.array(values).reshape(len(values), len(trials)).T, explained)
 
     def judge(self, outcome: Outcome, objective: str, *, strict: bool = True) -> Outcome:
         """Return the outcome, or a failure with the word ``limit`` if it is successful but beyond a limit.
@@ -90,6 +143,27 @@ class Limits:
 def limits_of(texts: tuple[str, ...]) -> Limits:
     """Return the limits of some texts; they are parsed once."""
     return Limits(texts)
+
+
+def _measured(trial: Trial, objective: str) -> Mapping[str, float]:
+    """Return the measured values of a trial that ran, by name; none of other trials."""
+    if trial.value is not None:
+        return {**trial.metrics, objective: trial.value}
+    if trial.failure != LIMIT:
+        return {}
+    value = {objective: median(trial.repeats)} if trial.repeats else {}
+    return {**trial.metrics, **value}
+
+
+def _difference(low: Array, high: Array) -> Array:
+    """Return ``low - high``, ``(n,)``, or the difference of the logarithms if all known values are positive."""
+    known = np.isfinite(low) & np.isfinite(high)
+    difference = np.full(len(low), np.nan)
+    low, high = low[known], high[known]
+    if (low > 0.0).all() and (high > 0.0).all():
+        low, high = np.log(low), np.log(high)
+    difference[known] = low - high
+    return difference
 
 
 def _parse(text: str) -> Expression:

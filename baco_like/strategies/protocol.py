@@ -20,7 +20,15 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.exceptions import StrategyError, TrialError
-from baco_like.records import Direction, History, Noise, Objective, Observation, Proposal
+from baco_like.records import (
+    Direction,
+    History,
+    Noise,
+    Objective,
+    Observation,
+    Proposal,
+    RunLimits,
+)
 from baco_like.spaces import Space
 
 S = TypeVar("S")
@@ -41,6 +49,8 @@ class Problem:
         objectives: All objectives if there are several, else empty. Then `History.costs` are those of the first one,
             and `History.objective_costs` has all.
         seconds: Seconds of all evaluations of the run together if the budget is in time, else None.
+        limits: The limits on metrics, or None. An outcome beyond a limit is a failure in the history that keeps its
+            values.
     """
 
     space: Space
@@ -49,6 +59,7 @@ class Problem:
     direction: Direction = "minimize"
     objectives: tuple[Objective, ...] = ()
     seconds: float | None = None
+    limits: RunLimits | None = None
 
     def is_excluded(self, history: History, codes: Codes) -> Mask:
         """Return which rows may not be proposed, ``(n, w)`` -> ``(n,)``: pending, failed or already observed ones."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from baco_like import Categorical, Integer, MaxEvals, Optimizer, Space, tune
 from baco_like.exceptions import ExpressionError, Infeasible, JournalError, TrialError
-from baco_like.records import LIMIT, Limits, Outcome, Status
+from baco_like.records import LIMIT, Limits, Outcome, Status, Trial
 
 SPACE = Space({"x": Integer(0, 30), "level": Categorical(["-O2", "-O3"])})
 
@@ -32,6 +35,38 @@ def test_an_outcome_beyond_a_limit_is_a_failure_that_keeps_its_numbers(text, met
     assert message in judged.message
     assert "time > 0" not in judged.message
     assert (judged.repeats, judged.metrics) == (outcome.repeats, outcome.metrics)
+
+
+def observed(outcome):
+    return Trial(0, {"x": 5}, outcome=outcome)
+
+
+def test_margins_are_the_differences_of_the_sides():
+    texts = ["2 <= size < 8 and error >= -1", "size > 3 or error > 5", "size / time < 1"]
+    limits = Limits(texts)
+    outcomes = [
+        measured(6, size=6, error=1.0),
+        limits.judge(measured(5, size=16, error=-4.0), "time"),
+        limits.judge(measured(5, size=1, error=2.0), "time"),
+        Outcome.failure(0, "compile"),
+        replace(measured(5, size=1), status=Status.FAILED, failed=LIMIT, value=None, sem=None),
+    ]
+    margins = limits.margins([observed(outcome) for outcome in outcomes], "time")
+    sizes = np.array([6.0, 16.0, 1.0, np.nan, 1.0])
+    np.testing.assert_allclose(margins.values[:, 0], np.log(2.0 / sizes))
+    np.testing.assert_allclose(margins.values[:, 1], np.log(sizes / 8.0))
+    np.testing.assert_allclose(margins.values[:, 2], [-2.0, 3.0, -3.0, np.nan, np.nan])
+    np.testing.assert_allclose(margins.values[:, 3], np.log(sizes / [7.0, 6.0, 6.0, 1.0, 6.0]))
+    # The third breaks the condition with `or`, the last lacks a metric.
+    assert margins.is_explained.tolist() == [False, True, False, False, False]
+
+
+def test_a_margin_that_cannot_be_computed_is_unknown():
+    trials = [observed(measured(5, size=size)) for size in (0.0, 1.0)]
+    assert np.isnan(Limits(["1 / size < 2"]).margins(trials, "time").values).tolist() == [
+        [True],
+        [False],
+    ]
 
 
 def test_other_outcomes_stay_as_they_are():

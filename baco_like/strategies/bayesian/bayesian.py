@@ -17,11 +17,11 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from baco_like import acquisitions, surrogates
-from baco_like._typing import Array, Codes, Rng
+from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.acquisitions import AcquisitionFunction, AcquisitionOptimizer
 from baco_like.acquisitions.protocol import Score
 from baco_like.exceptions import StrategyError, TrialError
-from baco_like.records import History, Observation, Proposal, Status
+from baco_like.records import History, Observation, Proposal, RunLimits, Status
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
 from baco_like.strategies.bayesian.fitting import (
@@ -39,6 +39,7 @@ from baco_like.strategies.bayesian.incremental import (
     is_incremental,
     propose,
 )
+from baco_like.strategies.bayesian.limits import FeasibilityWithLimits, fit_margins, margins_of
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask, Strategy
 from baco_like.surrogates import FeasibilityModel, FeasibilitySurrogate
 from baco_like.surrogates.forest import ForestFeasibilityModel
@@ -88,6 +89,8 @@ class Bayesian:
         view: Selects the features for the models: `plain` or `with_quantities`.
         failed_as: Quantile of the successful costs, from 0 to 1, that is imputed for a failure, so that the surrogate
             predicts high costs near it before the feasibility model is certain. None imputes nothing, as in BaCO.
+        limits: Limits on metrics that are modelled, each by a Gaussian process of its margin; None: those of the
+            problem.
 
     Raises:
         ValueError: ``failed_as`` is not a quantile, or no surrogate has this name.
@@ -107,6 +110,7 @@ class Bayesian:
     mixed: AcquisitionOptimizer = field(default_factory=acquisitions.AlternatingSearch)
     view: Callable[[Space], surrogates.Featured] = plain
     failed_as: float | None = None
+    limits: RunLimits | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.surrogate, str):
@@ -126,6 +130,8 @@ class Bayesian:
 
         Before the second success they are the uniform draws that are most likely to run.
         """
+        if problem.limits and not self.limits:
+            return self.for_problem(problem).ask(problem, history, state, n, rng)
         if history.where(Status.OK).sum() < NEEDED:
             return self.explore(problem, history, state, n, rng)
         pending = history.pending_codes
@@ -190,6 +196,8 @@ class Bayesian:
             TrialError: Fewer than two trials have succeeded.
         """
         _check_successes(history)
+        if problem.limits and not self.limits:
+            return self.for_problem(problem).predict(problem, history, state, codes, rng)
         if is_incremental(self, history, 0, 1):
             fitted = Incremental.of(self, problem, history, state, 0).fit()
         else:
@@ -198,6 +206,10 @@ class Bayesian:
         mean, variance = fitted.transform.moments(centre, spread)
         feasible = fitted.feasibility.probability(codes)
         return Prediction(mean, np.sqrt(variance), feasible, fitted.transform.backward(centre))
+
+    def for_problem(self, problem: Problem) -> Bayesian:
+        """Return the strategy that models the limits of a problem."""
+        return replace(self, limits=problem.limits) if self.limits is None else self
 
     def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> Strategy[Any]:
         """Return a strategy that also uses the results of related tasks.
@@ -259,8 +271,15 @@ class Bayesian:
         """Return the model of feasibility, fitted to the observations inside the space.
 
         Beyond `EVERY_COUNT` observations a forest is grown at the refits of the surrogate; new observations are counted
-        in its leaves.
+        in its leaves. With limits, it is the product of the probabilities of running and of being within each limit.
         """
+        running = self._fit_running(space, history, seed)
+        if self.limits is None or not len(history):
+            return running
+        margins = fit_margins(self.limits, history, space, self.view, seed)
+        return FeasibilityWithLimits(running, margins) if margins else running
+
+    def _fit_running(self, space: Space, history: History, seed: int) -> FeasibilityModel:
         count = len(history)
         if isinstance(self.feasibility, surrogates.ForestFeasibility) and count > EVERY_COUNT:
             anchor = history.first(last_refit(count))
@@ -269,13 +288,18 @@ class Bayesian:
             )
             if isinstance(grown, ForestFeasibilityModel):
                 new = np.flatnonzero(history.inside[len(anchor) :]) + len(anchor)
-                return grown.add_rows(history.codes[new], ~history.where(Status.FAILED)[new])
+                return grown.add_rows(history.codes[new], self._ran(history)[new])
         return self._grow_feasibility(space, history, seed)
 
     def _grow_feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
         known = history.inside
-        ran = ~history.where(Status.FAILED)[known]
+        ran = self._ran(history)[known]
         return self.feasibility.fit(self.view(space), history.codes[known], ran, seed)
+
+    def _ran(self, history: History) -> Mask:
+        """Return which trials ran; those that only broke a modelled limit did."""
+        ran = ~history.where(Status.FAILED)
+        return ran if self.limits is None else ran | margins_of(self.limits, history).is_explained
 
     def explore(
         self, problem: Problem, history: History, state: int, n: int, rng: Rng
@@ -283,7 +307,8 @@ class Bayesian:
         """Return the n uniform draws, of 20 times as many, that are most likely to run."""
         draws = uniform(problem.space, 20 * n, rng, partial(problem.is_excluded, history))
         if history.inside.any() and len(draws):
-            feasibility = self.fit_feasibility(problem.space, history, state)
+            models = self.for_problem(problem)
+            feasibility = models.fit_feasibility(problem.space, history, state)
             draws = draws[np.argsort(-feasibility.probability(draws), kind="stable")]
         return [Proposal(row, {"phase": "explore"}) for row in draws[:n]]
 

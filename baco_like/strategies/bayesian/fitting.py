@@ -15,6 +15,7 @@ from baco_like.acquisitions.functions import log_pi
 from baco_like.acquisitions.protocol import Score
 from baco_like.records import Direction, History, Status, sign_of
 from baco_like.spaces import Space
+from baco_like.strategies.bayesian.limits import costs_beyond
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates import FeasibilityModel
 from baco_like.surrogates.transform import FitScale, Scale
@@ -112,12 +113,14 @@ class Recipe(Protocol):
 def model_values(history: History, scale: FitScale, failed_as: float | None) -> ModelValues:
     """Return the values of a history with a success; see `Bayesian` for the arguments."""
     ok = history.where(Status.OK)
-    transform = scale(history.costs[ok])
+    beyond, values = costs_beyond(history)
+    transform = scale(values[ok | beyond])
     censored, costs = _impute_bounds(history)
-    seen = ok | censored
+    costs = np.where(beyond, values, costs)
+    seen = ok | censored | beyond
     incumbent = float(transform.forward(costs[seen])[ok[seen]].min())
     if failed_as is not None:
-        failed = history.where(Status.FAILED)
+        failed = history.where(Status.FAILED) & ~beyond
         # method="higher" returns one of the observed costs.
         imputed = np.quantile(history.costs[ok], failed_as, method="higher")
         costs = np.where(failed, imputed, costs)

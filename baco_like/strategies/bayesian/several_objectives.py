@@ -24,6 +24,7 @@ from baco_like.records import (
 )
 from baco_like.records.front import is_non_dominated, non_dominated_boxes
 from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.bayesian.limits import objective_costs
 from baco_like.strategies.protocol import Prediction, Problem, Proposals
 
 _STARTS = 10
@@ -115,13 +116,14 @@ class ExpectedHypervolume:
 
     def _fit(self, problem: Problem, history: History, state: int, rng: Rng) -> list[_Objective]:
         objectives = problem.objectives or (Objective(direction=problem.direction),)
+        fitted = [self.then.fit(problem.space, p, state, rng) for p in _by_objective(history)]
+        if problem.limits:
+            then = self.then.for_problem(problem)
+            feasibility = then.fit_feasibility(problem.space, history, state)
+            fitted = [part._replace(feasibility=feasibility) for part in fitted]
         return [
-            _Objective(
-                objective.name,
-                sign_of(objective.direction),
-                self.then.fit(problem.space, part, state, rng),
-            )
-            for objective, part in zip(objectives, _by_objective(history), strict=True)
+            _Objective(objective.name, sign_of(objective.direction), part)
+            for objective, part in zip(objectives, fitted, strict=True)
         ]
 
     def _score(
@@ -150,7 +152,7 @@ class ExpectedHypervolume:
 
 def _by_objective(history: History) -> list[History]:
     """Return the history as it is for each objective alone."""
-    costs, variances = history.objective_costs()
+    costs, variances = objective_costs(history)
     return [
         history.with_costs(costs[:, j], variances[:, j]).view_as(partial(_with_own_tag, number=j))
         for j in range(costs.shape[1])
@@ -194,12 +196,12 @@ class ParEGO:
         if history.where(Status.OK).sum() < 2:
             return self.then.explore(problem, history, state, n, rng)
         proposals: list[Proposal] = []
-        costs, _ = history.objective_costs()
-        ok = history.where(Status.OK)
+        costs, _ = objective_costs(history)
+        known = history.inside & ~np.isnan(costs).any(axis=1)  # also outcomes beyond a limit
         scaled = np.full_like(costs, np.nan)
         for j, column in enumerate(costs.T):
-            values = self.then.scale(column[ok]).forward(column[ok])
-            scaled[ok, j] = (values - values.min()) / (np.ptp(values) or 1.0)
+            values = self.then.scale(column[known]).forward(column[known])
+            scaled[known, j] = (values - values.min()) / (np.ptp(values) or 1.0)
         then = replace(self.then, scale=surrogates.standardise)
         for _ in range(n):
             weights = rng.dirichlet(np.ones(costs.shape[1]))
