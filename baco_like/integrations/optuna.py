@@ -132,20 +132,28 @@ class _StudyState:
         return len(np.unique(rows, axis=0)) >= size
 
 
+def _objective_name(position: int) -> str:
+    """Return our name of an objective of a study, in which the objectives have positions only."""
+    return f"objective_{position}"
+
+
 def _read_result(trial: FrozenTrial) -> dict[str, Any]:
     """Return the arguments of `Optimizer.observe`; ``user_attrs`` may name the failure and its message."""
-    value = trial.value if trial.state is TrialState.COMPLETE else None
-    if value is not None and math.isfinite(value):
-        return {"value": value}
+    values = trial.values if trial.state is TrialState.COMPLETE else None
+    if values and all(map(math.isfinite, values)):
+        if len(values) == 1:
+            return {"value": values[0]}
+        return {"value": {_objective_name(i): value for i, value in enumerate(values)}}
     failure = "runtime" if trial.state is not TrialState.PRUNED else "pruned"
+    shown = f"value {', '.join(map(str, values))}" if values else ""
     return {
         "failed": str(trial.user_attrs.get("failed", failure)),
-        "message": str(trial.user_attrs.get("message", "" if value is None else f"value {value}")),
+        "message": str(trial.user_attrs.get("message", shown)),
     }
 
 
 class BacoSampler(BaseSampler):
-    """Suggests feasible, new configurations of a space to an Optuna study with one objective.
+    """Suggests feasible, new configurations of a space to an Optuna study with one or several directions.
 
     A failed or pruned trial counts as infeasible, and its configuration is never suggested again. The trial's user
     attributes ``failed`` (the failure word) and ``message`` may say why. Running trials, also those of other
@@ -196,19 +204,20 @@ class BacoSampler(BaseSampler):
         self.__dict__.update(state)
         self._reset()
 
-    def _create_optimizer(self, direction: Direction) -> Optimizer:
-        return Optimizer(self._space, direction, self._seed, **self._options)
+    def _create_optimizer(self, *directions: Direction) -> Optimizer:
+        if len(directions) == 1:
+            return Optimizer(self._space, directions[0], self._seed, **self._options)
+        objectives = {_objective_name(i): direction for i, direction in enumerate(directions)}
+        return Optimizer(self._space, seed=self._seed, objectives=objectives, **self._options)
 
     def _update(self, study: Study, current: int) -> _StudyState:
         """Return the state of a study after observing every trial except the current one."""
-        if len(study.directions) > 1:
-            raise ValueError(
-                f"study {study.study_name!r} has {len(study.directions)} objectives; BacoSampler supports one"
-            )
         if study not in self._studies:
-            is_max = study.direction is StudyDirection.MAXIMIZE
-            optimizer = self._create_optimizer("maximize" if is_max else "minimize")
-            self._studies[study] = _StudyState(optimizer)
+            directions: list[Direction] = [
+                "maximize" if direction is StudyDirection.MAXIMIZE else "minimize"
+                for direction in study.directions
+            ]
+            self._studies[study] = _StudyState(self._create_optimizer(*directions))
         state = self._studies[study]
         for trial in study.get_trials(deepcopy=False, states=(*_FINISHED, TrialState.RUNNING)):
             if trial.number == current or trial.number in state.seen:
@@ -240,7 +249,8 @@ class BacoSampler(BaseSampler):
 
         Raises:
             SpaceExhausted: Every feasible configuration is observed or pending, outside ``study.optimize``.
-            ValueError: The study has several objectives, or a sampler that wraps this one fixes a parameter.
+            ValueError: A sampler that wraps this one fixes a parameter.
+            StrategyError: The study has several directions, and the strategy optimises one objective.
         """
         fixed_outside = [name for name in self._distributions if name not in search_space]
         if fixed_outside:  # constraints cannot be satisfied for a part of a configuration

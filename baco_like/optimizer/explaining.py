@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from baco_like._threads import thread_limit
 from baco_like._typing import Array
 from baco_like.exceptions import TrialError
+from baco_like.optimizer.objectives import history_of
 from baco_like.optimizer.predictions import predict, recommend, why
 from baco_like.optimizer.setup import Config
 from baco_like.optimizer.state import OptimizerState
@@ -77,7 +78,7 @@ class Explanations:
             raise TrialError(f"why takes a trial, not {trial!r:.80}; trials are in `trials`")
         return why(trial)
 
-    def importance(self, *, quantile: float = 0.5) -> Importance:
+    def importance(self, *, quantile: float = 0.5, objective: str | None = None) -> Importance:
         """Return which parameters matter, with 90 % intervals, for the value and for failures.
 
         The shares of variance are estimated by models of the history, over all feasible configurations. They respect
@@ -85,17 +86,17 @@ class Explanations:
 
         Args:
             quantile: Differences among configurations worse than this quantile do not count; 1: all count.
+            objective: Name of one of several objectives; by default the first.
 
         Raises:
             TrialError: Fewer than five trials have succeeded.
-            ValueError: ``quantile`` is not above 0 and at most 1.
+            ValueError: ``quantile`` is not above 0 and at most 1, or the run has no such objective.
         """
         from baco_like.explanations.importance import compute_importance
 
         with thread_limit(self._threads):
-            return compute_importance(
-                self.state.history, self.state.options.seed, quantile=quantile
-            )
+            history = history_of(self.state.history, objective)
+            return compute_importance(history, self.state.options.seed, quantile=quantile)
 
     def ablation(
         self, start: Mapping[str, Any] | None = None, end: Mapping[str, Any] | None = None
@@ -116,19 +117,24 @@ class Explanations:
         with thread_limit(self._threads):
             return find_ablation(self.state.history, self.state.options.seed, start=start, end=end)
 
-    def partial_dependence(self, *, pairs: int = 2) -> tuple[Dependence, ...]:
+    def partial_dependence(
+        self, *, pairs: int = 2, objective: str | None = None
+    ) -> tuple[Dependence, ...]:
         """Return how the value depends on every parameter, the most important first, and on the strongest pairs.
 
         Args:
             pairs: Number of pairs of parameters, those with the strongest interaction.
+            objective: Name of one of several objectives; by default the first.
 
         Raises:
             TrialError: Fewer than five trials have succeeded.
+            ValueError: The run has no such objective.
         """
         from baco_like.explanations.dependence import compute_dependence
 
         with thread_limit(self._threads):
-            return compute_dependence(self.state.history, self.state.options.seed, pairs=pairs)
+            history = history_of(self.state.history, objective)
+            return compute_dependence(history, self.state.options.seed, pairs=pairs)
 
     def outlook(self, evaluations: int = 20) -> Outlook:
         """Return the improvement that is left, and the part of it that the next evaluations are expected to find.

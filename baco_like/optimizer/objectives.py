@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +28,24 @@ def resolve_objectives(
         raise ValueError("give objectives=, or objective= and direction=, not both")
     first = read_objectives(objectives)[0]
     return first.name, first.direction, dict(objectives) if len(objectives) > 1 else {}
+
+
+def history_of(history: History, objective: str | None) -> History:
+    """Return the history as that of one objective alone; None: the first one.
+
+    Raises:
+        ValueError: The run has no such objective.
+    """
+    if objective is None:
+        return history
+    names = [each.name for each in history.objectives]
+    if objective not in names:
+        known = ", ".join(map(repr, names)) or "one, whose name need not be given"
+        raise ValueError(f"objective = {objective!r}: the run has {known}")
+    j = names.index(objective)
+    costs, variances = history.objective_costs()
+    own = history.with_costs(costs[:, j], variances[:, j])
+    return replace(own, direction=history.objectives[j].direction, objectives=())
 
 
 def hypervolume_of(history: History, objective: str, reference: Mapping[str, float]) -> float:

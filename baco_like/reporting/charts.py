@@ -16,6 +16,7 @@ from baco_like._optional import require
 from baco_like._output import in_percent
 from baco_like.explanations import AblationStep, Calibration, Dependence, Importance
 from baco_like.records import Confirmation, Status
+from baco_like.records.trial import read_values
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import ReportChart, shorten_text, show
 
@@ -143,6 +144,39 @@ def draw_search(facts: RunFacts, best: Sequence[float], by_time: bool) -> Report
         else ""
     )
     return _finish(altair.layer(*layers), f"The search over {unit}{note}", _HEIGHT)
+
+
+def draw_front(facts: RunFacts, i: int, j: int) -> ReportChart:
+    """Return all successful trials by two of the objectives, with the front and its knee.
+
+    Args:
+        facts: The run.
+        i: Position of the objective on the horizontal axis.
+        j: Position of the objective on the vertical axis.
+    """
+    altair = require("altair", "report")
+    objectives, best = facts.summary.objectives, facts.summary.best
+    on_front = {trial.id for trial in facts.summary.front}
+    rows: list[dict[str, Any]] = []
+    for trial in facts.ok:
+        values = read_values(trial, objectives)
+        is_knee = best is not None and trial.id == best.id
+        kind = "knee" if is_knee else "front" if trial.id in on_front else "evaluation"
+        rows.append({"trial": trial.id, "x": values[i], "value": values[j], "kind": kind})
+    kinds = ["evaluation", "front", "knee"]
+    colours = altair.Scale(domain=kinds, range=[_FAILURES[-1], _BLUE, _ORANGE])
+    xs, ys = [row["x"] for row in rows], [row["value"] for row in rows]
+    is_log = bool(xs) and min(xs) > 0 and max(xs) / min(xs) > 5
+    shown = [row for row in rows if row["kind"] != "evaluation"]
+    shown = [*_selected([row for row in rows if row["kind"] == "evaluation"]), *shown]
+    points = _chart(shown).mark_point(filled=True, size=40, opacity=0.8)
+    chart = points.encode(
+        altair.X("x:Q", title=objectives[i].label, scale=_scale(is_log)),
+        _value_axis(ys, objectives[j].label),
+        altair.Color("kind:N", title=None, scale=colours, legend=altair.Legend(orient="top")),
+        tooltip=["trial:Q", "kind:N", "x:Q", "value:Q"],
+    )
+    return _finish(chart, f"The front: {objectives[j].name} over {objectives[i].name}")
 
 
 def _numbers(facts: RunFacts) -> list[float]:

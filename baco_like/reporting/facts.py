@@ -40,14 +40,14 @@ class Explained:
         importance: The importance of the parameters.
         dependence: The partial dependence on every parameter and on the strongest pairs.
         ablation: The path from the default to the winner, or None.
-        outlook: The improvement that is left.
+        outlook: The improvement that is left, or None with several objectives.
         calibration: Leave-one-out predictions.
     """
 
     importance: Importance
     dependence: tuple[Dependence, ...]
     ablation: Ablation | None
-    outlook: Outlook
+    outlook: Outlook | None
     calibration: Calibration
 
 
@@ -100,7 +100,7 @@ class RunFacts:
     @cached_property
     def summary(self) -> Summary:
         """The default and the winner, after the confirmation if there is one."""
-        summary = summarise(self.history, self.view.objective)
+        summary = summarise(self.history, self.view.objective, objectives=self.view.objectives)
         confirmation = read_confirmation(self.history)
         return summary if confirmation is None else summary.with_confirmation(confirmation)
 
@@ -118,7 +118,7 @@ class RunFacts:
                 importance,
                 compute_dependence(history, seed, models=models, ranking=importance),
                 self._ablation(models),
-                self.view.estimate_outlook(models),
+                None if history.objectives else self.view.estimate_outlook(models),
                 compute_calibration(history, seed, models=models),
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 
@@ -17,12 +17,14 @@ from baco_like.records import LIMIT, Status, Trial, sign_of
 from baco_like.records.drift import CONTROL
 from baco_like.reporting.charts import (
     candidate_name,
+    draw_front,
     draw_metric,
     draw_search,
     draw_speedups,
 )
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Part, ReportTable, Section, show
+from baco_like.running.front import describe_front, describe_values, front_table
 from baco_like.running.progress import group_failures, in_words
 from baco_like.running.summary import (
     COMPLETE,
@@ -52,6 +54,8 @@ def winner_section(facts: RunFacts) -> Section:
     best, default, confirmation = summary.best, summary.default, summary.confirmation
     if best is None or best.value is None:
         return Section("winner", question, "No evaluation has succeeded yet.")
+    if summary.objectives:
+        return _front_section(facts, question, best)
     value = f"{show(best.value)} {facts.view.objective.unit}".strip()
     name = "The default configuration" if summary.is_default_best else f"Trial {best.id}"
     answer = f"{name} is the best: {facts.view.objective.name} = {value}."
@@ -77,6 +81,25 @@ def winner_section(facts: RunFacts) -> Section:
     elif default is not None or len(best.repeats) > 1:
         parts.append(_measured(facts))
     return Section("winner", question, answer, [*parts, _configurations(best, default)])
+
+
+def _front_section(facts: RunFacts, question: str, best: Trial) -> Section:
+    """Return the front of several objectives, its charts and the knee."""
+    summary = facts.summary
+    objectives = summary.objectives
+    answer = (
+        f"No configuration is the best in all objectives: {describe_front(summary.front, objectives)}. The knee, the "
+        f"nearest to the best of each, is trial {best.id}: {describe_values(best, objectives)}. The sections on the "
+        f"search and on what mattered are about the first objective, {objectives[0].name}."
+    )
+    head, rows = front_table(summary.front, objectives, best, summary.default, COMPLETE)
+    table = ReportTable(
+        head, [[show(cell) if isinstance(cell, tuple) else cell for cell in row] for row in rows]
+    )
+    charts = [draw_front(facts, i, j) for i, j in combinations(range(len(objectives)), 2)]
+    return Section(
+        "winner", question, answer, [*charts, table, _configurations(best, summary.default)]
+    )
 
 
 def _configurations(best: Trial, default: Trial | None) -> ReportTable:
@@ -209,9 +232,10 @@ def end_section(facts: RunFacts) -> Section:
     if history.pending:
         done += f", {len(history.pending)} are pending"
     answer = "Too few successes for an estimate."
-    if explained is not None:
-        outlook = explained.outlook
-        answer = f"{outlook}."
+    if history.objectives:
+        answer = "There is no estimate for several objectives."
+    elif explained is not None:
+        answer = f"{explained.outlook}."
     if runners := facts.view.find_runner():
         done += f"; process {', '.join(map(str, runners))} is still tuning"
     if facts.summary.utilisation is not None:

@@ -101,3 +101,14 @@ def test_a_run_writes_the_front_and_show_describes_it(file, tmp_path, capsys):
     file.write_text(TEXT.replace('direction = "maximize"', 'direction = "minimize"'))
     assert main(["tune", str(file), "--out", str(out), "--resume"]) != 0
     assert "objectives was" in capsys.readouterr().err
+
+
+def test_the_report_has_the_front(file, tmp_path, capsys):
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    out = tmp_path / "out"
+    assert main(["tune", str(file), "--out", str(out), "--report"]) == 0
+    page = (out / "report.html").read_text()
+    assert "No configuration is the best in all objectives: front of 3" in page
+    assert "The front: rate over time" in page
+    assert "There is no estimate for several objectives." in page

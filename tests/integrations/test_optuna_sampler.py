@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space, SpaceExhausted
-from baco_like.exceptions import BacoWarning, MissingExtra, SpaceError
+from baco_like.exceptions import BacoWarning, MissingExtra, SpaceError, StrategyError
 
 optuna = pytest.importorskip("optuna")
 from optuna.trial import TrialState  # noqa: E402
@@ -364,9 +364,30 @@ def test_the_same_seed_suggests_the_same():
     assert asked[0] == asked[1] != asked[2]
 
 
-def test_several_objectives_and_wrong_arguments_are_rejected():
-    study = optuna.create_study(directions=["minimize"] * 2, sampler=BacoSampler(SMALL))
-    with pytest.raises(ValueError, match="2 objectives"):
+def test_a_study_with_several_directions():
+    sampler = BacoSampler(SMALL, seed=1)
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
+
+    def objective(trial):
+        config = suggest_config(trial, SMALL)
+        if config == {"a": 4, "b": 0}:
+            raise optuna.TrialPruned
+        return config["a"] + 1.0, config["a"] - 0.1 * config["b"]
+
+    study.optimize(objective, n_trials=9)
+    assert len({key(trial.params) for trial in study.trials}) == 9
+    study.ask(optuna_distributions(SMALL))  # observes the last trial
+    optimizer = sampler._studies[study].optimizer
+    assert [o.direction for o in optimizer.history.objectives] == ["minimize", "maximize"]
+    ours = sorted(tuple(sorted(trial.config.items())) for trial in optimizer.front)
+    assert ours == sorted(tuple(sorted(trial.params.items())) for trial in study.best_trials)
+    assert sum(trial.failure == "pruned" for trial in optimizer.trials) <= 1
+
+
+def test_a_strategy_for_one_objective_and_wrong_arguments_are_rejected():
+    sampler = BacoSampler(SMALL, strategy="genetic_algorithm")
+    study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
+    with pytest.raises(StrategyError, match="optimises one objective"):
         study.ask(optuna_distributions(SMALL))
     with pytest.raises(ValueError, match="bayesain"):
         BacoSampler(SMALL, strategy="bayesain")

@@ -173,3 +173,15 @@ def test_models_find_more_than_random_search(strategy):
         return np.mean(found)
 
     assert volume(strategy) > volume("random_search")
+
+
+def test_importance_and_dependence_are_those_of_the_named_objective():
+    optimizer = Optimizer(SPACE, objectives=OBJECTIVES, strategy="random_search")
+    for config in SPACE.sample(20, seed=2):
+        optimizer.observe(config, {"time": float(config["b"]), "rate": float(config["a"])})
+    assert optimizer.importance().effects[0].name == "b"
+    assert optimizer.importance(objective="time").effects[0].name == "b"
+    assert optimizer.importance(objective="rate").effects[0].name == "a"
+    assert optimizer.partial_dependence(objective="rate", pairs=0)
+    with pytest.raises(ValueError, match="objective = 'rat': the run has 'time', 'rate'"):
+        optimizer.importance(objective="rat")
