@@ -14,7 +14,7 @@ from baco_like.integrations._shared import order_texts, read_permutations, write
 from baco_like.optimizer import Optimizer
 from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permutation, Real
 from baco_like.parameters.values import is_number, plain
-from baco_like.records import Outcome, outcome_from
+from baco_like.records import Direction, Outcome, outcome_from
 from baco_like.records.reading import finite_number
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
@@ -40,12 +40,12 @@ _MAX_LISTED = 1000
 class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
     """Suggests new, feasible points of a space, and learns from failures.
 
-    A point failed if its objective is not a finite number, or an output violates a constraint of the VOCS. An
+    A point failed if an objective is not a finite number, or an output violates a constraint of the VOCS. An
     observable ``failed`` may hold the failure word (an empty text means success). Suggested points have an ``_id`` and
     may be ingested in any order; other points may be ingested without one.
 
     Args:
-        vocs: Variables, one objective to minimise or maximise, constraints and observables.
+        vocs: Variables, one or several objectives to minimise or maximise, constraints and observables.
         space: The same variables with what a VOCS cannot express: integers, order, permutations (texts such as
             ``"i,j,k"``), constraints between variables. None converts the variables; numbers become ordinals.
         seed: Seed of the suggestions.
@@ -58,7 +58,7 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         optimizer: Its trials and its model (``predict``, ``recommend``).
 
     Raises:
-        ValueError: The VOCS does not have exactly one such objective, or has a contextual variable; the space has
+        ValueError: The VOCS has no objective, or another kind of objective, or has a contextual variable; the space has
             other variables or values; the strategy or a setting does not exist.
     """
 
@@ -77,14 +77,18 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
     ) -> None:
         super().__init__(vocs)
         self._vocs, self._batch = vocs, whole_number("batch", batch, 1)
-        ((self._objective, direction),) = vocs.objectives.items()
+        directions: dict[str, Direction] = {
+            name: "maximize" if isinstance(goal, MaximizeObjective) else "minimize"
+            for name, goal in vocs.objectives.items()
+        }
+        self._objectives = tuple(directions)
+        self._objective = self._objectives[0]
         self._space = space_from_vocs(vocs) if space is None else space
         check_variables(vocs, self._space)
         self.optimizer = Optimizer(
             self._space,
-            "maximize" if isinstance(direction, MaximizeObjective) else "minimize",
-            seed,
-            objective=self._objective,
+            seed=seed,
+            objectives=directions,
             budget=budget,
             strategy=strategy,
             settings=settings,
@@ -93,12 +97,12 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
 
     @override
     def _validate_vocs(self, vocs: VOCS) -> None:
-        objectives = list(vocs.objectives.values())
-        if len(objectives) != 1 or not isinstance(
-            objectives[0], (MinimizeObjective, MaximizeObjective)
-        ):
+        goals = list(vocs.objectives.values())
+        kinds = (MinimizeObjective, MaximizeObjective)
+        if not goals or not all(isinstance(goal, kinds) for goal in goals):
             raise ValueError(
-                f"objectives {dict(vocs.objectives)!r:.100}: BacoGenerator needs one, to minimise or to maximise"
+                f"objectives {dict(vocs.objectives)!r:.100}: BacoGenerator needs one or more, each to minimise or to "
+                "maximise"
             )
         for name, variable in vocs.variables.items():
             if isinstance(variable, ContextualVariable):
@@ -168,7 +172,7 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         return read_permutations(values, self._space)
 
     def _read_outcome(self, result: Mapping[str, Any], trial_id: int) -> Outcome:
-        outputs = [self._objective, *self._vocs.constraints]
+        outputs = [*self._objectives, *self._vocs.constraints]
         _check_present(result, outputs)
         word = plain(result.get("failed")) if "failed" in self._vocs.observables else None
         if isinstance(word, str) and word:
@@ -180,9 +184,10 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         metrics = {
             name: finite_number(result.get(name)) for name in (*outputs, *self._vocs.observables)
         }
-        if metrics[self._objective] is None:
-            message = f"{self._objective} = {result[self._objective]}"
-            return outcome_from(trial_id, failed="runtime", message=message)
+        for name in self._objectives:
+            if metrics[name] is None:
+                message = f"{name} = {result[name]}"
+                return outcome_from(trial_id, failed="runtime", message=message)
         metrics = {name: number for name, number in metrics.items() if number is not None}
         return outcome_from(trial_id, metrics, self._objective)
 

@@ -131,10 +131,26 @@ def test_wrong_results_are_rejected_as_a_whole():
         made.ingest([good])
 
 
+def test_several_objectives():
+    variables = vocs_variables(SMALL)
+    vocs = VOCS(variables=variables, objectives={"f": "MINIMIZE", "g": "MAXIMIZE"})
+    made = BacoGenerator(vocs, SMALL, seed=1)
+    points = made.suggest(6)
+    made.ingest([{**p, "f": 1.0 + p["a"], "g": 2.0 * p["a"] - p["b"]} for p in points[:4]])
+    made.ingest([{**points[4], "f": 1.0, "g": np.nan}])
+    with pytest.raises(ValueError, match="the result lacks g"):
+        made.ingest([{**points[5], "f": 1.0}])
+    optimizer = made.optimizer
+    assert [o.direction for o in optimizer.history.objectives] == ["minimize", "maximize"]
+    assert [trial.failure for trial in optimizer.trials] == [None] * 4 + ["runtime"]
+    assert optimizer.trials[0].metrics == {"g": 2.0 * points[0]["a"] - points[0]["b"]}
+    assert optimizer.front
+
+
 def test_an_unsuitable_vocs_is_rejected():
     plain = vocs_variables(SMALL)
     with pytest.raises(ValueError, match="needs one"):
-        BacoGenerator(VOCS(variables=plain, objectives={"f": "MINIMIZE", "g": "MINIMIZE"}))
+        BacoGenerator(VOCS(variables=plain, objectives={"f": "MINIMIZE", "g": "EXPLORE"}))
     with pytest.raises(ValueError, match="needs one"):
         BacoGenerator(VOCS(variables=plain, objectives={"f": "EXPLORE"}))
     with pytest.raises(ValueError, match="'c' is contextual"):
