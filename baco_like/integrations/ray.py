@@ -59,6 +59,11 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         budget: int | None = None,
         noise: Noise = "none",
     ) -> None:
+        if not isinstance(metric, (str, type(None))):
+            raise ValueError(
+                f"metric = {metric!r:.80}: BacoSearch optimises one; for several, use Optimizer(objectives=...) in a "
+                "loop of your own"
+            )
         super().__init__(metric, mode)
         self._metric: str | None = metric
         self._mode: str | None = mode

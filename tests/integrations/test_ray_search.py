@@ -52,6 +52,11 @@ def test_ray_runs_like_a_plain_ask_tell_loop():
     assert run_without_ray(BacoSearch(SPACE, "time", "min", seed=3, budget=6), 6) == alone
 
 
+def test_several_metrics_are_refused():
+    with pytest.raises(ValueError, match="BacoSearch optimises one"):
+        BacoSearch(Space({"a": [1, 2]}), ["time", "energy"], ["min", "min"])
+
+
 def test_metric_and_mode_from_ray_configuration():
     searcher = BacoSearch(SPACE)
     with pytest.raises(ValueError, match="metric and mode are missing"):
