@@ -21,7 +21,7 @@ from baco_like.strategies.levels import (
     problem_at,
     set_level,
 )
-from baco_like.strategies.protocol import Problem, Proposals
+from baco_like.strategies.protocol import Problem, Proposals, proposed_rows
 from baco_like.strategies.settings import check_within
 
 
@@ -63,8 +63,12 @@ class SuccessiveHalving:
         """Return n proposals: promotions first, then new configurations. Without a fidelity there is one level."""
         if problem.space.fidelity is None:
             count = int((rng.random(n) >= self.random_share).sum())
-            return self._propose(problem, history, state, count, rng)
-        proposals: list[Proposal] = []
+            proposals = list(self._propose(problem, history, state, count, rng))
+            history = history.assume_pending(proposed_rows(problem.space, proposals))
+            excluded = partial(problem.is_excluded, history)
+            rows = uniform(problem.space, n - len(proposals), rng, excluded)
+            return [*proposals, *(Proposal(row, {"phase": "start"}) for row in rows)]
+        proposals = []
         while len(proposals) < n:
             more = self._promote(problem, history) or self._start(problem, history, state, rng)
             if more is None:

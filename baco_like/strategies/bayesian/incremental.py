@@ -11,6 +11,7 @@ proposals.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -67,6 +68,9 @@ candidate, and with 1,000 of them a suggestion took half a second."""
 
 ROUND = 64
 """Number of proposals that are chosen among the `POOL` best candidates, before the others are updated too."""
+
+APART = 0.01
+"""Least distance of the features of two rows that a search of a space with reals contributes to a batch."""
 
 FEW_PENDING = 1
 """With more pending trials than this, or for a batch, the proposals come from one fit and one search."""
@@ -234,6 +238,10 @@ class Incremental:
             score = strategy.score(self.problem, history, fitted, fitted.model, 0.0, rng)
             search, start = strategy.search_of(space), incumbents(history)
             rows = search.maximise(score, space, size, rng, start, excluded)
+            if space.size == math.inf:
+                # Rows that have climbed gather at few points, which a batch would repeat.
+                draws = space.feasible.sample(size, rng)
+                rows = np.concatenate([_apart(space, rows), draws[~excluded(draws)]])
             return grown, CandidateTable.of(grown.model, rows)
 
         return history.derive(("search", self.strategy), (self.seed, fitted_at, size), search)
@@ -272,6 +280,18 @@ class Incremental:
         feasibility = self.strategy.fit_feasibility(self.problem.space, history, self.seed)
         count = len(values.rows)
         return Fitted(data, grown.model, values.transform, feasibility, values.incumbent, count)
+
+
+def _apart(space: Space, rows: Codes) -> Codes:
+    """Return the rows, best first, without those that are nearer than `APART` to a better one."""
+    features = space.features(rows)
+    kept = np.empty((0, features.shape[1]))
+    chosen = []
+    for i, row in enumerate(features):
+        if not len(kept) or ((kept - row) ** 2).sum(axis=1).min() >= APART**2:
+            kept = np.vstack([kept, row])
+            chosen.append(i)
+    return rows[chosen]
 
 
 class Scored:

@@ -195,18 +195,24 @@ def test_each_slot_measures_one_trial_at_a_time_and_builds_ahead() -> None:
 
 
 def test_an_error_of_a_slot_ends_the_run_after_other_outcomes() -> None:
+    recorded = threading.Event()
+
     class Broken:
         capacity = 1
 
         def __init__(self, environment: Mapping[str, str]) -> None:
-            self.slot, self.trials = environment["SLOT"], list[Trial]()
+            self.slot, self.trials, self.waits = environment["SLOT"], list[Trial](), 0
 
         def submit(self, trial: Trial) -> None:
             self.trials.append(trial)
 
         def wait(self) -> list[Outcome]:
+            self.waits += 1
             if self.slot == "1":
+                assert recorded.wait(60)
                 raise EvaluatorError("no device")
+            if self.waits == 2:  # a slot gets its second trial after its first outcome
+                recorded.set()
             return [Outcome.success(self.trials.pop().id, (1.0,))]
 
         def close(self) -> None:
