@@ -185,3 +185,26 @@ def test_importance_and_dependence_are_those_of_the_named_objective():
     assert optimizer.partial_dependence(objective="rate", pairs=0)
     with pytest.raises(ValueError, match="objective = 'rat': the run has 'time', 'rate'"):
         optimizer.importance(objective="rat")
+
+
+def test_values_near_zero_do_not_attract_all_proposals():
+    """On a quarter circle both objectives reach 0; logarithms would put almost all volume there."""
+    values = [i / 10 for i in range(11)]
+    space = Space({"a": values, "b": values, "c": values})
+
+    def volume(strategy):
+        found = []
+        for seed in range(3):
+            optimizer = Optimizer(
+                space, objectives={"x": "minimize", "y": "minimize"}, strategy=strategy, seed=seed
+            )
+            for _ in range(30):
+                trial = optimizer.suggest()
+                radius = 1 + (trial["b"] - 0.5) ** 2 + (trial["c"] - 0.5) ** 2
+                angle = trial["a"] * np.pi / 2
+                circle = {"x": radius * np.cos(angle), "y": radius * np.sin(angle)}
+                optimizer.observe(trial, circle)
+            found.append(optimizer.hypervolume({"x": 2.5, "y": 2.5}))
+        return np.mean(found)
+
+    assert volume("ehvi") > volume("random_search") + 0.05

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from baco_like import acquisitions, surrogates
-from baco_like._typing import Array, Codes, Rng
+from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.acquisitions.hypervolume import log_ehvi
 from baco_like.acquisitions.protocol import Score
 from baco_like.records import (
@@ -26,6 +26,8 @@ from baco_like.records.front import is_non_dominated, non_dominated_boxes
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.limits import objective_costs
 from baco_like.strategies.protocol import Prediction, Problem, Proposals
+from baco_like.surrogates import FeasibilityModel
+from baco_like.surrogates.transform import fit_moderate_transform
 
 _STARTS = 10
 """Largest number of trials of the front from which the acquisition optimizer starts, beside random draws."""
@@ -105,9 +107,8 @@ class ExpectedHypervolume:
         Raises:
             TrialError: Fewer than two trials have succeeded.
         """
-        parts = [
-            self.then.predict(problem, part, state, codes, rng) for part in _by_objective(history)
-        ]
+        each = replace(self.then, scale=fit_moderate_transform)
+        parts = [each.predict(problem, part, state, codes, rng) for part in _by_objective(history)]
         mean, std, median = (
             np.column_stack([getattr(part, name) for part in parts])
             for name in ("mean", "std", "median")
@@ -116,11 +117,11 @@ class ExpectedHypervolume:
 
     def _fit(self, problem: Problem, history: History, state: int, rng: Rng) -> list[_Objective]:
         objectives = problem.objectives or (Objective(direction=problem.direction),)
-        fitted = [self.then.fit(problem.space, p, state, rng) for p in _by_objective(history)]
-        if problem.limits:
-            then = self.then.for_problem(problem)
-            feasibility = then.fit_feasibility(problem.space, history, state)
-            fitted = [part._replace(feasibility=feasibility) for part in fitted]
+        # One model of feasibility serves all objectives.
+        then = self.then.for_problem(problem) if problem.limits else self.then
+        feasibility = then.fit_feasibility(problem.space, history, state)
+        each = replace(self.then, feasibility=_Known(feasibility), scale=fit_moderate_transform)
+        fitted = [each.fit(problem.space, part, state, rng) for part in _by_objective(history)]
         return [
             _Objective(objective.name, sign_of(objective.direction), part)
             for objective, part in zip(objectives, fitted, strict=True)
@@ -148,6 +149,19 @@ class ExpectedHypervolume:
             density = problem.space.log_density
             return acquisitions.weight_by_prior(score, density, len(history), self.then.belief)
         return score
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A model of feasibility that is fitted already."""
+
+    model: FeasibilityModel
+
+    def fit(
+        self, space: surrogates.Featured, codes: Codes, feasible: Mask, seed: int
+    ) -> FeasibilityModel:
+        """Return the model."""
+        return self.model
 
 
 def _by_objective(history: History) -> list[History]:
