@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,7 +38,17 @@ EXPECTED = sorted(
 )
 
 
+@pytest.fixture
+def kept_signals() -> Iterator[None]:
+    """Restore the answer to signals: the import of dask-jobqueue replaces that to Ctrl-C."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.filterwarnings("ignore")  # of dask-jobqueue and distributed
+@pytest.mark.usefixtures("kept_signals")
 def test_dask_jobqueue_starts_workers_that_come_during_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
