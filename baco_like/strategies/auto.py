@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Rng
-from baco_like.parameters.protocol import ParameterKind
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Proposal
 from baco_like.spaces.design import distinct_middle, has_distinct_middle, latin_hypercube, middle
 from baco_like.spaces.space import Space, format_size
 from baco_like.strategies.bayesian.bayesian import Bayesian, TransferLearning, with_quantities
 from baco_like.strategies.bayesian.several_objectives import ExpectedHypervolume, ParEGO
-from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
+from baco_like.strategies.composite.adaptive_design import AdaptiveDesign, size_by_orders
 from baco_like.strategies.composite.wrappers import (
     Design,
     Phased,
@@ -50,21 +48,6 @@ of the default `Priors`, but long lengthscales are more probable (half are above
 MOST_FOR_VOLUME = 3
 """Largest number of objectives for which the expected gain of hypervolume is used; the boxes of more are too many."""
 
-OTHER_DESIGN_SIZES = (3, 10)
-"""Smallest and largest size of a design that the user chose; the default design decides its size by its results."""
-
-
-def size_of_other_design(space: Space) -> int:
-    """Return the size of a design that the user chose: 3, or up to 10 if permutations have many orders.
-
-    It does not apply to the default, whose size `AdaptiveDesign` decides. The size is log2 of the number of orders,
-    rounded down (9 for six loops). After only three trials a model would stay near the best order for a long time.
-    """
-    active = (space.parameters[name] for name in space.active)
-    bits = sum(math.log2(p.cardinality) for p in active if p.kind is ParameterKind.PERMUTATION)
-    fewest, most = OTHER_DESIGN_SIZES
-    return min(most, max(fewest, int(bits)))
-
 
 def model_of_auto(surrogate: str = "gp", device: str = "auto") -> Bayesian:
     """Return the Bayesian optimization of the default strategy, without a design.
@@ -87,7 +70,7 @@ class Auto:
 
     Attributes:
         initial: Number of trials before the model is used, 0 or more; the model needs two successes. None lets the
-            first trials decide (`AdaptiveDesign`); for another design than the middle, `size_of_other_design` decides.
+            first trials decide (`AdaptiveDesign`); for another design than the middle, `size_by_orders` decides.
         design: Chooses the configurations of these trials.
         surrogate: "gp" (closed form), "gpytorch" or "forest".
         device: Torch device of "gpytorch": "auto" (the GPU if there is one), "cpu", "cuda" or "cuda:N".
@@ -134,7 +117,7 @@ class Auto:
         later = RandomAfterStall(SecondsAware(bayesian))
         if self.initial is None and self.design is middle:
             return AdaptiveDesign(later), reason
-        initial = size_of_other_design(problem.space) if self.initial is None else self.initial
+        initial = size_by_orders(problem.space) if self.initial is None else self.initial
         before_success = distinct_middle if self.design is middle else None
         phased = Phased(later, initial, self.design, before_success=before_success)
         return phased, f"{reason} after {initial} of the design"

@@ -45,6 +45,20 @@ def test_the_model_begins_after_three_trials_if_the_middle_wins(seed: int) -> No
     assert designs(lambda c: 1.0 + distance(c), seed=seed) == [*OPENING, *[None] * 9]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_more_middle_points_with_other_orders_precede_the_model(seed: int) -> None:
+    loops = Permutation(["i", "j", "k", "l", "m"])
+    space = Space({"x": POWERS, "y": POWERS, "z": POWERS, "loops": loops})
+    optimizer = Optimizer(space, seed=seed)
+    for _ in range(7):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, 1.0 + distance(trial.config))
+    chosen = [(trial.tag or {}).get("design") for trial in optimizer.trials]
+    assert chosen == [*OPENING, *["middle"] * 3, None]
+    orders = {trial["loops"] for trial in optimizer.trials if trial.tag.get("design") == "middle"}
+    assert len(orders) >= 4
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_spread_points_follow_if_the_middle_loses(seed: int) -> None:
     chosen = designs(lambda c: 20.0 - distance(c), seed=seed)

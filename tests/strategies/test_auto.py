@@ -5,8 +5,8 @@ import pytest
 
 from baco_like import Optimizer, Permutation, Space
 from baco_like.exceptions import TrialError
-from baco_like.strategies.auto import size_of_other_design
 from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
+from baco_like.strategies.composite.adaptive_design import size_by_orders
 from baco_like.strategies.composite.wrappers import Phased
 
 KERNEL = Space(
@@ -105,7 +105,7 @@ def test_more_are_asked_for_than_there_are():
 def test_many_orders_are_given_more_first_points(loops, points):
     orders = {"order": Permutation(range(loops))} if loops else {}
     space = Space({"tile": [1, 2, 4, 8, 16], **orders})
-    assert size_of_other_design(space) == points
+    assert size_by_orders(space) == points
     opt = Optimizer(space, seed=1, settings={"design": "uniform"})
     for cost in range(1, points + 1):
         trial = opt.suggest()
