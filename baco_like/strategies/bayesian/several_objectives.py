@@ -24,6 +24,7 @@ from baco_like.records import (
 )
 from baco_like.records.front import is_non_dominated, non_dominated_boxes
 from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.bayesian.incremental import has_prior
 from baco_like.strategies.bayesian.limits import objective_costs
 from baco_like.strategies.protocol import Prediction, Problem, Proposals
 from baco_like.surrogates import FeasibilityModel
@@ -144,8 +145,7 @@ class ExpectedHypervolume:
             means, variances = zip(*(model.predict(codes) for model in believed), strict=True)
             return log_ehvi(np.column_stack(means), np.column_stack(variances), lower, upper)
 
-        parameters = problem.space.parameters.values()
-        if any(getattr(parameter, "prior", None) is not None for parameter in parameters):
+        if has_prior(problem.space):
             density = problem.space.log_density
             return acquisitions.weight_by_prior(score, density, len(history), self.then.belief)
         return score
@@ -165,7 +165,7 @@ class _Known:
 
 
 def _by_objective(history: History) -> list[History]:
-    """Return the history as it is for each objective alone."""
+    """Return one history for each objective, with its costs."""
     costs, variances = objective_costs(history)
     return [
         history.with_costs(costs[:, j], variances[:, j]).view_as(partial(_with_own_tag, number=j))
