@@ -31,7 +31,7 @@ def resolve_objectives(
 
 
 def history_of(history: History, objective: str | None) -> History:
-    """Return the history as that of one objective alone; None: the first one.
+    """Return the history with the costs of one objective; None: the first objective.
 
     Raises:
         ValueError: The run has no such objective.

@@ -1,4 +1,4 @@
-"""What an optimizer shows of its run: trials, the best of them, tables and files."""
+"""The views of a run that an optimizer gives: trials, the best of them, tables and files."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Buffer:
             self.confirming.append(n)
 
     def copy(self, length: int) -> Buffer:
-        """Return a buffer of its own with the first observations."""
+        """Return a separate buffer with the first observations."""
         other = Buffer(self.codes.shape[1])
         other.trials = self.trials[:length]
         other.confirming = [n for n in self.confirming if n < length]

@@ -117,8 +117,8 @@ def non_dominated_boxes(front: Array, reference: Array) -> tuple[Array, Array]:
     for j in range(m):
         ranks[np.lexsort(np.column_stack([front, front[:, j]]).T), j] = np.arange(n)
     upper = np.full((1, m), float(n))
-    # defining[b, k] is the row that limits box b in objective k; -1 stands for the reference point, which is -infinity
-    # in all other objectives.
+    # defining[b, k] is the row that limits box b in objective k; The reference point limits
+    # the first box; it is -infinity in all other objectives.
     defining = np.full((1, m, m), -np.inf)
     defining[0, np.arange(m), np.arange(m)] = float(n)
     for point in ranks:

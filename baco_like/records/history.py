@@ -288,7 +288,7 @@ class History:
             raise TrialError(f"trial {trial_id} {state}; {pending}") from None
 
     def first(self, count: int) -> History:
-        """Return the history as it was after its first ``count`` observations, without pending trials."""
+        """Return the history after its first ``count`` observations, without pending trials."""
         return self._with(_length=min(count, self._length), _pending=PendingTrials())
 
     def derive(self, kind: Hashable, key: Hashable, make: Callable[[], T]) -> T:

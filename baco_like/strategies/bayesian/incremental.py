@@ -357,7 +357,7 @@ class Scored:
         self.incumbent = min(self.incumbent, float(self.posterior.mean[rows].min()))
 
     def subset(self, rows: Ints) -> Scored:
-        """Return the scores of some candidates, with a posterior of their own."""
+        """Return the scores of some candidates, with a separate posterior."""
         other = copy(self)
         other.posterior = self.posterior.subset(rows)
         other._model = _Predicted(self._model.model, other.posterior)
