@@ -117,7 +117,7 @@ def non_dominated_boxes(front: Array, reference: Array) -> tuple[Array, Array]:
     for j in range(m):
         ranks[np.lexsort(np.column_stack([front, front[:, j]]).T), j] = np.arange(n)
     upper = np.full((1, m), float(n))
-    # defining[b, k] is the row that limits box b in objective k; The reference point limits
+    # defining[b, k] is the row that limits box b in objective k. The reference point limits
     # the first box; it is -infinity in all other objectives.
     defining = np.full((1, m, m), -np.inf)
     defining[0, np.arange(m), np.arange(m)] = float(n)
