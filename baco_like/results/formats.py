@@ -104,6 +104,7 @@ def _change_objective(file: Path, recorded: Recording, objective: str) -> Record
         unit="",
         direction=None,
         notes=(*recorded.notes, note) if left_out else recorded.notes,
+        further_objectives=(),
     )
 
 

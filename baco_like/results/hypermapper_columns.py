@@ -1,7 +1,7 @@
 """The columns of BaCO's and HyperMapper's messages and files.
 
-A row has the parameters in the scenario's order, the objective, whether the configuration ran, and a time stamp. Whole
-numbers have no ``.0``, permutations look like ``(0, 1, 2)``, and a failed row may have any number as its objective.
+A row has the parameters in the scenario's order, the objectives, whether the configuration ran, and a time stamp. Whole
+numbers have no ``.0``, permutations look like ``(0, 1, 2)``, and a failed row may have any numbers as its objectives.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class Layout:
         objective: Name of the objective's column.
         feasibility: The column that says what ran.
         timestamp: Name of the column of time stamps; readers find it in any case.
+        further: Names of the columns of further objectives, which follow the first one.
 
     Raises:
         SpaceError: Two columns have the same name, or a name or value contains characters with a meaning in CSV; UTF-8
@@ -80,9 +81,10 @@ class Layout:
     objective: str = "Value"
     feasibility: Feasibility = field(default_factory=Feasibility)
     timestamp: str = "Timestamp"
+    further: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        names = [*self.parameters, self.objective, self.feasibility.name, self.timestamp]
+        names = [*self.parameters, *self.objectives, self.feasibility.name, self.timestamp]
         for name in names:
             if (
                 not name
@@ -98,6 +100,11 @@ class Layout:
                 raise SpaceError(f"two columns are named {name!r}; rename one of them")
         for name, parameter in self.parameters.items():
             _check_texts(name, parameter)
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """Names of the columns of all objectives."""
+        return (self.objective, *self.further)
 
     def write(self, config: Mapping[str, Any]) -> list[str]:
         """Return the cells of a configuration, in order."""
@@ -122,29 +129,35 @@ class Layout:
     def outcome(self, trial_id: int, cells: Cells, stamp: str) -> Outcome:
         """Return the outcome in a row.
 
-        A row that did not run, or whose objective is not a finite number, is a failure. ``extra["reported"]`` keeps the
-        objective's cell and ``extra["timestamp"]`` the time stamp, both as text.
+        A row that did not run, or with an objective that is not a finite number, is a failure. ``extra["reported"]``
+        keeps the objective's cell (with several objectives a list of their cells) and ``extra["timestamp"]`` the time
+        stamp, all as text.
 
         Args:
             trial_id: Id of the trial.
-            cells: The row, with the objective.
+            cells: The row, with the objectives.
             stamp: Its time stamp, or an empty text.
 
         Raises:
-            ValueError: The word in the feasibility column is unknown, or the objective's cell is too long.
+            ValueError: The word in the feasibility column is unknown, or an objective's cell is too long.
         """
-        text, ran = cells[self.objective], cells.get(self.feasibility.name)
-        if len(text) > _MAX_OBJECTIVE:
-            raise ValueError(f"{self.objective} = {text[:20]!r}... has {len(text)} characters")
-        extra = {"timestamp": stamp} if stamp else {}
-        value = number(text)
+        texts, ran = [cells[name] for name in self.objectives], cells.get(self.feasibility.name)
+        for name, text in zip(self.objectives, texts, strict=True):
+            if len(text) > _MAX_OBJECTIVE:
+                raise ValueError(f"{name} = {text[:20]!r}... has {len(text)} characters")
+        extra: dict[str, Any] = {"timestamp": stamp} if stamp else {}
+        values = {name: number(text) for name, text in zip(self.objectives, texts, strict=True)}
+        known = {name: value for name, value in values.items() if value is not None}
         if ran is not None and not self.feasibility.read(ran):
             reason = f"{self.feasibility.name} = {ran}"
-        elif value is None:
-            reason = f"{self.objective} = {text!r:.200} is not a finite number"
+        elif len(known) < len(values):
+            name = next(name for name in values if name not in known)
+            reason = f"{name} = {cells[name]!r:.200} is not a finite number"
         else:
-            return Outcome.success(trial_id, (value,), extra=extra)
-        return Outcome.failure(trial_id, "runtime", reason, extra={"reported": text, **extra})
+            value = known.pop(self.objective)
+            return Outcome.success(trial_id, (value,), metrics=known, extra=extra)
+        reported = texts if self.further else texts[0]
+        return Outcome.failure(trial_id, "runtime", reason, extra={"reported": reported, **extra})
 
 
 def _check_texts(name: str, parameter: Parameter) -> None:

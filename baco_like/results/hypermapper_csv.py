@@ -22,24 +22,33 @@ _ANY_NUMBER = "2147483647"
 
 
 def header(layout: Layout) -> list[str]:
-    """Return the names of the columns: parameters, objective, feasibility (if required), time stamp."""
+    """Return the names of the columns: parameters, objectives, feasibility (if required), time stamp."""
     ran = [layout.feasibility.name] if layout.feasibility.required else []
-    return [*layout.parameters, layout.objective, *ran, layout.timestamp]
+    return [*layout.parameters, *layout.objectives, *ran, layout.timestamp]
 
 
 def row(layout: Layout, trial: Trial) -> list[str]:
     """Return the cells of an observed trial.
 
-    The objective of a failed trial is the reported value, else 2147483647. Without a feasibility column it is ``nan``,
-    so that readers cannot mistake it for a value.
+    The objectives of a failed trial are the reported values, else 2147483647. Without a feasibility column they are
+    ``nan``, so that readers cannot mistake them for values. The same holds for an objective that was not measured.
     """
-    ran = trial.value is not None
-    reported = trial.extra.get("reported", _ANY_NUMBER)
+    ran = trial.value is not None and all(name in trial.metrics for name in layout.further)
     word = layout.feasibility.yes if ran else layout.feasibility.no
     flag = [word] if layout.feasibility.required else []
-    failed = str(reported) if flag else "nan"
-    objective = failed if trial.value is None else repr(trial.value)
-    return [*layout.write(trial.config), objective, *flag, str(trial.extra.get("timestamp", ""))]
+    values = [trial.value, *map(trial.metrics.get, layout.further)]
+    texts = list(map(repr, values)) if ran else _failed_values(layout, trial, bool(flag))
+    return [*layout.write(trial.config), *texts, *flag, str(trial.extra.get("timestamp", ""))]
+
+
+def _failed_values(layout: Layout, trial: Trial, flagged: bool) -> list[str]:
+    """Return the cells of the objectives of a trial that did not run."""
+    count = len(layout.objectives)
+    if not flagged:
+        return ["nan"] * count
+    reported = trial.extra.get("reported", _ANY_NUMBER)
+    texts = map(str, reported) if isinstance(reported, list | tuple) else [str(reported)]
+    return [*texts, *[_ANY_NUMBER] * count][:count]
 
 
 def csv_text(trials: Iterable[Trial], layout: Layout) -> str:
@@ -133,11 +142,12 @@ def from_samples(lines: Sequence[Sequence[str]], objective: str | None = None) -
 
     The columns are assumed to have the programs' own order: parameters, objective, further measurements, feasibility,
     time stamps; the last three may be missing. Numbers are read as numbers, ``(0, 1, 2)`` as a permutation, all other
-    cells as text.
+    cells as text. Further measurements become metrics.
 
     Args:
         lines: The cells.
-        objective: Name of its column; None uses the last one before the feasibility column.
+        objective: Name of its column; None uses the last one before the feasibility column. If there are several
+            objectives, name the first one.
 
     Raises:
         RunFileError: The column is missing, or the file has no rows.
@@ -159,7 +169,12 @@ def from_samples(lines: Sequence[Sequence[str]], objective: str | None = None) -
     for line in lines[1:]:
         cells = {name: cell.strip() for name, cell in zip(header, line, strict=True)}
         config = {name: literal(cells[name]) for name in names}
-        rows.append((config, layout.outcome(0, cells, cells.get(stamp, ""))))
+        outcome = layout.outcome(0, cells, cells.get(stamp, ""))
+        if outcome.value is not None:
+            measured = {name: number(cells[name]) for name in others[len(names) + 1 :]}
+            metrics = {name: value for name, value in measured.items() if value is not None}
+            outcome = replace(outcome, metrics=metrics)
+        rows.append((config, outcome))
     return recording(rows, names=names, objective=objective)
 
 
@@ -192,7 +207,7 @@ def _scalar(text: str) -> Any:
 def samples_bytes(recorded: Recording) -> bytes:
     """Return the content of a file that these programs resume from, with the column ``Valid``.
 
-    Failure words and messages, repeats and stage times are left out.
+    Each objective has a column. Failure words and messages, repeats, other metrics and stage times are left out.
 
     Raises:
         SpaceError: A name or value contains characters with a meaning in CSV.
@@ -212,4 +227,7 @@ def writable(recorded: Recording) -> Recording:
 
 
 def _layout_of(recorded: Recording) -> Layout:
-    return Layout(recorded.parameters, recorded.objective, Feasibility(required=True))
+    feasibility = Feasibility(required=True)
+    return Layout(
+        recorded.parameters, recorded.objective, feasibility, further=recorded.further_objectives
+    )

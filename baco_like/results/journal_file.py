@@ -74,6 +74,7 @@ def run_recording(trials: Iterable[Trial], space: Mapping[str, Any], options: Op
         unit=str(options.context.get("[objective] unit", "")),
         direction=options.direction,
         described=dict(space),
+        further_objectives=tuple(options.objectives)[1:],
     )
     listed = {name: _values(parameter) for name, parameter in recorded.parameters.items()}
     domains = {name: listed[name] or values for name, values in recorded.domains.items()}

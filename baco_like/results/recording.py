@@ -56,6 +56,7 @@ class Recording:
         domains: Per parameter its values: those that the file declares, else those that occur.
         described: The space as `Space.to_dict` has it, where the file says which one it is (journals do), else None.
         notes: One line per kind of rows that were left out.
+        further_objectives: Names of the metrics that were objectives too.
     """
 
     names: tuple[str, ...]
@@ -67,6 +68,7 @@ class Recording:
     domains: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     described: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
+    further_objectives: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.rows) != len(self.outcomes):

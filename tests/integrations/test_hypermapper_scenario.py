@@ -148,8 +148,8 @@ def test_ignored_settings_are_noted(fields, noted):
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"optimization_objectives": ["a", "b"]}, "one objective"),
-        ({"optimization_objectives": None}, "one objective"),
+        ({"optimization_objectives": ["a", 2]}, "one or several objectives"),
+        ({"optimization_objectives": None}, "one or several objectives"),
         ({"optimization_iterations": "ten"}, "optimization_iterations"),
         ({"optimization_iterations": 2.5}, "optimization_iterations"),
         ({"design_of_experiment": {"number_of_samples": -1}}, "number_of_samples"),

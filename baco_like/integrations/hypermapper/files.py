@@ -162,9 +162,9 @@ def _is_continued(path: Path, text: bytes) -> bool:
 
 
 def _is_header(line: bytes, layout: Layout) -> bool:
-    """Return whether a line names a column of time stamps, or the parameters and the objective of this run."""
+    """Return whether a line names a column of time stamps, or the parameters and the objectives of this run."""
     if not line.endswith(b"\n"):
         return False
     names = {name.strip() for name in split_cells(line.decode("utf-8", "replace"))}
-    columns = {*layout.parameters, layout.objective}
+    columns = {*layout.parameters, *layout.objectives}
     return columns <= names or layout.timestamp.casefold() in map(str.casefold, names)

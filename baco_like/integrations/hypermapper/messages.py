@@ -89,10 +89,10 @@ def parse_names(line: str, layout: Layout) -> list[str]:
     """Return the names of the columns of a reply.
 
     Raises:
-        ValueError: The objective or a required feasibility column is missing, or a column appears twice.
+        ValueError: An objective or a required feasibility column is missing, or a column appears twice.
     """
     names = split_cells(line)
-    columns = {**dict.fromkeys(layout.parameters, False), layout.objective: True}
+    columns = dict.fromkeys(layout.parameters, False) | dict.fromkeys(layout.objectives, True)
     columns[layout.feasibility.name] = layout.feasibility.required
     for name, required in columns.items():
         if required and name not in names:

@@ -56,6 +56,7 @@ class Scenario:
         space: The space to tune.
         layout: The columns of requests, replies and files.
         strategy: Name of the corresponding strategy.
+        settings: Settings of this strategy.
         design: Evaluations of the first request.
         sampling: Name of the initial design.
         batch: Evaluations of each later request.
@@ -71,6 +72,7 @@ class Scenario:
     space: Space
     layout: Layout
     strategy: str
+    settings: Mapping[str, Any]
     design: int
     sampling: str
     batch: int
@@ -95,20 +97,21 @@ def read_scenario(
     Raises:
         SpaceError: The space is invalid.
         RunFileError: The file cannot be read, a field has a wrong value, a file to be written is outside
-            ``run_directory``, or there is not exactly one objective.
+            ``run_directory``, or there is no objective.
     """
     try:
         description = read_baco(source)
     except OSError as error:
         raise RunFileError(f"{source}: {error.strerror}") from None
     fields = _Fields(description.settings)
-    single = "a list with the name of one objective"
-    objectives = fields.take("optimization_objectives", None, list, single)
-    if [type(name) for name in objectives] != [str]:
-        raise fields.error("optimization_objectives", single)
+    expected = "a list of the names of one or several objectives"
+    first, *further = fields.take("optimization_objectives", None, list, expected) or [None]
+    if not all(isinstance(name, str) for name in (first, *further)):
+        raise fields.error("optimization_objectives", expected)
     timestamp = fields.text("timestamp", "Timestamp")
-    layout = Layout(description.parameters, objectives[0], _read_feasibility(fields), timestamp)
-    strategy = _read_strategy(fields)
+    feasibility = _read_feasibility(fields)
+    layout = Layout(description.parameters, first, feasibility, timestamp, tuple(further))
+    strategy, settings = _read_strategy(fields, bool(further))
     design, sampling = _read_design(fields)
     iterations = fields.whole("optimization_iterations", 50, 0)
     batch = max(fields.whole(name, 1, 1) for name in _BATCH_FIELDS)
@@ -119,6 +122,8 @@ def read_scenario(
         raise fields.error("time_budget", "a number of minutes above 0, or -1 for no limit")
     files = _read_files(fields, allow_dirs)
     print_best = fields.take("print_best", "auto") is True
+    if print_best and further:
+        fields.notes.append("print_best: several objectives have no best point")
     for name in ("baco_mode", "hypermapper_mode"):
         _note_mode(fields.inner(name))
     space = Space(description.parameters, description.constraints)
@@ -130,12 +135,13 @@ def read_scenario(
         space=space,
         layout=layout,
         strategy=strategy,
+        settings=settings,
         design=design,
         sampling=sampling,
         batch=batch,
         evaluations=design + iterations * batch,
         seconds=None if minutes == -1 else 60 * minutes,
-        print_best=print_best,
+        print_best=print_best and not further,
         notes=(*description.notes, *fields.notes),
         **files,
     )
@@ -232,12 +238,16 @@ def _read_feasibility(fields: _Fields) -> Feasibility:
     return feasibility
 
 
-def _read_strategy(fields: _Fields) -> str:
+def _read_strategy(fields: _Fields, several: bool) -> tuple[str, dict[str, Any]]:
+    """Return the name of the strategy and its settings; for several objectives `auto` with the scenario's model."""
     models = fields.inner("models")
     strategy = models.choice("model", _STRATEGIES_BY_MODEL, "default")
     models.note_unused()
-    methods = {"bayesian_optimization": strategy, "exhaustive": "exhaustive"}
-    return fields.choice("optimization_method", methods, "bayesian_optimization")
+    settings = {"surrogate": "forest"} if several and strategy == "random_forest" else {}
+    by_model = "auto" if several else strategy
+    methods = {"bayesian_optimization": by_model, "exhaustive": "exhaustive"}
+    method = fields.choice("optimization_method", methods, "bayesian_optimization")
+    return method, {} if method == "exhaustive" else settings
 
 
 def _read_design(fields: _Fields) -> tuple[int, str]:

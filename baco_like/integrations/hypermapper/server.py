@@ -22,6 +22,7 @@ from baco_like.records import Outcome, Trial
 from baco_like.results.hypermapper_columns import Cells
 from baco_like.results.hypermapper_csv import header, read_csv, row
 from baco_like.running import AnyOf, MaxEvals, MaxTime
+from baco_like.running.front import describe_front, describe_values
 from baco_like.running.lock import sole_runner
 from baco_like.strategies import default_settings
 
@@ -116,22 +117,31 @@ def serve(
             files.open_samples(scenario.output, scenario.layout, optimizer.trials, report)
         )
         reason = _Session(scenario, optimizer, incoming, outgoing, samples, report).run()
-        best_text, best = "no evaluation succeeded", optimizer.best
-        if best is not None:
-            config = ", ".join(f"{name}={value}" for name, value in best.config.items())
-            best_text = f"best {best.value!r} with {config}"
-        report(f"ended: {reason}; {best_text}, all rows are in {scenario.output}")
+        report(f"ended: {reason}; {_describe_best(optimizer)}, all rows are in {scenario.output}")
     return reason
+
+
+def _describe_best(optimizer: Optimizer) -> str:
+    """Return the best value with its configuration; with several objectives the range of the front and its knee."""
+    best = optimizer.best
+    if best is None:
+        return "no evaluation succeeded"
+    config = ", ".join(f"{name}={value}" for name, value in best.config.items())
+    objectives = optimizer.options.several_objectives
+    if not objectives:
+        return f"best {best.value!r} with {config}"
+    knee = describe_values(best, objectives)
+    return f"{describe_front(optimizer.front, objectives)}; knee {knee} with {config}"
 
 
 def _create_optimizer(scenario: Scenario, seed: int, journal: Path | None, ahead: int) -> Optimizer:
     settings = {"initial": max(1, scenario.design), "design": scenario.sampling}
+    settings |= scenario.settings
     supported = default_settings(scenario.strategy)
     return Optimizer(
         scenario.space,
-        "minimize",
-        seed,
-        objective=scenario.layout.objective,
+        seed=seed,
+        objectives=dict.fromkeys(scenario.layout.objectives, "minimize"),
         budget=scenario.evaluations,
         strategy=scenario.strategy,
         settings={key: value for key, value in settings.items() if key in supported},
@@ -272,9 +282,10 @@ def observe_samples(
         JournalError: An observation cannot be recorded.
     """
     for config, outcome in zip(configs, outcomes, strict=True):
+        value = {optimizer.options.objective: outcome.value, **outcome.metrics}
         optimizer.observe(
             config,
-            outcome.value,
+            value if outcome.value is not None else None,
             failed=outcome.failed,
             message=outcome.message,
             extra=outcome.extra,
