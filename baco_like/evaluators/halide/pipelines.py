@@ -43,6 +43,7 @@ class _CompiledPipeline:
     output: Any
     target: Any
     array: NDArray[Any]  # the memory of the output
+    identity: None = None  # Halide numbers its names anew in every build, so equal pipelines have different texts
 
     def prepare(self) -> None:
         poison(self.array)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,6 +37,10 @@ def is_seconds(value: Any) -> bool:
 
 class CompiledKernel(Protocol):
     """A compiled kernel with its inputs."""
+
+    @property
+    def identity(self) -> str | None:
+        """Hash of the program and of all else that its times depend on (`hash_parts`); None if it is unknown."""
 
     def prepare(self) -> None:
         """Copy the inputs to where the kernel reads them, and fill the output by `poison`."""
@@ -101,8 +106,9 @@ class KernelServer:
                 of each run as a note.
 
         Returns:
-            For a measurement ``{"problem": ...}``: a description of the wrong result, or None if the result is
-            correct. For a compilation, and if there is no kernel under ``key``, None.
+            For a compilation ``{"identity": ...}``, see `CompiledKernel`. For a measurement ``{"problem": ...}``: a
+            description of the wrong result, or None if the result is correct. None if there is no kernel under
+            ``key``.
         """
         if "config" not in request:
             return self._measure(request, report)
@@ -111,8 +117,8 @@ class KernelServer:
             self._kernels.pop(key, None)
         # JSON has turned permutations into lists.
         config = {k: tuple(v) if isinstance(v, list) else v for k, v in request["config"].items()}
-        self._kernels[request["key"]] = self._compile(config)
-        return None
+        kernel = self._kernels[request["key"]] = self._compile(config)
+        return {"identity": kernel.identity}
 
     def _measure(self, request: Mapping[str, Any], report: Report) -> dict[str, str | None] | None:
         kernel = self._kernels.get(request["key"])
@@ -152,6 +158,11 @@ class KernelServer:
             np.subtract(result, self._expected, out=self._scratch)
         np.abs(self._scratch, out=self._scratch)
         return bool(self._scratch.max() <= self._limits.tolerance * self._scale)
+
+
+def hash_parts(*parts: object) -> str:
+    """Return a hash of the text of some objects; programs with equal parts are measured once."""
+    return sha256(repr(parts).encode()).hexdigest()[:32]
 
 
 def poison(array: NDArray[Any]) -> None:

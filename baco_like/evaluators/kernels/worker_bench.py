@@ -138,9 +138,12 @@ class _WorkerKernel:
     config: dict[str, Any]
     seconds: dict[str, float]
     key: int = -1
+    identity: str | None = None
 
     def compile(self) -> None:
-        self._read(self._confirm(self._request_compilation))
+        reply = self._confirm(self._request_compilation)
+        self._read(reply)
+        self.identity = reply.value["identity"]
 
     def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
         """Run the kernel ``count`` times; the first call runs it once before, and checks that result."""
@@ -166,12 +169,16 @@ class _WorkerKernel:
 
     def _request_compilation(self) -> Reply:
         self.key, dropped = self.bench.next_key()
-        return self._request(key=self.key, config=self.config, drop=dropped)
+        return self._request(_check_compilation, key=self.key, config=self.config, drop=dropped)
 
     def _request_measurement(self, count: int, enough: float, timeout: float) -> Reply:
         for _ in range(2):
             reply = self._request(
-                key=self.key, count=count, enough=min(enough, LONGEST), timeout=timeout
+                self._check_measurement,
+                key=self.key,
+                count=count,
+                enough=min(enough, LONGEST),
+                timeout=timeout,
             )
             if not reply.ok or reply.value is not None:
                 break
@@ -186,19 +193,19 @@ class _WorkerKernel:
         self.bench.used = self.bench.worker.starts
         return reply
 
-    def _request(self, **content: Any) -> Reply:
-        reply = self.bench.worker.request(content, timeout=_START_TIMEOUT, check=self._check)
+    def _request(self, check: Callable[[Reply], None], **content: Any) -> Reply:
+        reply = self.bench.worker.request(content, timeout=_START_TIMEOUT, check=check)
         for stage, seconds in reply.seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
         return reply
 
-    def _check(self, reply: Reply) -> None:
+    def _check_measurement(self, reply: Reply) -> None:
         """Refuse an answer or times that a `KernelServer` does not send; the kernel itself may have written them."""
         if not all(
             is_seconds(note) and math.isfinite(note * self.bench.scale) for note in reply.notes
         ):
             raise ValueError(f"the times are {reply.notes!r:.80}")
-        if reply.value is None:  # a compilation, or a kernel that is gone with its process
+        if reply.value is None:  # the kernel is gone with its process
             return
         if not isinstance(reply.value, dict) or reply.value.keys() != {"problem"}:
             raise ValueError(f"the answer is {reply.value!r:.80}")
@@ -233,5 +240,16 @@ class _WorkerKernel:
         raise StageFailure(word, message, bound=bound, repeats=repeats)
 
 
+def _check_compilation(reply: Reply) -> None:
+    """Refuse an answer to a compilation that a `KernelServer` does not send."""
+    if not reply.ok:
+        return
+    if not isinstance(reply.value, dict) or reply.value.keys() != {"identity"}:
+        raise ValueError(f"the answer is {reply.value!r:.80}")
+    identity = reply.value["identity"]
+    if identity is not None and not isinstance(identity, str):
+        raise ValueError(f"the identity is {identity!r:.80}")
+
+
 def _is_wrong(reply: Reply) -> bool:
-    return reply.ok and reply.value is not None and reply.value["problem"] is not None
+    return reply.ok and reply.value is not None and reply.value.get("problem") is not None

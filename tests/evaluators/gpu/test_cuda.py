@@ -116,6 +116,25 @@ def test_energy_beside_the_time(gpu: pytest.MonkeyPatch) -> None:
     evaluator.close()
 
 
+@pytest.mark.parametrize("unit", ["ms", "mJ"])
+def test_equal_programs_are_measured_once(gpu: pytest.MonkeyPatch, unit: str) -> None:
+    space = Space({**SPACE.parameters, "unused": [0, 1]})
+    entries = {"energy_seconds": 1e-6, "problem": "cuda_problem.py", "repeats": 2}
+    evaluator = registry.create(table(**entries), space, unit, HERE)
+    base = {"fault": 0, "group": 8, "shared": 0, "unused": 0}
+    configs = [base, base | {"unused": 1}, base | {"shared": 65536}, base | {"group": 16}]
+    outcomes = []
+    for number, config in enumerate(configs):
+        evaluator.submit(Trial(number, config))
+        outcomes += evaluator.wait()
+    first, same, *others = outcomes
+    assert (same.trial_id, same.extra["same_program"]) == (1, 0)
+    assert (same.repeats, same.metrics) == (first.repeats, first.metrics)
+    assert {"registers", "power"} <= same.metrics.keys()
+    assert [other.extra.get("same_program") for other in others] == [None, None]
+    evaluator.close()
+
+
 @pytest.mark.parametrize("counter", ["there", "none"])
 def test_energy_as_the_objective(gpu: pytest.MonkeyPatch, counter: str) -> None:
     gpu.setenv("FAKE_COUNTER", counter)

@@ -41,6 +41,7 @@ class Double:
     def __init__(self, config, state):
         self.config, self.state, self.runs = config, state, 0
         self.output = np.empty_like(EXPECTED)
+        self.identity = config["program"]
 
     def prepare(self):
         poison(self.output)

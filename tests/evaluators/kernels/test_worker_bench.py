@@ -17,7 +17,7 @@ from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial
 
 LIMITS = KernelLimits(timeout=0.3, build_timeout=0.6, launch_timeout=0.3, tolerance=1e-5)
-DEFAULT = {"fault": "none", "at": 0, "seconds": 0.25, "log": ""}
+DEFAULT = {"fault": "none", "at": 0, "seconds": 0.25, "log": "", "program": None}
 
 
 def complete(config: Any) -> dict[str, Any]:
@@ -84,6 +84,7 @@ def test_failures(
         [{"answer": {"problem": 3}}],
         [{"answer": {"problem": None}}],
         [{"answer": None}],
+        [{"answer": {"identity": "p"}}],
         [{"note": "x"}, {"answer": {"problem": None}}],
         [{"note": 1e308}, {"answer": {"problem": None}}],
     ],
@@ -95,6 +96,21 @@ def test_forged_messages_of_a_kernel_are_failures_of_this_kernel(
     assert (outcome.status, outcome.failed) == (Status.FAILED, "runtime")
     assert "something else than an answer" in outcome.message
     assert evaluate(evaluator).value == 250.0
+
+
+def test_equal_programs_run_once(evaluator: StagedEvaluator, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    for seconds in (0.5, 0.75):
+        outcome = evaluate(evaluator, seconds=seconds, log=str(log), program="p")
+        assert outcome.value == 500.0
+    assert len(log.read_text().split()) == 4  # once before the three measurements
+    assert outcome.extra["same_program"] == 4
+
+
+def test_a_compilation_with_a_wrong_identity_fails(evaluator: StagedEvaluator) -> None:
+    outcome = evaluate(evaluator, program=3)
+    assert (outcome.status, outcome.failed) == (Status.FAILED, "compile")
+    assert "the identity is 3" in outcome.message
 
 
 @pytest.mark.parametrize("at", [0, 1])

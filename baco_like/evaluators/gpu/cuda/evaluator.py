@@ -19,7 +19,7 @@ from baco_like.evaluators.settings_table import FLAG, POSITIVE, TEXTS, Key, Tabl
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.reading import finite_number
-from baco_like.records.trial import Outcome, Status, Trial, median
+from baco_like.records.trial import PROGRAM, SAME_PROGRAM, Outcome, Status, Trial, median
 from baco_like.spaces.space import Space
 
 _START_TIMEOUT = 60.0
@@ -95,9 +95,22 @@ class MeteredEvaluator(WrappingEvaluator):
     def __init__(self, inner: StagedEvaluator, worker: Worker, metering: Metering) -> None:
         super().__init__(inner)
         self._worker, self._metering = worker, metering
+        self._metered: dict[int, Outcome] = {}  # by trial; a later trial may have the same program
 
     @override
     def _convert_outcome(self, trial: Trial, outcome: Outcome) -> Outcome:
+        first = outcome.extra.get(SAME_PROGRAM)
+        if first in self._metered:
+            metered = self._metered[first]
+            return replace(metered, trial_id=outcome.trial_id, extra=outcome.extra)
+        if first is not None:  # a resumed run has read it from its journal, with its metrics
+            return outcome
+        converted = self._add_metrics(outcome)
+        if PROGRAM in outcome.extra:
+            self._metered[outcome.trial_id] = converted
+        return converted
+
+    def _add_metrics(self, outcome: Outcome) -> Outcome:
         metering = self._metering
         if outcome.status is Status.CENSORED and metering.scale is not None:
             # The bound is one of time, and says nothing about the energy.

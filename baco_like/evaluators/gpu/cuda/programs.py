@@ -15,7 +15,12 @@ from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.gpu.cuda.device import Device, Meter
 from baco_like.evaluators.gpu.cuda.nvrtc import Compiler
 from baco_like.evaluators.kernels.problems import open_problem
-from baco_like.evaluators.kernels.timing import CompiledKernel, KernelLimits, KernelServer
+from baco_like.evaluators.kernels.timing import (
+    CompiledKernel,
+    KernelLimits,
+    KernelServer,
+    hash_parts,
+)
 
 _Filled = tuple[Any, NDArray[Any]]
 """An array on the device, and its values."""
@@ -102,7 +107,7 @@ class Programs:
         binary = self._compiler.compile(problem.SOURCE, name, macros)
         function, symbols = self.device.load(binary, self.constants)
         constants = [(symbols[symbol], values) for symbol, values in self.constants.items()]
-        return CudaKernel(self, config, function, arrays, constants)
+        return CudaKernel(self, config, function, arrays, constants, binary.code)
 
     def read_metrics(
         self, request: Mapping[str, Any], report: Report, timeout: float
@@ -145,6 +150,7 @@ class CudaKernel:
         function: The kernel.
         arrays: As `Programs.arrays`.
         constants: The ``__constant__`` arrays.
+        code: The machine code, from which the kernel was loaded.
     """
 
     def __init__(
@@ -154,6 +160,7 @@ class CudaKernel:
         function: Any,
         arrays: tuple[list[_Filled], list[Any]],
         constants: list[_Filled],
+        code: bytes,
     ) -> None:
         self._programs, self._device, self._function = programs, programs.device, function
         inputs, self._written = arrays
@@ -170,6 +177,7 @@ class CudaKernel:
             tuple(np.int32(v) if isinstance(v, int) else np.float32(v) for v in arguments)
             for arguments in call_optional("launches", [()], config, size)
         ]
+        self.identity = hash_parts(code, self._grid, self._block, self._shared, self._scalars)
         # `KernelServer` calls `run` once before it times; that call is the last warm-up.
         self._warmups_left = programs.warmup - 1
         self._seconds = 0.0

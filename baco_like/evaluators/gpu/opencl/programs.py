@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.kernels.problems import open_problem
-from baco_like.evaluators.kernels.timing import CompiledKernel, KernelLimits, KernelServer, poison
+from baco_like.evaluators.kernels.timing import (
+    CompiledKernel,
+    KernelLimits,
+    KernelServer,
+    hash_parts,
+    poison,
+)
 from baco_like.exceptions import EvaluatorError
 
 
@@ -48,7 +54,10 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
         program.build(options=options, devices=[device])
         kernel = cl.Kernel(program, problem.KERNEL)
         kernel.set_args(*session.buffers, session.output)
-        return _OpenCLKernel(session, kernel, *problem.launch(config, size))
+        global_size, local_size = problem.launch(config, size)
+        binaries = program.get_info(cl.program_info.BINARIES)
+        identity = hash_parts(binaries, global_size, local_size)
+        return _OpenCLKernel(session, kernel, global_size, local_size, identity)
 
     return KernelServer(compile, expected, KernelLimits(**settings["limits"]))
 
@@ -126,6 +135,7 @@ class _OpenCLKernel:
     kernel: Any
     global_size: tuple[int, ...]
     local_size: tuple[int, ...]
+    identity: str
 
     def prepare(self) -> None:
         self._require_local_memory()

@@ -10,7 +10,7 @@ def getVersion():
 
 
 def createProgram(source, name, headers, include_names):
-    return {"log": ""}
+    return {"log": "", "source": source}
 
 
 def addNameExpression(program, name):
@@ -25,7 +25,7 @@ def compileProgram(program, options):
     if words.get("fault") == "1":
         program["log"] = 'kernel.cu(1): error: identifier "x" is undefined\n\0'
         raise NVRTCError("NVRTC_ERROR_COMPILATION (6)")
-    program["macros"] = words
+    program["macros"] = {name: text for name, text in words.items() if name in program["source"]}
 
 
 def getProgramLog(program):
