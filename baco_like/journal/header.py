@@ -25,6 +25,7 @@ from baco_like.journal.events import (
 )
 from baco_like.journal.fields import check_event
 from baco_like.journal.warm_start_results import WarmStartResults
+from baco_like.records.covering import read_goal
 from baco_like.records.direction import Direction, Objective, read_objectives
 from baco_like.records.history import Noise
 from baco_like.records.limits import limits_of
@@ -52,6 +53,7 @@ class Options:
         limits: Conditions on the metrics of outcomes, see `baco_like.records.Limits`.
         objectives: Directions of all objectives by name, the first one included; empty if there is only one.
         seconds: Seconds of all evaluations together if the budget is in time, or None.
+        goal: The fields of the goal of a run with tasks, see `baco_like.records.Cover`; empty without tasks.
     """
 
     direction: Direction
@@ -64,6 +66,7 @@ class Options:
     limits: tuple[str, ...] = ()
     objectives: Mapping[str, Direction] = field(default_factory=dict)
     seconds: float | None = None
+    goal: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, allowed in (("direction", get_args(Direction)), ("noise", get_args(Noise))):
@@ -77,6 +80,8 @@ class Options:
             if seconds is None or seconds <= 0:
                 raise ValueError(f"seconds must be a number above 0, not {self.seconds!r}")
             object.__setattr__(self, "seconds", seconds)
+        if self.goal:
+            object.__setattr__(self, "goal", read_goal(self.goal).to_json())
         if not isinstance(self.objective, str) or not self.objective:
             raise ValueError(f"objective must be the value's name, not {self.objective!r}")
         if not all(isinstance(text, str) for text in self.limits):
@@ -112,7 +117,7 @@ class Options:
     def to_json(self) -> dict[str, Any]:
         """Return the options as JSON values; without those that are not set, as earlier versions wrote them."""
         values = asdict(self)
-        left_out = ("limits", "objectives", "seconds")
+        left_out = ("limits", "objectives", "seconds", "goal")
         return {k: v for k, v in values.items() if v or k not in left_out}
 
 

@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -17,7 +18,7 @@ from typing_extensions import override
 
 from baco_like._checks import whole_number
 from baco_like._threads import resolve_threads, thread_limit
-from baco_like.exceptions import ConfigError, FailureWarning, TrialError
+from baco_like.exceptions import ConfigError, FailureWarning, SpaceError, TrialError
 from baco_like.journal import Header, Journal, JsonlJournal, MemoryJournal, Options
 from baco_like.journal.events import (
     Event,
@@ -38,6 +39,7 @@ from baco_like.optimizer.setup import (
     first_configs,
     read_events,
     read_space,
+    resolve_goal,
     resolve_journal,
     resolve_strategy,
     restore_strategy,
@@ -49,6 +51,7 @@ from baco_like.optimizer.warm_start import warm_starts
 from baco_like.records import (
     ConfirmationPlan,
     Direction,
+    Goal,
     Noise,
     Outcome,
     Trial,
@@ -56,6 +59,7 @@ from baco_like.records import (
 from baco_like.records.leases import Moment, read_clocks
 from baco_like.spaces.fidelity import GivenFidelity
 from baco_like.spaces.space import Space
+from baco_like.spaces.tasks import GivenTask, GivenTasks
 from baco_like.strategies.protocol import Strategy
 
 Callback = Callable[["Optimizer", Trial], None]
@@ -106,6 +110,10 @@ class Optimizer(Leasing):
             no other one dominates, and `best` is the knee of the front.
         seconds: Seconds of all evaluations together, if the budget is in time; "auto" then prefers short evaluations.
         fidelity: A parameter of cheap proxies, such as ``{"size": [256, 512, 1024]}``; see `Space`.
+        tasks: Sizes, inputs or devices to tune together, such as ``[{"n": 512}, {"n": 4096}]`` or `Tasks`. Each trial
+            belongs to one, `Trial.task`, and `recommend` returns a configuration for each; see `Space`.
+        goal: With tasks: ``each`` (the best configuration of each task, the default), ``single`` (one configuration for
+            all), or a `Cover`, such as ``Cover(2)`` for two configurations that cover all.
 
     Raises:
         ValueError: An argument has a wrong value, or a limit cannot be read.
@@ -144,8 +152,11 @@ class Optimizer(Leasing):
         objectives: Mapping[str, Direction] | None = None,
         seconds: float | None = None,
         fidelity: GivenFidelity | None = None,
+        tasks: GivenTasks | None = None,
+        goal: Goal | None = None,
     ) -> None:
         space = (space if isinstance(space, Space) else Space(space)).with_fidelity(fidelity)
+        space = space.with_tasks(tasks)
         objective, direction, several = resolve_objectives(objectives, objective, direction)
         resolved, description = resolve_strategy(strategy, settings or {}, initial)
         options = Options(
@@ -159,6 +170,7 @@ class Optimizer(Leasing):
             tuple([limits] if isinstance(limits, str) else limits),
             several,
             seconds,
+            resolve_goal(goal, space),
         )
         points = first_configs(space, initial)
         self._callbacks = tuple(callbacks)
@@ -239,31 +251,45 @@ class Optimizer(Leasing):
     # Suggest ---------------------------------------------------------------------------------------------------
 
     @overload
-    def suggest(self) -> Trial: ...
+    def suggest(self, *, task: GivenTask | None = None) -> Trial: ...
     @overload
-    def suggest(self, n: int) -> list[Trial]: ...
-    def suggest(self, n: int | None = None) -> Trial | list[Trial]:
+    def suggest(self, n: int, *, task: GivenTask | None = None) -> list[Trial]: ...
+    def suggest(
+        self, n: int | None = None, *, task: GivenTask | None = None
+    ) -> Trial | list[Trial]:
         """Return the next trial, or with ``n`` a list of exactly n trials, fewer only if no more are left.
 
         Trials with an expired lease come first, then enqueued configurations, then the strategy's proposals: those in
         store if the optimizer has ``ahead``.
 
+        Args:
+            n: Number of trials; None returns one trial instead of a list.
+            task: Name or descriptor of the only task that the trials may belong to: that of the worker's device, for
+                example. They do not come from the store.
+
         Raises:
+            SpaceError: There is no such task.
             SpaceExhausted: Every feasible configuration is observed or pending. In a space whose configurations cannot
                 be counted: every configuration that repeated random draws find.
             JournalError: The suggestion could not be recorded; the run is unchanged.
         """
         count = 1 if n is None else whole_number("n", n, 1)
         self._report_skew()
-        if self._store is None:
+        terms = self._terms if task is None else replace(self._terms, task=self._task_index(task))
+        if self._store is None or task is not None:
             ids = self._commit(
-                lambda state: build_suggestion(state, count, read_clocks(), self._terms)
+                lambda state: build_suggestion(state, count, read_clocks(), terms)
             ).ids
         else:
             with self.grouped():
                 ids = self._store.suggest(count, self._commit)
         trials = [trial for i in ids if (trial := self.history.find(i)) is not None]
         return trials[0] if n is None else trials
+
+    def _task_index(self, task: GivenTask) -> int:
+        if self.space.tasks is None:
+            raise SpaceError(f"task = {task!r:.80}: this run has no tasks")
+        return self.space.tasks.index(task)
 
     def enqueue(self, config: Config) -> None:
         """Suggest this configuration next, after those that were enqueued before.

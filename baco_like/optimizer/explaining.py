@@ -12,7 +12,8 @@ from baco_like.optimizer.objectives import history_of
 from baco_like.optimizer.predictions import predict, recommend, why
 from baco_like.optimizer.setup import Config
 from baco_like.optimizer.state import OptimizerState
-from baco_like.records import Trial, sign_of
+from baco_like.optimizer.task_recommendation import recommend_for_tasks
+from baco_like.records import Goal, Trial, read_goal, sign_of
 
 if TYPE_CHECKING:
     from baco_like.explanations.ablation import Ablation
@@ -32,23 +33,37 @@ class Explanations:
         raise NotImplementedError
 
     def recommend(
-        self, *, weights: Mapping[str, float] | None = None, limits: Sequence[str] = ()
-    ) -> Trial | None:
+        self,
+        *,
+        weights: Mapping[str, float] | None = None,
+        limits: Sequence[str] = (),
+        goal: Goal | None = None,
+    ) -> Any:
         """Return the observed trial with the lowest predicted median cost: the better choice under noise.
 
         Without a model, or with too few observations for one, use repeated measurements, see
         `baco_like.optimizer.predictions.best_by_repeats`; without repeats, return `best`. With several objectives it
         is the knee of the front under the preferences, or None if no trial satisfies the limits.
 
+        With tasks it is a `baco_like.records.TaskRecommendation`: a configuration for each task, and the rule that
+        picks one for a task that was not tuned; None before the first success.
+
         Args:
             weights: For several objectives: weights by name, 1 for those left out.
             limits: For several objectives: conditions that the trial must satisfy, such as ``["energy <= 3"]``.
+            goal: With tasks: another goal than that of the run.
 
         Raises:
-            ValueError: A weight or a limit is wrong, or there is one objective.
+            ValueError: A weight or a limit is wrong, or there is one objective; or there is a goal without tasks.
             TrialError: A limit names a value that was not measured.
         """
+        tasks = self.state.problem.space.tasks
+        if goal is not None and tasks is None:
+            raise ValueError(f"goal = {goal!r:.60}: this run has no tasks")
         with thread_limit(self._threads):
+            if tasks is not None:
+                own = None if goal is None else read_goal(goal)
+                return recommend_for_tasks(self.state, own)
             return recommend(self.state, weights, limits)
 
     def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:

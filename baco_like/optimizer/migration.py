@@ -81,7 +81,7 @@ def migrate(
     observed = [_move_trial(i, t, move) for i, t in enumerate(past.trials[past.warm :], first_id)]
     waiting = [move(config) for config in (*past.pending.values(), *past.queue)]
     kept = [config for config in waiting if config is not None]
-    points = list(map(dict, header.queue))
+    points: list[Config] = list(map(dict, header.queue))
     if not points or points == default_points(old_space):
         points = default_points(space)  # an optimizer that opens the new journal expects them
     else:

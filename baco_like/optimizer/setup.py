@@ -16,6 +16,7 @@ from baco_like._typing import Codes
 from baco_like.exceptions import ConfigError, JournalError, SpaceError, SpaceWarning
 from baco_like.journal import START, Event, Header, Journal, JsonlJournal, Mark, MemoryJournal
 from baco_like.journal.header import describe
+from baco_like.records import Goal, read_goal
 from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
 from baco_like.strategies import STRATEGIES, Strategy, create_strategy, default_settings
@@ -38,6 +39,22 @@ def resolve_journal(storage: str | os.PathLike[str] | Journal | None) -> Journal
     return storage
 
 
+def resolve_goal(goal: Goal | None, space: Space) -> dict[str, Any]:
+    """Return the argument ``goal`` as options have it: empty unless there are several tasks.
+
+    Raises:
+        ValueError: It is not a goal, or there are no tasks.
+    """
+    if space.tasks is None:
+        if goal is not None:
+            raise ValueError(
+                f"goal = {goal!r:.60} needs tasks=, such as [{{'n': 512}}, {{'n': 4096}}]"
+            )
+        return {}
+    read = read_goal(goal)
+    return read.to_json() if len(space.tasks) > 1 else {}
+
+
 def encode_feasible(space: Space, config: Config) -> tuple[dict[str, Any], Codes]:
     """Return a feasible configuration in the values of the space, and its codes, (1, w).
 
@@ -52,14 +69,16 @@ def encode_feasible(space: Space, config: Config) -> tuple[dict[str, Any], Codes
     raise ConfigError(f"{dict(config)!r:.200} is not in the space")
 
 
-def first_configs(space: Space, initial: int | Sequence[Config] | None) -> list[dict[str, Any]]:
+def first_configs(space: Space, initial: int | Sequence[Config] | None) -> list[Config]:
     """Return the first configurations for the argument ``initial``: the user's, or the default configuration.
 
     Raises:
         ConfigError: A configuration of the user is not feasible.
     """
     if isinstance(initial, Sequence):
-        return [encode_feasible(space, point)[0] for point in initial]
+        return [
+            encode_feasible(space, own)[0] for point in initial for own in for_tasks(space, point)
+        ]
     points = default_points(space)
     if not points and space.default_config and (violated := space.explain(space.default_config)):
         warnings.warn(
@@ -71,11 +90,26 @@ def first_configs(space: Space, initial: int | Sequence[Config] | None) -> list[
     return points
 
 
-def default_points(space: Space) -> list[dict[str, Any]]:
-    """Return the default configuration in a list if it is feasible, else []; constants alone do not count."""
-    config = space.default_config
-    has_default = any(parameter.default is not None for parameter in space.parameters.values())
-    return [config] if has_default and config is not None and space.contains(config) else []
+def default_points(space: Space) -> list[Config]:
+    """Return the default configuration in a list if it is feasible, else []; constants alone do not count.
+
+    With tasks it is the default configuration on each task where it is feasible.
+    """
+    config, tasks = space.default_config, space.tasks
+    own = space.parameters if tasks is None else tasks.configuration(space.parameters)
+    has_default = any(parameter.default is not None for parameter in own.values())
+    if not has_default or config is None:
+        return []
+    if tasks is None:
+        return [config] if space.contains(config) else []
+    return [c for c in for_tasks(space, tasks.configuration(config)) if space.contains(c)]
+
+
+def for_tasks(space: Space, config: Config) -> list[Config]:
+    """Return the configuration, or one for each task if the space has tasks and the configuration names none."""
+    if space.tasks is None or any(name in config for name in space.tasks.descriptor_names):
+        return [config]
+    return [{**config, **descriptor} for descriptor in space.tasks.descriptors]
 
 
 def check_lease(seconds: float | None) -> float | None:

@@ -39,7 +39,7 @@ from baco_like.journal.warm_start_results import numbered
 from baco_like.optimizer.setup import collector_paused, split_header, with_default_settings
 from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
-from baco_like.records import History, Observation, Outcome, RunLimits
+from baco_like.records import History, Observation, Outcome, RunLimits, read_goal
 from baco_like.spaces.space import Space
 from baco_like.strategies.multi_fidelity import for_space
 from baco_like.strategies.protocol import (
@@ -162,7 +162,14 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
     objectives = options.several_objectives
     limits = RunLimits(options.limits, options.objective) if options.limits else None
     problem = Problem(
-        space, options.budget, options.noise, options.direction, objectives, options.seconds, limits
+        space,
+        options.budget,
+        options.noise,
+        options.direction,
+        objectives,
+        options.seconds,
+        limits,
+        read_goal(options.goal) if options.goal else None,
     )
     check_objectives(strategy, objectives)
     known = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]

@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from baco_like._random import Purpose
-from baco_like._typing import Codes
+from baco_like._typing import Codes, Rng
+from baco_like.acquisitions.protocol import IsExcluded
 from baco_like.exceptions import SpaceExhausted
 from baco_like.journal.events import suggested_event
 from baco_like.optimizer.state import Draft, OptimizerState
-from baco_like.records import Trial, row_keys
+from baco_like.records import History, Trial, row_keys
 from baco_like.records.leases import Lease, Moment
 from baco_like.spaces.design import uniform
-from baco_like.strategies.protocol import proposed_rows
+from baco_like.strategies.multi_task import MultiTask
+from baco_like.strategies.protocol import Problem, Proposals, proposed_rows
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,12 @@ class Terms:
     Attributes:
         lease: Seconds after which an unreported trial is suggested again, or None.
         worker: Name of the optimizer among several that share a run, or None.
+        task: Index of the only task to suggest trials of, or None.
     """
 
     lease: float | None = None
     worker: str | None = None
+    task: int | None = None
 
     @property
     def stream(self) -> int | None:
@@ -67,8 +71,12 @@ def build_suggestion(
         RuntimeError: The strategy has broken its contract.
     """
     history = state.history
-    again = [] if terms.lease is None else history.find_expired(now)[:n]
-    trials, dequeued = _take_from_queue(state, n - len(again))
+    again = [] if terms.lease is None else history.find_expired(now)
+    if terms.task is not None:
+        again = [i for i in again if is_of_task(history, history.pending[i].config, terms.task)]
+        state = replace(state, problem=replace(state.problem, task=terms.task))
+    again = again[:n]
+    trials, dequeued = _take_from_queue(state, n - len(again), terms.task)
     missing = n - len(again) - len(trials)
     if missing:
         if trials:
@@ -110,19 +118,32 @@ def _exhausted(state: OptimizerState) -> SpaceExhausted:
     )
 
 
-def _take_from_queue(state: OptimizerState, n: int) -> tuple[list[Trial], int]:
+def is_of_task(history: History, config: Mapping[str, Any], task: int) -> bool:
+    """Whether a configuration belongs to the task with this index."""
+    tasks = history.space.tasks
+    return tasks is not None and tasks.find(config) == tasks.descriptors[task]
+
+
+def _take_from_queue(
+    state: OptimizerState, n: int, task: int | None = None
+) -> tuple[list[Trial], int]:
     """Return at most n trials for enqueued configurations, and how many configurations leave the queue.
 
-    Configurations that were observed or suggested in the meantime leave the queue without becoming a trial.
+    Configurations that were observed or suggested in the meantime leave the queue without becoming a trial. With a
+    task, configurations of other tasks stay; those behind them leave the queue when they come to its head.
     """
     history = state.history
     trials: list[Trial] = []
     seen: set[bytes] = set()
     dequeued = 0
+    has_passed = False
     for config in history.queue:
         if len(trials) == n:
             break
-        dequeued += 1
+        if task is not None and not is_of_task(history, config, task):
+            has_passed = True
+            continue
+        dequeued += not has_passed
         code = history.space.encode([config])
         (key,) = row_keys(code)
         if key not in seen and not state.is_excluded(code):
@@ -146,7 +167,9 @@ def ask_strategy(state: OptimizerState, n: int, stream: int | None = None) -> li
     space, number = problem.space, history.next_id
     n = n if space.feasible.count is None else min(n, space.feasible.count)
     rng = state.generator(Purpose.ASK, number, stream)
-    proposals = strategy.ask(problem, history, state.strategy_state, n, rng)
+    proposals: Proposals = ()
+    if problem.task is None or isinstance(strategy, MultiTask):
+        proposals = strategy.ask(problem, history, state.strategy_state, n, rng)
     codes = proposed_rows(space, proposals)
     bug = f"bug in strategy {type(strategy).__name__}: "
     if len(codes) > n:
@@ -159,10 +182,22 @@ def ask_strategy(state: OptimizerState, n: int, stream: int | None = None) -> li
     if len(codes) < n:
         excluded = partial(problem.is_excluded, history.assume_pending(codes))
         rng = state.generator(Purpose.FILL, number, stream)
-        fill = uniform(space, n - len(codes), rng, excluded)
+        fill = _draw_missing(problem, n - len(codes), rng, excluded)
         codes = np.concatenate([codes, fill])
         notes += [(None, "fill")] * len(fill)
     return [
         Trial(number + i, config, tag, origin)
         for i, (config, (tag, origin)) in enumerate(zip(space.decode(codes), notes, strict=True))
     ]
+
+
+def _draw_missing(problem: Problem, n: int, rng: Rng, is_excluded: IsExcluded) -> Codes:
+    """Return at most n uniform rows; of one task if only that may be proposed."""
+    space, task = problem.space, problem.task
+    if task is None:
+        return uniform(space, n, rng, is_excluded)
+    columns = space.task_columns
+    rows = uniform(
+        space.at_task(task), n, rng, lambda rows: is_excluded(columns.with_task(rows, task))
+    )
+    return columns.with_task(rows, task)

@@ -1,12 +1,15 @@
 """Frozen records of a run: proposals, trials, outcomes, observations, and the history of them all."""
 
 from baco_like.records.confirmation import Confirmation, ConfirmationPlan, read_confirmation
+from baco_like.records.covering import Cover, Goal, read_goal
 from baco_like.records.direction import Direction, Objective, read_objectives, sign_of
 from baco_like.records.history import History, Noise, StopRule
 from baco_like.records.limits import LIMIT, Limits, RunLimits
 from baco_like.records.pending import row_keys
 from baco_like.records.race import Speedup
 from baco_like.records.reading import outcome_from, outcome_of_exception
+from baco_like.records.recommendation import TaskChoice, TaskRecommendation
+from baco_like.records.selector import TaskSelector
 from baco_like.records.trial import FAILURE_WORDS, Observation, Outcome, Proposal, Status, Trial
 from baco_like.records.workers import Utilisation, read_utilisation
 
@@ -15,7 +18,9 @@ __all__ = [
     "LIMIT",
     "Confirmation",
     "ConfirmationPlan",
+    "Cover",
     "Direction",
+    "Goal",
     "History",
     "Limits",
     "Noise",
@@ -27,11 +32,15 @@ __all__ = [
     "Speedup",
     "Status",
     "StopRule",
+    "TaskChoice",
+    "TaskRecommendation",
+    "TaskSelector",
     "Trial",
     "Utilisation",
     "outcome_from",
     "outcome_of_exception",
     "read_confirmation",
+    "read_goal",
     "read_objectives",
     "read_utilisation",
     "row_keys",

@@ -332,11 +332,19 @@ class History:
             TrialError: An id was used before.
         """
         self._check_new(t.id for t in trials)
+        trials = self._with_tasks(trials)
         pending = self._pending.add(
             {t.id: (t, code) for t, code in zip(trials, codes, strict=True)}
         )
         next_id = max([self.next_id, *(t.id + 1 for t in trials)])
         return self._with(_pending=pending, next_id=next_id)
+
+    def _with_tasks(self, trials: Sequence[Trial]) -> Sequence[Trial]:
+        """Return the trials with the descriptors of their tasks."""
+        tasks = self.space.tasks
+        if tasks is None:
+            return trials
+        return [t if t.task else replace(t, task=tasks.find(t.config)) for t in trials]
 
     def assume_pending(self, codes: Codes) -> History:
         """Return the history with these rows, (n, w), pending as trials without a configuration."""
@@ -424,8 +432,17 @@ class History:
                 raise TrialError(f"trial {i} appears twice in one call; report each trial once")
             trial, code = unsuggested[i] if i in unsuggested else self._pending_row(i)
             cost = math.inf if outcome.value is None else sign_of(self.direction) * outcome.value
+            (trial,) = self._with_tasks([trial])
             observations[i] = Observation(
-                i, trial.config, trial.tag, trial.origin, outcome, trial.until, code=code, cost=cost
+                i,
+                trial.config,
+                trial.tag,
+                trial.origin,
+                outcome,
+                trial.until,
+                task=trial.task,
+                code=code,
+                cost=cost,
             )
         buffer = self._buffer
         if len(buffer.trials) != self._length:  # another history has grown from this one

@@ -235,6 +235,7 @@ class Trial(Mapping[str, Any]):
             first reported outcome counts.
         lease: The same lease on two clocks, while the trial is pending; None also in journals that have only `until`.
         worker: Name of the optimizer that evaluates it, while the trial is pending; None if it has no name.
+        task: In a run with tasks the descriptor of its task, which is also a part of the configuration; else None.
     """
 
     id: int
@@ -245,17 +246,23 @@ class Trial(Mapping[str, Any]):
     until: float | None = None
     lease: Lease | None = None
     worker: str | None = None
+    task: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "config", MappingProxyType(dict(self.config)))
+        if self.task is not None:
+            object.__setattr__(self, "task", MappingProxyType(dict(self.task)))
 
     @override
     def __getstate__(self) -> dict[str, Any]:
         # A mapping proxy cannot be pickled, so trials travel to other processes with a plain dictionary.
-        return {**self.__dict__, "config": dict(self.config)}
+        task = None if self.task is None else dict(self.task)
+        return {**self.__dict__, "config": dict(self.config), "task": task}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        task = state.get("task")
         self.__dict__.update(state, config=MappingProxyType(state["config"]))
+        self.__dict__.update(task=None if task is None else MappingProxyType(task))
 
     @override
     def __getitem__(self, name: str) -> Any:
@@ -345,7 +352,9 @@ class Trial(Mapping[str, Any]):
 
     def with_outcome(self, outcome: Outcome) -> Trial:
         """Return this trial with an outcome."""
-        return Trial(self.id, self.config, self.tag, self.origin, outcome, self.until)
+        return Trial(
+            self.id, self.config, self.tag, self.origin, outcome, self.until, task=self.task
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -160,6 +160,9 @@ def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
     fidelities = old.get("fidelity"), new.get("fidelity")
     if fidelities[0] != fidelities[1]:
         lines.append(f"the fidelity was {fidelities[0]!r:.80}, now {fidelities[1]!r:.80}")
+    tasks = old.get("tasks"), new.get("tasks")
+    if tasks[0] != tasks[1]:
+        lines.append(f"the tasks were {tasks[0]!r:.300}, now {tasks[1]!r:.300}")
     if not lines and list(before) != list(after):
         lines.append(f"the order of the parameters was {list(before)}, now {list(after)}")
     return lines

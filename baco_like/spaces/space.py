@@ -18,6 +18,7 @@ from baco_like._output import html_table
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Features, Ints, Mask
 from baco_like.constraints.expression import Expression
+from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import Ordinal
 from baco_like.parameters.protocol import Parameter, ParameterKind
@@ -34,6 +35,7 @@ from baco_like.spaces.formats.configspace import read_configspace
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.t1 import read_t1
 from baco_like.spaces.inputs import GivenConstraint, GivenParameter
+from baco_like.spaces.tasks import GivenTasks, TaskColumns, Tasks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,9 +58,11 @@ class Space:
             `Constraint` objects.
         fidelity: A parameter whose lower values make evaluations cheaper, such as ``{"size": [256, 512, 1024]}``, or
             the name of an ordinal parameter. The last value is the target: only it counts for the best configuration.
+        tasks: Sizes, inputs or devices that are tuned together, such as ``[{"n": 512}, {"n": 4096}]``. Their
+            descriptors become parameters, which constraints may read.
 
     Attributes:
-        parameters: Parameters by name, in order.
+        parameters: Parameters by name, in order; the descriptors of tasks are the last.
         constraints: The known constraints, in order.
         names: Names of the parameters, in order.
         columns: The code columns of each parameter.
@@ -66,6 +70,7 @@ class Space:
         active: Names of the parameters that are not constant.
         feasible: The configurations that satisfy the constraints, as rows of codes.
         fidelity: The fidelity parameter, or None.
+        tasks: The tasks, or None.
         notes: One line for every part of a space file that was left out or unknown; empty for other spaces.
 
     Raises:
@@ -77,6 +82,7 @@ class Space:
         parameters: Mapping[str, GivenParameter],
         constraints: GivenConstraint | Iterable[GivenConstraint] = (),
         fidelity: GivenFidelity | None = None,
+        tasks: GivenTasks | None = None,
     ) -> None:
         if not isinstance(parameters, Mapping):
             raise SpaceError(
@@ -84,6 +90,9 @@ class Space:
                 "Space({'tile': [8, 16, 32], ...})"
             )
         given = {name: inputs.make_parameter(name, p) for name, p in parameters.items()}
+        self.tasks = None if tasks is None else tasks if isinstance(tasks, Tasks) else Tasks(tasks)
+        if self.tasks is not None:
+            given = self.tasks.add_to(given, fidelity)
         self.parameters, fidelity_name = add_fidelity(given, fidelity)
         if not self.parameters:
             raise SpaceError("a space needs at least one parameter")
@@ -98,11 +107,12 @@ class Space:
             levels = tuple(getattr(self.parameters[fidelity_name], "values", ()))
             self.fidelity = Fidelity(fidelity_name, levels, self.columns[fidelity_name].start)
         self.active = tuple(name for name, p in self.parameters.items() if p.cardinality != 1)
-        self.constraints = tuple(
-            inputs.make_constraint(constraint, self.parameters)
-            for constraint in inputs.list_constraints(constraints)
-        )
-        inputs.warn_of_unmatched_literals(self.constraints)
+        listed = inputs.list_constraints(constraints)
+        self._given = len(listed)
+        if self.tasks is not None:
+            listed += self.tasks.known_constraints(self.parameters)
+        self.constraints = tuple(inputs.make_constraint(each, self.parameters) for each in listed)
+        self._warn_of_unmatched_literals()
         split = itertools.chain(*map(inputs.split_constraint, self.constraints))
         self.feasible: FeasibleSet = build(self.parameters, list(split))
         self.notes: tuple[str, ...] = ()
@@ -134,6 +144,60 @@ class Space:
     @cached_property
     def _levels(self) -> dict[int, Space]:
         return {}
+
+    def with_tasks(self, tasks: GivenTasks | None) -> Space:
+        """Return the space with tasks; the space itself for None.
+
+        Raises:
+            SpaceError: The space has other tasks or a fidelity, or a descriptor has the name of a parameter.
+        """
+        if tasks is None:
+            return self
+        if self.tasks is not None:
+            if self.tasks == (tasks if isinstance(tasks, Tasks) else Tasks(tasks)):
+                return self
+            raise SpaceError(f"the space has the tasks {', '.join(self.tasks.names)} already")
+        named = None if self.fidelity is None else self.fidelity.name
+        texts = [c.text if isinstance(c, Expression) else c for c in self.constraints]
+        return Space(self.parameters, texts, named, tasks)
+
+    @cached_property
+    def task_columns(self) -> TaskColumns:
+        """Where the codes hold the task."""
+        assert self.tasks is not None
+        names = self.tasks.descriptor_names
+        columns = np.concatenate([np.arange(self.width)[self.columns[name]] for name in names])
+        return TaskColumns(self.tasks, columns, self.tasks.encode(self.parameters))
+
+    def at_task(self, task: int) -> Space:
+        """Return the space in which the descriptors have only the values of the task with this index.
+
+        Its rows have the code 0 in the columns of the descriptors.
+        """
+        assert self.tasks is not None
+        if task not in self._levels:
+            descriptor, name = self.tasks.descriptors[task], self.tasks.names[task]
+            one = Tasks({name: descriptor}).parameters()
+            texts = [c.text if isinstance(c, Expression) else c for c in self.given_constraints]
+            own = self.tasks.constraints.get(name, ())
+            self._levels[task] = _TaskSpace({**self.parameters, **one}, [*texts, *own])
+        return self._levels[task]
+
+    @cached_property
+    def depends_on_task(self) -> bool:
+        """Whether a constraint of a parameter reads a descriptor, so that tasks have different feasible sets."""
+        if self.tasks is None:
+            return False
+        own = set(self.tasks.descriptor_names)
+        return any(own & set(c.parameters) and set(c.parameters) - own for c in self.constraints)
+
+    @property
+    def given_constraints(self) -> tuple[Constraint, ...]:
+        """The constraints that were given with the space, without those that follow from its tasks."""
+        return self.constraints[: self._given]
+
+    def _warn_of_unmatched_literals(self) -> None:
+        inputs.warn_of_unmatched_literals(self.constraints)
 
     # Size and bounds.
 
@@ -364,13 +428,16 @@ class Space:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON description; callables and very large tables are only described."""
         named = {} if self.fidelity is None else {"fidelity": self.fidelity.name}
+        tasks = {} if self.tasks is None else {"tasks": self.tasks.to_dict()}
+        own = self.parameters if self.tasks is None else self.tasks.configuration(self.parameters)
         return {
             "version": VERSION,
-            "parameters": {name: p.to_dict() for name, p in self.parameters.items()},
+            "parameters": {name: p.to_dict() for name, p in own.items()},
             "constraints": [
-                inputs.constraint_to_json(constraint) for constraint in self.constraints
+                inputs.constraint_to_json(constraint) for constraint in self.given_constraints
             ],
             **named,
+            **tasks,
         }
 
     @classmethod
@@ -437,7 +504,8 @@ class Space:
 
     @classmethod
     def _of(cls, described: description.SpaceDescription) -> Space:
-        space = cls(described.parameters, described.constraints, described.fidelity)
+        tasks = described.tasks
+        space = cls(described.parameters, described.constraints, described.fidelity, tasks)
         space.notes = described.notes
         return space
 
@@ -473,6 +541,14 @@ class Space:
         return (
             f"the configuration {' and '.join(parts)}; the parameters are {', '.join(self.names)}"
         )
+
+
+class _TaskSpace(Space):
+    """The space of one task. Its constraints may compare descriptors with the values of other tasks."""
+
+    @override
+    def _warn_of_unmatched_literals(self) -> None:
+        pass
 
 
 def format_size(size: int | float | None) -> str:

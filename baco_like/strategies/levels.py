@@ -1,13 +1,13 @@
-"""Views of a run with a fidelity: its problem and history at one level, and proposals back in the whole space."""
+"""Views of a run with a fidelity or tasks: problem and history of one level, and proposals back in the whole space."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
 
-from baco_like._typing import Codes
+from baco_like._typing import Codes, Mask
 from baco_like.records import History, Observation, Outcome, Proposal, Trial, row_keys
 from baco_like.spaces import Space
 from baco_like.spaces.fidelity import Fidelity
@@ -36,20 +36,42 @@ def set_level(fidelity: Fidelity, codes: Codes, level: int) -> Codes:
 def history_at(problem: Problem, history: History, level: int) -> History:
     """Return the observed and pending trials at one level as a history of `problem_at`; they are numbered anew."""
     fidelity = fidelity_of(problem)
-    column, trials = fidelity.column, history.trials
-    kept = np.flatnonzero(history.codes[:, column] == level)
-    view = rebuild(
+    return history_of_part(
         problem.space.at_level(level),
         history,
+        lambda codes: codes[:, fidelity.column] == level,
+        lambda codes: set_level(fidelity, codes, 0),
+    )
+
+
+def history_of_part(
+    space: Space,
+    history: History,
+    is_part: Callable[[Codes], Mask],
+    convert: Callable[[Codes], Codes],
+) -> History:
+    """Return the observed and pending trials of a part of a space; they are numbered anew.
+
+    Args:
+        space: The part as a space.
+        history: The history of the whole space.
+        is_part: Whether rows of the whole space belong to the part, ``(n, w)`` -> ``(n,)``.
+        convert: Returns the rows of the part as rows of ``space``.
+    """
+    trials = history.trials
+    kept = np.flatnonzero(is_part(history.codes))
+    view = rebuild(
+        space,
+        history,
         [(trials[i], trials[i].outcome) for i in kept],
-        set_level(fidelity, history.codes[kept], 0),
+        convert(history.codes[kept]),
     )
     codes = history.pending_codes
-    at = np.flatnonzero(codes[:, column] == level)
+    at = np.flatnonzero(is_part(codes))
     pending = [trial for i, trial in enumerate(history.pending.values()) if i in set(at)]
     view = replace(view, warm=int((kept < history.warm).sum()))
     numbered = [replace(t, id=view.next_id + i) for i, t in enumerate(pending)]
-    return view.add_pending(numbered, set_level(fidelity, codes[at], 0)) if pending else view
+    return view.add_pending(numbered, convert(codes[at])) if pending else view
 
 
 def rebuild(

@@ -27,6 +27,7 @@ from baco_like.strategies.levels import (
     rebuild,
     set_level,
 )
+from baco_like.strategies.multi_task import MultiTask
 from baco_like.strategies.per_second import total_seconds
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, Strategy
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
@@ -348,11 +349,21 @@ def _missing_pair(
 
 
 def for_space(strategy: Strategy[Any], problem: Problem) -> Strategy[Any]:
-    """Return the strategy for a space: `MultiFidelity` around it if there is a fidelity that it does not use itself.
+    """Return the strategy for a space: `MultiTask` or `MultiFidelity` around it if there are tasks or a fidelity.
+
+    One task needs no other strategy. A strategy may use tasks or a fidelity itself: by an attribute ``uses_tasks`` or
+    ``uses_fidelity``.
 
     Raises:
-        StrategyError: There is a fidelity, and there are several objectives.
+        StrategyError: There is a fidelity or several tasks, and there are several objectives; or the strategy cannot
+            tune several tasks.
     """
+    if problem.space.tasks is not None and len(problem.space.tasks) > 1:
+        if problem.objectives:
+            raise StrategyError(
+                "several tasks go with one objective; leave out the tasks or the other objectives"
+            )
+        return strategy if getattr(strategy, "uses_tasks", False) else MultiTask(strategy)
     if problem.space.fidelity is None:
         return strategy
     if problem.objectives:

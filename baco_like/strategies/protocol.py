@@ -21,6 +21,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records import (
+    Cover,
     Direction,
     History,
     Noise,
@@ -51,6 +52,8 @@ class Problem:
         seconds: Seconds of all evaluations of the run together if the budget is in time, else None.
         limits: The limits on metrics, or None. An outcome beyond a limit is a failure in the history that keeps its
             values.
+        goal: The goal of a run with several tasks, else None.
+        task: Index of the only task that may be proposed now, or None for all.
     """
 
     space: Space
@@ -60,6 +63,8 @@ class Problem:
     objectives: tuple[Objective, ...] = ()
     seconds: float | None = None
     limits: RunLimits | None = None
+    goal: Cover | None = None
+    task: int | None = None
 
     def is_excluded(self, history: History, codes: Codes) -> Mask:
         """Return which rows may not be proposed, ``(n, w)`` -> ``(n,)``: pending, failed or already observed ones."""

@@ -21,6 +21,7 @@ class RandomSearch:
 
     draws_in_tell: ClassVar[bool] = False
     several_objectives: ClassVar[bool] = True
+    uses_tasks: ClassVar[bool] = True
 
     def init(self, problem: Problem, rng: Rng) -> None:
         """Return None: the strategy has no state."""

@@ -125,7 +125,8 @@ class IsolatedEvaluator(FuturesEvaluator):
     def _evaluate(self, trial: Trial) -> Outcome:
         idle, worker = self._idle, self._idle.get()
         try:
-            request = {"id": trial.id, "config": dict(trial.config)}
+            request: dict[str, Any] = {"id": trial.id, "config": dict(trial.config)}
+            request |= {} if trial.task is None else {"task": dict(trial.task)}
             reply = worker.request(
                 request,
                 timeout=self._timeout,
@@ -251,7 +252,8 @@ def serve_evaluator(settings: Mapping[str, Any]) -> Handler:
 
 def _make_handler(evaluate: Callable[[Trial, Report], Outcome]) -> Handler:
     def handle(request: Any, report: Report) -> Any:
-        trial = Trial(request["id"], config_from_json(request["config"]))
+        config = config_from_json(request["config"])
+        trial = Trial(request["id"], config, task=request.get("task"))
         outcome = evaluate(trial, report)
         row = observed_event([trial.with_outcome(outcome)])["outcomes"][0]
         return {"outcome": row, "problem": outcome.problem}

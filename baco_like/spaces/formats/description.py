@@ -17,6 +17,7 @@ from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.registry import VERSION, parameter_from_dict
 from baco_like.spaces import inputs
 from baco_like.spaces.inputs import GivenConstraint
+from baco_like.spaces.tasks import Tasks
 
 MAX_FILE = 8 * 2**20
 """Most bytes of a space file. Parsed JSON takes up to 30 times the memory of its text."""
@@ -35,6 +36,7 @@ class SpaceDescription:
         notes: One line for everything that was left out, replaced or not understood.
         settings: The other members of the file (objectives, budget, ...), unchanged.
         fidelity: Name of the fidelity parameter, or None.
+        tasks: The tasks, or None.
     """
 
     parameters: Mapping[str, Parameter]
@@ -42,6 +44,7 @@ class SpaceDescription:
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     fidelity: str | None = None
+    tasks: Tasks | None = None
 
 
 class SpaceContents(Protocol):
@@ -113,8 +116,9 @@ def space_from_dict(data: Mapping[str, Any]) -> SpaceDescription:
         raise SpaceError(
             f"a space's 'fidelity' must be the name of a parameter, got {fidelity!r:.60}"
         )
+    tasks = Tasks.from_dict(data["tasks"]) if "tasks" in data else None
     read = tuple(_constraint(c, parameters) for c in constraints)
-    return SpaceDescription(parameters, read, fidelity=fidelity)
+    return SpaceDescription(parameters, read, fidelity=fidelity, tasks=tasks)
 
 
 def _constraint(data: Any, parameters: Mapping[str, Parameter]) -> GivenConstraint:

@@ -1,0 +1,578 @@
+"""The strategy of runs with tasks: shared configurations first, then the expected gain for the goal of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, final
+
+import numpy as np
+
+from baco_like import acquisitions
+from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.acquisitions.functions import add_feasibility, log_ei
+from baco_like.acquisitions.protocol import Score
+from baco_like.exceptions import StrategyError, TrialError
+from baco_like.records import Cover, History, Observation, Proposal, Status
+from baco_like.records.covering import least_cover
+from baco_like.spaces.space import Space
+from baco_like.strategies.auto import Auto, model_of_auto
+from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.bayesian.fitting import last_hyperparameters
+from baco_like.strategies.bayesian.incremental import has_prior
+from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
+from baco_like.strategies.composite.wrappers import Phased
+from baco_like.strategies.levels import history_of_part
+from baco_like.strategies.multi_task.scores import GoalScore, WeightedGain, set_gain
+from baco_like.strategies.multi_task.table import TaskScales, TaskTable
+from baco_like.strategies.per_second import total_seconds
+from baco_like.strategies.protocol import Prediction, Problem, Proposals, Strategy
+from baco_like.strategies.random_search import RandomSearch
+from baco_like.surrogates import FeasibilityModel
+from baco_like.surrogates.forest import ConstantFeasibility
+from baco_like.surrogates.gp.multi_task import MultiTaskGP, MultiTaskModel, TaskData, families_of
+
+COST_EXPONENT = 0.5
+"""Exponent of the cost of an evaluation, as for seconds and fidelities."""
+
+MOST_SEARCHED = 8
+"""Largest number of tasks among which one proposal searches; with more, those with the fewest evaluations."""
+
+MOST_COREGIONALISED = 12
+"""Largest number of tasks whose covariance is free; with more, it depends on the descriptors."""
+
+_REFUSED = -1e7
+"""Score of a configuration that cannot reach the goal."""
+
+_DESIGN = "design"
+
+
+class MultiTaskState(NamedTuple):
+    """The state.
+
+    Attributes:
+        design: State of the strategy that designs the shared configurations.
+        seed: Seed of the feasibility model.
+    """
+
+    design: Any
+    seed: int
+
+
+class FittedTasks(NamedTuple):
+    """The models of all tasks.
+
+    Attributes:
+        table: The results.
+        scales: The scales of the values.
+        model: The model of the values, conditioned on pending trials.
+        feasibility: The model of the probability that a configuration runs, over rows of the whole space.
+        minimum: Least accepted probability.
+    """
+
+    table: TaskTable
+    scales: TaskScales
+    model: MultiTaskModel
+    feasibility: FeasibilityModel
+    minimum: float
+
+    @property
+    def logs(self) -> Array:
+        """Logarithms of the known slowdowns, infinite where unknown, ``(u, t)``."""
+        costs = np.where(self.table.known, self.table.costs, np.inf)
+        return self.scales.logs(costs, np.arange(costs.shape[1]))
+
+    @property
+    def best(self) -> Array:
+        """The least standardised value of each task, ``(t,)``."""
+        pairs = zip(self.scales.transforms, self.table.costs.T, strict=True)
+        return np.array([float(s.forward(np.array([np.nanmin(costs)]))[0]) for s, costs in pairs])
+
+
+@final
+@dataclass(frozen=True)
+class MultiTask:
+    """Tunes several tasks with one Gaussian process over configurations and tasks.
+
+    Every task begins with the same configurations, those of the default strategy's design. Then each proposal is the
+    configuration with the largest expected gain for the goal, on the task that tells most about it.
+
+    Attributes:
+        then: The strategy whose settings are used: the default strategy.
+        surrogate: The model of all tasks.
+
+    Raises:
+        StrategyError: ``then`` is another strategy, or its surrogate is not "gp".
+    """
+
+    uses_tasks: ClassVar[bool] = True
+
+    then: Strategy[Any]
+    surrogate: MultiTaskGP = field(default_factory=MultiTaskGP)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.then, Auto) or self.then.surrogate != "gp":
+            raise StrategyError(
+                f"strategy {type(self.then).__name__} cannot tune several tasks together; take strategy='auto' with "
+                "its surrogate 'gp', or one run for each task"
+            )
+
+    @property
+    def draws_in_tell(self) -> bool:
+        """Whether `tell` draws: it does not."""
+        return False
+
+    def init(self, problem: Problem, rng: Rng) -> MultiTaskState:
+        """Return the state of the design, and a seed.
+
+        Raises:
+            StrategyError: No configuration can reach the goal of one configuration for all tasks.
+        """
+        if _goal_of(problem).count == 1:
+            _check_common(problem.space)
+        first = _problem_at(problem, 0)
+        return MultiTaskState(self._design(problem).init(first, rng), int(rng.integers(2**31)))
+
+    def tell(
+        self, problem: Problem, state: MultiTaskState, observation: Observation, rng: Rng
+    ) -> MultiTaskState:
+        """Return the state unchanged: models are fitted to the history."""
+        return state
+
+    def ask(
+        self, problem: Problem, history: History, state: MultiTaskState, n: int, rng: Rng
+    ) -> Proposals:
+        """Return n proposals, each as if the ones before it were pending."""
+        proposals: list[Proposal] = []
+        while len(proposals) < n:
+            proposal = self._next(problem, history, state, rng)
+            if proposal is None:
+                break
+            proposals.append(proposal)
+            history = history.assume_pending(proposal.code[None])
+        return proposals
+
+    def predict(
+        self, problem: Problem, history: History, state: MultiTaskState, codes: Codes, rng: Rng
+    ) -> Prediction:
+        """Return the predictions for configurations on their tasks, ``(n, w)``.
+
+        Raises:
+            TrialError: A task has no success.
+        """
+        columns = problem.space.task_columns
+        if not TaskTable.of(problem.space, history).known.any(axis=0).all():
+            raise TrialError("predict needs a successful trial of every task; observe more first")
+        fitted = self.fit(problem, history, state, rng)
+        rows, tasks = columns.without_task(codes), columns.index_of(codes)
+        centre, spread = fitted.model.predict(rows, tasks)
+        mean, deviation, median = np.empty(len(rows)), np.empty(len(rows)), np.empty(len(rows))
+        for t, transform in enumerate(fitted.scales.transforms):
+            own = tasks == t
+            mean[own], variance = transform.moments(centre[own], spread[own])
+            deviation[own], median[own] = np.sqrt(variance), transform.backward(centre[own])
+        return Prediction(mean, deviation, fitted.feasibility.probability(codes), median)
+
+    def fit(
+        self, problem: Problem, history: History, state: MultiTaskState, rng: Rng
+    ) -> FittedTasks:
+        """Return the models; every task needs a success."""
+        space, columns = problem.space, problem.space.task_columns
+        table = TaskTable.of(space, history)
+        scales = TaskScales.of(table)
+        data = self._data(space, history, table, scales)
+        features, owner = columns.tasks.features()
+        families = families_of(features, owner, MOST_COREGIONALISED)
+        view = space.at_task(0).derived_features
+        model = self.surrogate.fit(view, data, families, rng, last_hyperparameters(history))
+        waiting = history.pending_codes
+        if len(waiting):
+            rows, tasks = columns.without_task(waiting), columns.index_of(waiting)
+            model = model.condition(rows, tasks, model.predict(rows, tasks)[0])
+        bayesian = self._bayesian(problem)
+        feasibility = bayesian.fit_feasibility(space, history, state.seed)
+        minimum = acquisitions.draw_minimum(rng, bayesian.largest_minimum)
+        return FittedTasks(table, scales, model, feasibility, minimum)
+
+    def _data(
+        self, space: Space, history: History, table: TaskTable, scales: TaskScales
+    ) -> TaskData:
+        """Return the observations; failures count as high costs of their task, censored ones as their bounds."""
+        failed_as = self._bayesian(None).failed_as
+        ok, failed = history.where(Status.OK), history.where(Status.FAILED)
+        censored = history.where(Status.CENSORED)
+        codes, tasks = history.codes, space.task_columns.index_of(history.codes)
+        costs = np.where(censored, history.bounds, history.costs)
+        for t in range(len(scales.transforms)):
+            known = table.costs[table.known[:, t], t]
+            own = tasks == t
+            if len(known) and failed_as is not None:
+                costs[own & failed] = np.quantile(known, failed_as, method="higher")
+            costs[own & censored] = np.minimum(costs[own & censored], known.max(initial=-np.inf))
+        rows = np.flatnonzero((ok | failed | censored) & np.isfinite(costs))
+        y = scales.forward(costs[rows], tasks[rows])
+        variances = np.nan_to_num(history.variances[rows])
+        variance = scales.forward_variance(costs[rows], variances, tasks[rows])
+        return TaskData(space.task_columns.without_task(codes[rows]), tasks[rows], y, variance)
+
+    # The next proposal --------------------------------------------------------------------------------------------
+
+    def _next(
+        self, problem: Problem, history: History, state: MultiTaskState, rng: Rng
+    ) -> Proposal | None:
+        """Return the next proposal; None if no configuration is left."""
+        space = problem.space
+        table = TaskTable.of(space, history)
+        shared = self._next_shared(problem, history, table, state, rng)
+        if shared is not None:
+            return shared
+        first = self._first_success(problem, history, table, state, rng)
+        if first is not None:
+            return first
+        if not table.known.any(
+            axis=0
+        ).all():  # the tasks without a success have no free configuration
+            return None
+        fitted = self.fit(problem, history, state, rng)
+        goal, count = _goal_of(problem), len(space.task_columns.tasks)
+        size = _size(goal, fitted)
+        if size >= count:
+            return self._propose_each(problem, history, fitted, rng)
+        score = _score_of(goal, size, fitted, space, rng)
+        return self._propose_set(problem, history, fitted, score, size, rng)
+
+    def _next_shared(
+        self,
+        problem: Problem,
+        history: History,
+        table: TaskTable,
+        state: MultiTaskState,
+        rng: Rng,
+    ) -> Proposal | None:
+        """Return the next evaluation of the shared configurations; None when all are done.
+
+        Those that ran (or are pending) on the first task are evaluated on the others; with more than `MOST_SEARCHED`
+        tasks only the first one is evaluated on all.
+        """
+        columns, tasks = problem.space.task_columns, _allowed(problem)
+        designed = [t for t in (*history.trials, *history.pending.values()) if _is_shared(t)]
+        codes = problem.space.encode([t.config for t in designed])
+        places = dict.fromkeys(int(i) for i in table.find(columns.without_task(codes)) if i >= 0)
+        for number, place in enumerate(places):
+            if table.failed[place].any():
+                continue
+            wanted = [t for t in tasks if table.missing[place, t]]
+            if number and len(columns.tasks) > MOST_SEARCHED:
+                tried = int((table.known[place] | table.pending[place]).sum())
+                wanted = wanted[: max(0, MOST_SEARCHED - tried)]
+            if wanted:
+                row = columns.with_task(table.rows[place][None], wanted[0])[0]
+                return Proposal(row, {"phase": _DESIGN, "note": "every task begins with it"})
+        first = history_of_part(
+            problem.space.at_task(0),
+            history,
+            lambda rows: np.equal(columns.index_of(rows), 0),
+            columns.without_task,
+        )
+        found = self._design(problem).ask(_problem_at(problem, 0), first, state.design, 1, rng)
+        if not found or found[0].tag.get("phase") != _DESIGN:
+            return None
+        for task in tasks:
+            row = columns.with_task(found[0].code[None], task)
+            if problem.space.feasible.contains(row)[0] and not problem.is_excluded(history, row)[0]:
+                return Proposal(row[0], found[0].tag)
+        return None
+
+    def _first_success(
+        self,
+        problem: Problem,
+        history: History,
+        table: TaskTable,
+        state: MultiTaskState,
+        rng: Rng,
+    ) -> Proposal | None:
+        """Return a proposal for a task without a success; None if every task has one, or has no configuration left.
+
+        Configurations that are good on other tasks come first.
+        """
+        columns = problem.space.task_columns
+        for task in _allowed(problem):
+            if table.known[:, task].any():
+                continue
+            with np.errstate(all="ignore"):
+                order = np.argsort(_mean_ranks(table.costs), kind="stable")
+            for place in order:
+                if table.missing[place, task] and table.known[place].any():
+                    row = columns.with_task(table.rows[place][None], task)[0]
+                    return Proposal(row, {"phase": "explore"})
+            own = history_of_part(
+                problem.space.at_task(task),
+                history,
+                lambda rows, task=task: np.equal(columns.index_of(rows), task),  # type: ignore[misc]
+                columns.without_task,
+            )
+            at_task = _problem_at(problem, task)
+            found = self._bayesian(None).explore(at_task, own, state.seed, 1, rng)
+            if found:
+                row = columns.with_task(found[0].code[None], task)[0]
+                return Proposal(row, found[0].tag)
+        return None
+
+    def _propose_each(
+        self, problem: Problem, history: History, fitted: FittedTasks, rng: Rng
+    ) -> Proposal | None:
+        """Return the configuration and the task with the largest expected gain of the task's best value."""
+        columns, bayesian = problem.space.task_columns, self._bayesian(problem)
+        tasks = _allowed(problem)
+        done = fitted.table.known.sum(axis=0) + fitted.table.pending.sum(axis=0)
+        tasks = sorted(tasks, key=lambda t: int(done[t]))[:MOST_SEARCHED]
+        costs = _task_costs(history, columns.index_of(history.codes), len(columns.tasks))
+        best: tuple[float, Proposal] | None = None
+        for task in tasks:
+            space, unit = problem.space.at_task(task), float(fitted.scales.units[task])
+            incumbent = float(fitted.best[task])
+
+            def score(rows: Codes, task: int = task, incumbent: float = incumbent) -> Array:
+                return log_ei(*fitted.model.predict(rows, task), incumbent)
+
+            weighted = self._weighted(problem, history, score, space)
+            weighted = _runnable(weighted, fitted, columns.with_task, [task])
+            known = fitted.table.known[:, task]
+            order = np.argsort(fitted.table.costs[known, task], kind="stable")[:5]
+            start = fitted.table.rows[known][order]
+            excluded = partial(_excluded_on, problem, history, columns.with_task, [task])
+            rows = bayesian.search_of(space).maximise(weighted, space, 1, rng, start, excluded)
+            if not len(rows):
+                continue
+            gain = float(weighted(rows)[0]) + np.log(unit) - COST_EXPONENT * np.log(costs[task])
+            if best is None or gain > best[0]:
+                best = gain, self._proposal(rows, task, fitted, columns.with_task)
+        return None if best is None else best[1]
+
+    def _propose_set(
+        self,
+        problem: Problem,
+        history: History,
+        fitted: FittedTasks,
+        goal: GoalScore,
+        size: int,
+        rng: Rng,
+    ) -> Proposal | None:
+        """Return the configuration with the largest expected gain of a set, on the task that tells most about it."""
+        columns, bayesian, table = problem.space.task_columns, self._bayesian(problem), fitted.table
+        tasks, count = _allowed(problem), len(columns.tasks)
+        room = None if problem.budget is None else problem.budget - len(history)
+        runs_on = partial(_runs_on, problem.space)
+        failed = np.asarray(table.failed.any(axis=1))
+
+        def missing(rows: Codes) -> Mask:
+            """Return on which tasks each row could be evaluated."""
+            places = table.find(rows)
+            new = runs_on(rows)
+            return (
+                np.where(places[:, None] >= 0, table.missing[places], new)
+                if len(table.rows)
+                else new
+            )
+
+        def score(rows: Codes) -> Array:
+            values = goal.score(rows)
+            left = missing(rows).sum(axis=1)
+            values = values - COST_EXPONENT * np.log(np.maximum(left, 1))
+            places = table.find(rows)
+            refused = (places >= 0) & failed[places] if len(failed) else np.zeros(len(rows), bool)
+            if size == 1:
+                refused |= ~runs_on(rows).all(axis=1)
+                if room is not None and room < count:
+                    refused |= left > max(room, 1)
+            return np.where(refused, _REFUSED, values)
+
+        def excluded(rows: Codes) -> Mask:
+            return np.asarray(~missing(rows)[:, tasks].any(axis=1))
+
+        best: tuple[float, Codes] | None = None
+        with np.errstate(invalid="ignore"):
+            totals = np.where(table.known, fitted.logs, np.nan)
+        order = np.argsort(_mean_ranks(totals), kind="stable")[:5]
+        for task in _searched(problem.space, size, rng):
+            space = problem.space.at_task(task)
+            weighted = self._weighted(problem, history, score, space)
+            weighted = _runnable(
+                weighted, fitted, columns.with_task, range(min(count, MOST_SEARCHED))
+            )
+            start = table.rows[order][table.feasible[order, task]]
+            rows = bayesian.search_of(space).maximise(weighted, space, 1, rng, start, excluded)
+            if len(rows) and (best is None or float(weighted(rows)[0]) > best[0]):
+                best = float(weighted(rows)[0]), rows
+        if best is None:
+            return None
+        free = np.array([t for t in tasks if missing(best[1])[0, t]])
+        costs = _task_costs(history, columns.index_of(history.codes), count)
+        value = goal.informative(best[1], free) / costs[free] ** COST_EXPONENT
+        return self._proposal(best[1], int(free[np.argmax(value)]), fitted, columns.with_task)
+
+    def _weighted(self, problem: Problem, history: History, score: Score, space: Space) -> Score:
+        """Return the score with the weight of the user's prior."""
+        if not has_prior(space):
+            return score
+        belief = self._bayesian(problem).belief
+        return acquisitions.weight_by_prior(score, space.log_density, len(history), belief)
+
+    def _proposal(self, row: Codes, task: int, fitted: FittedTasks, with_task: Any) -> Proposal:
+        """Return the proposal of one row on a task, with the predictions and the hyperparameters."""
+        transform, code = fitted.scales.transforms[task], with_task(row, task)
+        mean, variance = transform.moments(*fitted.model.predict(row, task))
+        tag = {
+            "phase": "model",
+            "mean": float(mean[0]),
+            "std": float(np.sqrt(variance[0])),
+            "p_feasible": float(fitted.feasibility.probability(code)[0]),
+            "hyperparameters": dict(fitted.model.hyperparameters),
+        }
+        return Proposal(code[0], tag)
+
+    # Parts of the default strategy --------------------------------------------------------------------------------
+
+    def _bayesian(self, problem: Problem | None) -> Bayesian:
+        assert isinstance(self.then, Auto)
+        bayesian = model_of_auto(self.then.surrogate, self.then.device)
+        return bayesian if problem is None or not problem.limits else bayesian.for_problem(problem)
+
+    def _design(self, problem: Problem) -> Strategy[Any]:
+        """Return the strategy whose proposals with the phase ``design`` are the shared configurations."""
+        auto = self.then
+        assert isinstance(auto, Auto)
+        if auto.initial is not None:
+            return Phased(RandomSearch(), auto.initial, auto.design)
+        return AdaptiveDesign(RandomSearch())
+
+
+def _goal_of(problem: Problem) -> Cover:
+    return Cover() if problem.goal is None else problem.goal
+
+
+def _allowed(problem: Problem) -> list[int]:
+    """Return the tasks that may be proposed."""
+    count = len(problem.space.task_columns.tasks)
+    return list(range(count)) if problem.task is None else [problem.task]
+
+
+def _problem_at(problem: Problem, task: int) -> Problem:
+    """Return the problem of one task."""
+    return replace(problem, space=problem.space.at_task(task), goal=None, task=None)
+
+
+def _is_shared(trial: Any) -> bool:
+    tag = trial.tag if isinstance(trial.tag, Mapping) else {}
+    return tag.get("phase") == _DESIGN
+
+
+def _mean_ranks(costs: Array) -> Array:
+    """Return the mean rank of each row over the columns where it is known, ``(u, t)`` -> ``(u,)``; NaN if unknown."""
+    ranks = np.full(costs.shape, np.nan)
+    for t, column in enumerate(costs.T):
+        known = np.flatnonzero(~np.isnan(column))
+        ranks[known[np.argsort(column[known], kind="stable")], t] = np.arange(len(known)) / max(
+            len(known), 1
+        )
+    counts = (~np.isnan(ranks)).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nansum(ranks, axis=1) / np.where(counts, counts, np.nan))
+
+
+def _runs_on(space: Space, rows: Codes) -> Mask:
+    """Return whether rows of `Space.at_task` satisfy the known constraints of each task, ``(m, w)`` -> ``(m, t)``."""
+    columns = space.task_columns
+    count = len(columns.tasks)
+    if not space.depends_on_task:
+        return np.ones((len(rows), count), dtype=np.bool_)
+    lifted = [space.feasible.contains(columns.with_task(rows, t)) for t in range(count)]
+    return np.column_stack(lifted)
+
+
+def _searched(space: Space, size: int, rng: Rng) -> list[int]:
+    """Return the tasks whose feasible sets are searched for one proposal."""
+    count = len(space.task_columns.tasks)
+    if not space.depends_on_task:
+        return [0]
+    if size == 1:  # a configuration must run on all tasks, so the smallest set has them all
+        sizes = [space.at_task(t).feasible_size for t in range(min(count, MOST_SEARCHED))]
+        return [int(np.argmin([np.inf if s is None else float(s) for s in sizes]))]
+    return [int(t) for t in rng.permutation(count)[:4]]
+
+
+def _excluded_on(
+    problem: Problem, history: History, with_task: Any, tasks: Iterable[int], rows: Codes
+) -> Mask:
+    """Return which rows must not be proposed on any of the tasks."""
+    each = [problem.is_excluded(history, with_task(rows, task)) for task in tasks]
+    return np.asarray(np.all(each, axis=0))
+
+
+def _runnable(score: Score, fitted: FittedTasks, with_task: Any, tasks: Iterable[int]) -> Score:
+    """Return the score with the weight of the least probability of running on some tasks."""
+    if isinstance(fitted.feasibility, ConstantFeasibility):
+        return score
+
+    def weighted(rows: Codes) -> Array:
+        each = [fitted.feasibility.probability(with_task(rows, task)) for task in tasks]
+        return add_feasibility(score(rows), np.min(each, axis=0), fitted.minimum)
+
+    return weighted
+
+
+def _task_costs(history: History, tasks: Ints, count: int) -> Array:
+    """Return the relative cost of an evaluation of each task, ``(t,)``: its median seconds if they are known."""
+    seconds = np.array([total_seconds([trial]) for trial in history.trials])
+    medians = [
+        np.median(seconds[tasks == t]) if (tasks == t).any() else np.nan for t in range(count)
+    ]
+    costs = np.array(medians)
+    if not (np.isfinite(costs) & (costs > 0)).all():
+        return np.ones(count)
+    return np.asarray(costs / costs.mean())
+
+
+def _size(goal: Cover, fitted: FittedTasks) -> int:
+    """Return the number of configurations to improve now.
+
+    With ``within``, one fewer than the present results need, because fewer are better.
+    """
+    count = len(fitted.scales.transforms)
+    if goal.within is None:
+        return count if goal.count is None else min(goal.count, count)
+    return max(1, len(least_cover(fitted.logs, goal.within, goal.aggregate)) - 1)
+
+
+def _score_of(goal: Cover, size: int, fitted: FittedTasks, space: Space, rng: Rng) -> GoalScore:
+    """Return the acquisition function for a set of ``size`` configurations."""
+    units, logs = fitted.scales.units, fitted.logs
+    if size == 1 and goal.aggregate == "geometric_mean":
+        weights = units / len(units)
+        complete = np.isfinite(logs).all(axis=1)
+        sums = logs[complete].mean(axis=1) + float(weights @ fitted.best)
+        if not len(sums):
+            sums = fitted.model.predict_weighted(fitted.table.rows, weights)[0]
+        return WeightedGain(fitted.model, weights, float(sums.min()))
+    runs_on = partial(_runs_on, space)
+    return set_gain(fitted.model, units, fitted.best, logs, size, goal.aggregate, runs_on, rng)
+
+
+def _check_common(space: Space) -> None:
+    """Refuse tasks whose constraints have no common configuration, as far as that can be seen.
+
+    Raises:
+        StrategyError: There is none among all configurations, or among many draws.
+    """
+    if not space.depends_on_task:
+        return
+    (task,) = _searched(space, 1, np.random.default_rng(0))
+    own = space.at_task(task)
+    count = own.feasible.count
+    few = count is not None and count <= 100_000
+    rows = own.feasible.listed if few else own.feasible.sample(10_000, np.random.default_rng(0))
+    if not _runs_on(space, rows).all(axis=1).any():
+        raise StrategyError(
+            "no configuration satisfies the constraints of all tasks; take the goal 'each' or Cover(2)"
+        )
