@@ -35,7 +35,7 @@ def repeats_keys(least: int) -> tuple[Key, ...]:
         Key(
             "first_repeats",
             whole(2),
-            "measure so many times first, and up to `repeats` times only while the configuration may be the best",
+            "first number of measurements; more follow, up to `repeats`, only while the configuration may be the best",
             absent="`repeats`",
         ),
         Key("max_repeats", whole(1), "largest number of measurements; needs `relative_error`"),
@@ -89,12 +89,11 @@ class Repeats:
     After the first ``least`` values (at least two) their spread predicts the total number needed, as the standard
     error falls with the square root of the number.
 
-    With ``first`` a configuration is measured so many times, then twice as many times, and so on up to ``least``, but
-    only while it may win. It cannot when every value is above the best value and their median is above it by more than
-    three standard errors and 1 %. The median of the values so far is then its value; it is not censored. Without a best
-    value there is nothing to compare, and ``first`` values are enough. (The idea is that of racing: Maron and Moore,
-    "Hoeffding races", NeurIPS 1993. The bound here is a plain one.) Runs that are short compared with the build are
-    worth no decision: all are made while they take less than a tenth of its time.
+    With ``first`` the number of measurements begins there and doubles up to ``least``, but only while the configuration
+    may win. It cannot win if every value is above the best value and their median is above it by more than three
+    standard errors and 1 %. Then the median of the measured values is its value; it is not censored. If no best value
+    exists, ``first`` values are enough. This is a race (Maron and Moore, "Hoeffding races", NeurIPS 1993) with a
+    simpler bound. Short runs are always completed: the rule applies once they take a tenth of the time of the build.
 
     Attributes:
         least: Number of measurements of every configuration.

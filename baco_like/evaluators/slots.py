@@ -68,7 +68,7 @@ def resolve_slots(items: Sequence[Any]) -> tuple[Slot, ...]:
         if slot.type != first.type:
             raise EvaluatorError(
                 f"slots: {first.name} is of type {first.type!r}, but {slot.name} of type {slot.type!r}; values of "
-                "different devices cannot be compared. Tune each type in a run of its own; the second run can learn "
+                "different devices cannot be compared. Tune each type in a separate run; the second run can learn "
                 'from the journal of the first one as a related task: [warm_start] with mode = "prior", or '
                 'WarmStart(path, mode="prior")'
             )

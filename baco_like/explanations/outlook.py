@@ -112,7 +112,7 @@ def estimate_outlook(
     """
     if history.objectives:
         names = ", ".join(repr(objective.name) for objective in history.objectives)
-        raise TrialError(f"the outlook is that of one objective, and there are several: {names}")
+        raise TrialError(f"the outlook needs a single objective, but the run has several: {names}")
     if evaluations < 1:
         raise ValueError(f"evaluations = {evaluations!r}: expected a positive number")
     count = len(history) if count is None else count

@@ -2,7 +2,7 @@
 
 A *fill* computes proposals from the state of the run at one moment, without the lock of the optimizer. The results that
 arrive meanwhile are recorded at once; the next fill knows them. Proposals in store are not in the journal. They enter
-it when they are suggested, after a check that nobody has observed or suggested the same configuration meanwhile. The
+it when they are suggested, after a check that the same configuration was neither observed nor suggested meanwhile. The
 optimizer may therefore end at any moment without losing or blocking a configuration.
 
 Several optimizers that share one journal use the same way: each computes its proposals without the journal's lock, from

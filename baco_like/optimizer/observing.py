@@ -111,7 +111,7 @@ def add_seconds(
     if seconds is None:
         return extra
     if not isinstance(trial, Mapping):
-        raise TrialError("seconds belong to one trial; observe the trials one by one")
+        raise TrialError("seconds belong to one trial; observe one trial at a time")
     known = dict(extra or {})
     if "seconds" in known:
         raise TrialError("seconds and extra['seconds'] are both given; leave one of them out")

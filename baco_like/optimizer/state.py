@@ -84,7 +84,7 @@ class _Unconfirmed(NamedTuple):
 
 
 class _Own(threading.local):
-    """What a thread has written and not waited for: its events, and how many ``with`` blocks let it wait later."""
+    """Events of a thread that may not be on the disk yet, and its number of open ``grouped`` blocks."""
 
     def __init__(self) -> None:
         self.events: list[int] = []
@@ -242,7 +242,7 @@ class JournaledState:
     """Holds the current state, which is a value, and replaces it as a whole. Safe for several threads and processes.
 
     Every change is written to the journal before it takes effect, and checked before it is written. `commit` does not
-    wait until it is on the disk; `confirm` does, and until then nobody may be told of the change.
+    wait until it is on the disk; `confirm` does. Report a change only after `confirm`.
 
     Args:
         space: The space of the run.
@@ -371,7 +371,7 @@ class JournaledState:
         The lock must be free, so that other threads can write events that share the next wait.
 
         Raises:
-            JournalError: The disk has not taken them; the run is as it was before them.
+            JournalError: Writing failed; the events are undone.
         """
         if self._disk is None or self._own.groups or not self._own.events:
             return

@@ -298,8 +298,8 @@ class History:
         share one value for each kind, and another key or number of observations replaces it.
 
         Args:
-            kind: What the value is. Without a hash, as of a part of a strategy that is not frozen, nothing is kept.
-            key: What it depends on besides the observations.
+            kind: Name of the value. A kind without a hash, such as a strategy with mutable parts, disables the cache.
+            key: The inputs of ``make`` besides the observations.
             make: Makes the value.
         """
         try:
@@ -395,7 +395,7 @@ class History:
         )
 
     def _expect_late(self, trials: Iterable[Trial]) -> History:
-        """Return the history in which one more late result may come of each of these trials."""
+        """Return the history that accepts one more late result of each of these trials."""
         rows = {t.id: (t, self._late.get(t.id, (t, 0))[1] + 1) for t in trials}
         return self._with(_late=self._late.add(rows))
 

@@ -71,7 +71,7 @@ class ControlSettings:
 
 
 def _incumbent(history: History) -> Mapping[str, Any] | None:
-    # With several objectives the knee is measured again, and the drift is that of the first objective.
+    # With several objectives the knee is measured again, and drift is checked in the first objective.
     best = (None if history.objectives else best_by_repeats(history)) or history.best()
     return None if best is None else best.config
 

@@ -181,7 +181,7 @@ class TrialProgress:
         for label, counts in (("failed", self._failures), ("censored", self._censored)):
             if counts:
                 text += f", {label}: {in_words(counts)}"
-        if not history.objectives:  # the outlook is that of one objective
+        if not history.objectives:  # the outlook needs a single objective
             text += self._outlook.update(history, self._left(history))
         self._display.show(history.searched, text, notes)
 

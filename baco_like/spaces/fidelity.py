@@ -38,7 +38,7 @@ class Fidelity:
 def add_fidelity(
     parameters: Mapping[str, Parameter], given: GivenFidelity | None
 ) -> tuple[dict[str, Parameter], str | None]:
-    """Return the parameters with that of the fidelity, and its name; None without one.
+    """Add the fidelity as a parameter; return all parameters and its name, or None without a fidelity.
 
     The target is its default value, so that a default configuration is evaluated at the target.
 

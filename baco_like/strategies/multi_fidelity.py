@@ -242,7 +242,7 @@ class MultiFidelity:
 
 
 class JudgedLevel(NamedTuple):
-    """What the pairs say about a lower level.
+    """Agreement of a lower level with the target, from pairs of results.
 
     Attributes:
         pairs: Number of configurations observed there and at the target.

@@ -37,8 +37,8 @@ _LEAST_SECONDS = 1e-6
 
 _LARGEST_EXPONENT = 0.5
 """Exponent of the seconds at the start of the run. CArBO starts at 1. On three recorded spaces with builds of different
-length, 0.25, 0.5 and 1 could not be told apart (benchmarks/quality/results/seconds.md); 1 was worst where good
-configurations take long to build."""
+length, the results of 0.25, 0.5 and 1 did not differ clearly (benchmarks/quality/results/seconds.md); 1 was worst
+where good configurations take long to build."""
 
 _TAG = "seconds_models"
 """Key in the tag of a proposal: hyperparameters of the models, from which the next fit starts."""
@@ -122,8 +122,8 @@ class PerSecond:
 
     EI-cool of Lee et al. (2020) is EI(x) / c(x)^a with a = (t - t_k) / (t - t_init), where t is the budget, t_k the
     time used so far and t_init the time of the initial design. Here it is on the log scale, with two differences: the
-    exponent starts at 0.5, and an evaluation that is shorter than that of the best configuration counts as equally
-    long. Otherwise short but bad evaluations displace good ones that take longer to build.
+    exponent starts at 0.5, and an evaluation shorter than the best configuration's counts as equally long. Otherwise
+    short but bad evaluations displace good ones that take longer to build.
 
     Attributes:
         function: The other acquisition function; its score is a logarithm.

@@ -68,7 +68,7 @@ def test_rules_and_outlook_for_one_objective_are_refused_by_an_optimizer_too():
     optimizer = Optimizer(SPACE, objectives=OBJECTIVES)
     with pytest.raises(ValueError, match="Target is about"):
         optimizer.should_stop(MaxEvals(5) | Target(1.0))
-    with pytest.raises(TrialError, match="the outlook is that of one objective"):
+    with pytest.raises(TrialError, match="the outlook needs a single objective"):
         optimizer.outlook()
 
 

@@ -137,7 +137,7 @@ def test_wrong_seconds(arguments: dict[str, Any], message: str) -> None:
     optimizer = Optimizer(SPACE)
     with pytest.raises(TrialError, match=message):
         optimizer.observe(optimizer.suggest(), 1.0, **arguments)
-    with pytest.raises(TrialError, match="one by one"):
+    with pytest.raises(TrialError, match="one trial at a time"):
         optimizer.observe(optimizer.suggest(2), [1.0, 2.0], seconds=1.0)
 
 

@@ -402,8 +402,8 @@ def from_table(
 def count_bytes(program: Path) -> int:
     """Return the bytes of code and data in an ELF file, without the padding to whole pages and without symbols.
 
-    The sections that are loaded count, as the columns text and data of the program ``size``; the header is that of
-    ``elf.h``. Of a file in another format, such as those of macOS, the whole size counts.
+    The sections that are loaded count, as in the columns text and data of the program ``size``. The header is described
+    in ``elf.h``. A file in another format, such as Mach-O, counts as a whole.
     """
     content = program.read_bytes()
     if content[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian

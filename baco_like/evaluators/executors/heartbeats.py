@@ -19,7 +19,7 @@ class Heartbeats:
     """The folder of one evaluator.
 
     Args:
-        folder: A folder that all workers can write; each evaluator uses a folder of its own in it.
+        folder: A folder that all workers can write; each evaluator creates a separate folder in it.
         token: Name of that folder.
         lease: Seconds without a sign of life after which a worker counts as lost.
     """

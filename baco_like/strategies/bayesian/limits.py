@@ -1,8 +1,8 @@
 """Limits on metrics as a model sees them: a Gaussian process of each margin, and the values of outcomes beyond a limit.
 
 An outcome beyond a limit is a failure in the history, because it must not win. But it ran, and its values are known:
-they inform the surrogate of the objective. The probability that each limit holds is multiplied with that of running
-(Gardner et al., "Bayesian optimization with inequality constraints", ICML 2014, section 3.1).
+they inform the surrogate of the objective. The probability of feasibility is multiplied by the probability that each
+limit holds (Gardner et al., "Bayesian optimization with inequality constraints", ICML 2014, section 3.1).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class FeasibilityWithLimits:
 
 
 def costs_beyond(history: History) -> tuple[Mask, Array]:
-    """Return which outcomes are beyond a limit and have a value, ``(n,)``, and all costs with theirs, ``(n,)``.
+    """Return the outcomes beyond a limit that have a value, a mask ``(n,)``, and the costs with these values, ``(n,)``.
 
     The history of one objective of several has their costs already (`objective_costs`).
     """

@@ -56,8 +56,8 @@ class _Objective(NamedTuple):
 class ExpectedHypervolume:
     """Proposes where the expected gain of the dominated hypervolume is highest, weighted by feasibility.
 
-    Each objective has its own surrogate on its own scale. Without noise the front is that of the observed values; noise
-    is smoothed, because the surrogates' means at the observed configurations form the front. Pending configurations
+    Each objective has its own surrogate on its own scale. Without noise the front consists of observed values. With
+    noise it consists of the surrogates' means at the observed configurations. Pending configurations
     count with their expected values. Source: Emmerich, Deutz and Klinkenberg (CEC 2011) for the expected improvement
     of hypervolume; the logarithm as for one objective. Made for two and three objectives: the number of boxes that the
     region below the front consists of grows linearly for these, and faster for more.
