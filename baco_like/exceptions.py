@@ -21,6 +21,7 @@ class ExpressionError(SpaceError):
     Attributes:
         text: The complete expression.
         position: Column of the error, counted from 1.
+        message: What is wrong, without the text and the position.
     """
 
     def __init__(self, message: str, text: str, position: int) -> None:
@@ -28,6 +29,7 @@ class ExpressionError(SpaceError):
         super().__init__(f"constraint {shown!r}, column {position}: {message}")
         self.text = text
         self.position = position
+        self.message = message
 
 
 class ConfigError(BacoError, ValueError):

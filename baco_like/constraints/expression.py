@@ -137,6 +137,14 @@ class Expression:
             for part in _conjuncts(self._tree, every_chain)
         )
 
+    @cached_property
+    def junction(self) -> tuple[str, tuple[Expression, ...]] | None:
+        """``and`` or ``or`` with the expressions that it joins, whose text is the whole; None for other conditions."""
+        node = self._tree
+        if not isinstance(node, tree.Operation) or node.operator not in ("and", "or"):
+            return None
+        return node.operator, tuple(Expression(self.text, self._read, part) for part in node.parts)
+
     def _text_of(self, node: Node) -> str:
         if node.end > node.start:
             return self.text[node.start : node.end]

@@ -5,7 +5,8 @@ and tile sizes, unroll factors) act by their ratios, so their features are logar
 so the number of times such a value can be halved (48: four times, 64: six times) is an additional feature, unless it
 is correlated with the value. And the products and quotients in the known constraints are quantities that matter:
 threads per block in ``bx * by <= 1024``, the number of groups in ``global_size % local_size == 0``. Permutations get
-the groups of `baco_like.spaces.order_features`. All other features are the parameters' own features.
+the groups of `baco_like.spaces.order_features`. All other features are the parameters' own features. What is derived
+from a conditional parameter compares active values only, as its own features do.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.parameters.values import is_number
+from baco_like.spaces.activity import ActiveSources, Activity
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feature_table import FeatureTable, feature_column
 from baco_like.spaces.order_features import order_features
@@ -40,6 +42,7 @@ class FeaturedSpace(Protocol):
     active: tuple[str, ...]
     constraints: tuple[Constraint, ...]
     feasible: FeasibleSet
+    activity: Activity
 
     @property
     def feature_owner(self) -> Ints:
@@ -60,6 +63,7 @@ class DerivedFeatures:
         active: Names of the sources of the features: the active parameters, then the halvings, products, quotients
             and groups of features of permutations.
         feature_owner: For each feature column, the index of its name in `active`, ``(k,)``.
+        own_owner: For each column of `own_features`, the index of its parameter in `active`, ``(j,)``.
     """
 
     def __init__(self, space: FeaturedSpace) -> None:
@@ -73,8 +77,9 @@ class DerivedFeatures:
             if np.ptp(counts) and abs(np.corrcoef(counts, self._units[name])[0, 1]) < _ALIKE
         }
         combined = _combinations(space, logs)
+        self._halvings = len(halvings)
         self._halved = _join_tables(space, halvings, halvings)
-        self._combined = tuple(combined.values())
+        self._combined = [(logs, low, high) for _, logs, low, high in combined.values()]
         tables = {
             name: self._units[name] if name in self._units else feature_column(parameter)
             for name, parameter in ((name, space.parameters[name]) for name in space.active)
@@ -82,7 +87,8 @@ class DerivedFeatures:
         known = {name: table for name, table in tables.items() if table is not None}
         listed = len(known) == len(tables)
         self._all_own = _join_tables(space, known, space.active) if listed else None
-        own = np.asarray(space.feature_owner)
+        self.own_owner = self._count_own_columns() if space.activity else space.feature_owner
+        own = np.asarray(self.own_owner)
         additional = [f"halvings of {name}" for name in halvings]
         additional += combined
         self._orders = [
@@ -96,6 +102,16 @@ class DerivedFeatures:
         self.active = (*space.active, *additional)
         owner = len(space.active) + np.repeat(np.arange(len(additional)), widths)
         self.feature_owner: Ints = np.concatenate([own, owner])
+        self._sources: ActiveSources | None = None
+        if space.activity:
+            read = [(name,) for name in [*space.active, *halvings]]
+            read += [names for names, _, _, _ in combined.values()]
+            read += [(group.parameter,) for group in self._orders]
+            drawn = space.feasible.sample(space.affordable(_DRAWN), np.random.default_rng(0))
+            self._sources = space.activity.sources(
+                read, self.feature_owner, self._features_of_values(drawn)
+            )
+            self.feature_owner = self._sources.feature_owner
         self._latest: tuple[Codes, Features] = (np.empty((0, 0)), np.empty((0, 0)))
 
     def features(self, codes: Codes) -> Features:
@@ -116,15 +132,27 @@ class DerivedFeatures:
         return self._features(self.space.feasible.listed)
 
     def own_features(self, codes: Codes) -> Features:
-        """Return the features of the parameters alone, ``(n, w)`` -> ``(n, j)``."""
+        """Return the features of the parameters alone, ``(n, w)`` -> ``(n, j)``; an inactive one has a resting value."""
         if self._all_own is not None:
             return self._all_own(codes)
         parts = [self._own(name, codes) for name in self.space.active]
         return np.concatenate(parts, axis=1) if parts else np.empty((len(codes), 0))
 
+    def _count_own_columns(self) -> Ints:
+        row = self.space.feasible.sample(1, np.random.default_rng(0))
+        widths = [self._own(name, row).shape[1] for name in self.space.active]
+        return np.repeat(np.arange(len(widths)), widths)
+
     def _features(self, codes: Codes) -> Features:
+        features = self._features_of_values(codes)
+        if self._sources is None:
+            return features
+        return self._sources(features, self.space.activity.masks(codes))
+
+    def _features_of_values(self, codes: Codes) -> Features:
+        """Return the features as if every parameter were active, ``(n, w)`` -> ``(n, k)``."""
         own = self.own_features(codes)
-        if own.shape[1] == len(self.feature_owner):
+        if not (self._halvings or self._combined or self._orders):
             return own
         parts = [own, self._halved(codes)]
         for logs, low, high in self._combined:
@@ -178,10 +206,10 @@ def _halvings(parameter: Parameter) -> Array:
 
 def _combinations(
     space: FeaturedSpace, logs: Mapping[str, Array]
-) -> dict[str, tuple[FeatureTable, float, float]]:
+) -> dict[str, tuple[tuple[str, ...], FeatureTable, float, float]]:
     """Return the products and quotients that constraints name and that vary, by their text.
 
-    Each has the logarithms to add, and the range of the sum.
+    Each has the names of its parameters, the logarithms to add, and the range of the sum.
     """
     expressions = [c for c in space.constraints if isinstance(c, Expression)]
     named: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
@@ -205,7 +233,7 @@ def _combinations(
         sums = gather(rows).sum(axis=1)
         if np.ptp(sums) > 0:
             text = _describe(above, below)
-            ranges[text] = (gather, float(sums.min()), float(sums.max()))
+            ranges[text] = ((*above, *below), gather, float(sums.min()), float(sums.max()))
     return ranges
 
 

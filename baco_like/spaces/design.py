@@ -82,7 +82,7 @@ def from_prior(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     drawn, batch = 0, 4 * n + 64
     while len(rows) < n and drawn < _DRAWN:
         parts = [parameter.sample(batch, rng) for parameter in space.parameters.values()]
-        some = np.concatenate(parts, axis=1)
+        some = space.activity.at_rest(np.concatenate(parts, axis=1))
         some = some[space.feasible.contains(some)]
         rows = drop_duplicates(np.concatenate([rows, some[~taken(some)]]))
         drawn += batch
@@ -157,9 +157,12 @@ def _by_distance(space: Space, rng: Rng, taken: Taken) -> tuple[Codes, Array]:
     drawn = space.affordable(_SEARCHED)
     rows = space.feasible.listed if few else drop_duplicates(space.feasible.sample(drawn, rng))
     rows = rng.permutation(rows[~taken(rows)])
-    features = space.derived_features.own_features(rows)
+    features, owner = space.derived_features.own_features(rows), space.derived_features.own_owner
+    for name, active in space.activity.masks(rows).items():  # an inactive parameter is not off the middle
+        if name in space.active:
+            features[np.ix_(~active, owner == space.active.index(name))] = 0.5
     kinds = [space.parameters[name].kind for name in space.active]
-    real = np.array([kind is ParameterKind.CONTINUOUS for kind in kinds])[space.feature_owner]
+    real = np.array([kind is ParameterKind.CONTINUOUS for kind in kinds])[owner]
     # A real counts as one of a few values: otherwise all points near the middle would be the same.
     features = np.where(real, (features * _STEPS).round() / _STEPS, features)
     off: Array = ((features - 0.5) ** 2).sum(axis=1)
@@ -233,7 +236,7 @@ def _rows_at(space: Space, cube: Array, rng: Rng) -> Codes:
     rows = np.tile(space.feasible.sample(1, rng), (len(cube), 1))  # for the constants
     for axis, location in enumerate(locate_parameters(space)):
         rows[:, location.columns] = _values_at(location, cube[:, axis], rng)
-    return rows
+    return space.activity.at_rest(rows)
 
 
 def _values_at(location: ParameterLocation, shares: Array, rng: Rng) -> Codes:

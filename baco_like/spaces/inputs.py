@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 from unicodedata import normalize
 
 from baco_like.constraints.callables import from_callable
+from baco_like.constraints.conditions import Conditions
 from baco_like.constraints.expression import Expression, parse
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import TableConstraint
@@ -135,6 +136,17 @@ def split_constraint(constraint: Constraint) -> list[Constraint]:
     return [constraint]
 
 
+def split_constraints(
+    constraints: Iterable[Constraint], conditions: Conditions
+) -> list[Constraint]:
+    """Return equivalent constraints, each applied only where all parameters that the whole one reads are active."""
+    return [
+        conditions.guard(part, constraint)
+        for constraint in constraints
+        for part in split_constraint(constraint)
+    ]
+
+
 def constraint_to_json(constraint: Constraint) -> Any:
     """Return an expression's text or a table's rows; a callable is only described."""
     if isinstance(constraint, TableConstraint):
@@ -157,12 +169,20 @@ def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
     rules, others = old["constraints"], new["constraints"]
     lines += [f"constraint {c!r:.300} was removed" for c in rules if c not in others]
     lines += [f"constraint {c!r:.300} was added" for c in others if c not in rules]
+    before, after = old.get("when", {}), new.get("when", {})
+    lines += [f"the condition of {name!r} was removed" for name in before if name not in after]
+    lines += [
+        f"the condition of {name!r} was {before.get(name)!r:.300}, now {after[name]!r:.300}"
+        for name in after
+        if before.get(name) != after[name]
+    ]
     fidelities = old.get("fidelity"), new.get("fidelity")
     if fidelities[0] != fidelities[1]:
         lines.append(f"the fidelity was {fidelities[0]!r:.80}, now {fidelities[1]!r:.80}")
     tasks = old.get("tasks"), new.get("tasks")
     if tasks[0] != tasks[1]:
         lines.append(f"the tasks were {tasks[0]!r:.300}, now {tasks[1]!r:.300}")
-    if not lines and list(before) != list(after):
-        lines.append(f"the order of the parameters was {list(before)}, now {list(after)}")
+    names = list(old["parameters"]), list(new["parameters"])
+    if not lines and names[0] != names[1]:
+        lines.append(f"the order of the parameters was {names[0]}, now {names[1]}")
     return lines

@@ -28,12 +28,14 @@ class OrderFeatures:
 
     Attributes:
         name: Name of the group.
+        parameter: Name of the permutation.
         columns: The code columns of the permutation.
         features: From the positions of the elements, ``(n, m)``, to the features, ``(n, k)``.
         width: The number of features.
     """
 
     name: str
+    parameter: str
     columns: slice
     features: Callable[[Codes], Features]
     width: int
@@ -76,7 +78,7 @@ def order_features(name: str, columns: slice) -> list[OrderFeatures]:
         return np.asarray((np.abs(positions @ signs) == 1.0) * adjacent_scale)
 
     return [
-        OrderFeatures(f"precedence in {name}", columns, precedence, len(pairs)),
-        OrderFeatures(f"places in {name}", columns, place, elements**2),
-        OrderFeatures(f"adjacency in {name}", columns, adjacency, len(pairs)),
+        OrderFeatures(f"precedence in {name}", name, columns, precedence, len(pairs)),
+        OrderFeatures(f"places in {name}", name, columns, place, elements**2),
+        OrderFeatures(f"adjacency in {name}", name, columns, adjacency, len(pairs)),
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -17,6 +16,7 @@ from baco_like._optional import require
 from baco_like._output import html_table
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Features, Ints, Mask
+from baco_like.constraints.conditions import Conditions
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import ConfigError, SpaceError
@@ -24,6 +24,7 @@ from baco_like.parameters import Ordinal
 from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.parameters.registry import VERSION
 from baco_like.spaces import inputs
+from baco_like.spaces.activity import ActiveSources, Activity
 from baco_like.spaces.derived_features import DerivedFeatures
 from baco_like.spaces.feasible.build import build
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
@@ -48,6 +49,9 @@ _ROWS_OF_A_FRAME = 1_000_000
 
 _LEAST_DRAWN = 64
 
+_DRAWN = 1024
+"""Values of each parameter from which the mean of its features is taken."""
+
 
 class Space:
     """Parameters and the known constraints between them.
@@ -60,6 +64,8 @@ class Space:
             the name of an ordinal parameter. The last value is the target: only it counts for the best configuration.
         tasks: Sizes, inputs or devices that are tuned together, such as ``[{"n": 512}, {"n": 4096}]``. Their
             descriptors become parameters, which constraints may read.
+        when: The condition of each conditional parameter, such as ``{"unroll": "schedule == 'tiled'"}``. Where it is
+            false, the parameter is inactive: configurations do not have it, and no constraint that reads it applies.
 
     Attributes:
         parameters: Parameters by name, in order; the descriptors of tasks are the last.
@@ -71,6 +77,8 @@ class Space:
         feasible: The configurations that satisfy the constraints, as rows of codes.
         fidelity: The fidelity parameter, or None.
         tasks: The tasks, or None.
+        conditions: The conditions of the conditional parameters.
+        activity: Which parameters are active in rows of codes.
         notes: One line for every part of a space file that was left out or unknown; empty for other spaces.
 
     Raises:
@@ -83,6 +91,7 @@ class Space:
         constraints: GivenConstraint | Iterable[GivenConstraint] = (),
         fidelity: GivenFidelity | None = None,
         tasks: GivenTasks | None = None,
+        when: Mapping[str, str | Expression] | None = None,
     ) -> None:
         if not isinstance(parameters, Mapping):
             raise SpaceError(
@@ -112,9 +121,12 @@ class Space:
         if self.tasks is not None:
             listed += self.tasks.known_constraints(self.parameters)
         self.constraints = tuple(inputs.make_constraint(each, self.parameters) for each in listed)
+        self.conditions = Conditions.of(when, self.parameters)
+        self.activity = Activity(self.parameters, self.columns, self.conditions)
+        self._check_conditions()
         self._warn_of_unmatched_literals()
-        split = itertools.chain(*map(inputs.split_constraint, self.constraints))
-        self.feasible: FeasibleSet = build(self.parameters, list(split))
+        rules = inputs.split_constraints(self.constraints, self.conditions)
+        self.feasible: FeasibleSet = build(self.parameters, [*rules, *self.conditions.rules])
         self.notes: tuple[str, ...] = ()
 
     def with_fidelity(self, fidelity: GivenFidelity | None) -> Space:
@@ -127,8 +139,8 @@ class Space:
             return self
         if self.fidelity is not None:
             raise SpaceError(f"the space has the fidelity {self.fidelity.name!r} already")
-        texts = [c.text if isinstance(c, Expression) else c for c in self.constraints]
-        return Space(self.parameters, texts, fidelity)
+        when = self.conditions.texts
+        return Space(self.parameters, self._constraint_texts, fidelity, when=when)
 
     def at_level(self, level: int) -> Space:
         """Return the space in which the fidelity has only the value with this index; its code there is 0."""
@@ -136,10 +148,15 @@ class Space:
         if level not in self._levels:
             name, value = self.fidelity.name, self.fidelity.levels[level]
             parameters = {**self.parameters, name: Ordinal([value], default=value)}
-            # Expressions are bound to the parameters, so they are read again.
-            texts = [c.text if isinstance(c, Expression) else c for c in self.constraints]
-            self._levels[level] = Space(parameters, texts)
+            self._levels[level] = Space(
+                parameters, self._constraint_texts, when=self.conditions.texts
+            )
         return self._levels[level]
+
+    @property
+    def _constraint_texts(self) -> list[GivenConstraint]:
+        """The constraints for a space with other parameters; expressions are bound to theirs, so they are texts."""
+        return [c.text if isinstance(c, Expression) else c for c in self.constraints]
 
     @cached_property
     def _levels(self) -> dict[int, Space]:
@@ -158,8 +175,7 @@ class Space:
                 return self
             raise SpaceError(f"the space has the tasks {', '.join(self.tasks.names)} already")
         named = None if self.fidelity is None else self.fidelity.name
-        texts = [c.text if isinstance(c, Expression) else c for c in self.constraints]
-        return Space(self.parameters, texts, named, tasks)
+        return Space(self.parameters, self._constraint_texts, named, tasks, self.conditions.texts)
 
     @cached_property
     def task_columns(self) -> TaskColumns:
@@ -180,7 +196,10 @@ class Space:
             one = Tasks({name: descriptor}).parameters()
             texts = [c.text if isinstance(c, Expression) else c for c in self.given_constraints]
             own = self.tasks.constraints.get(name, ())
-            self._levels[task] = _TaskSpace({**self.parameters, **one}, [*texts, *own])
+            when = self.conditions.texts
+            self._levels[task] = _TaskSpace(
+                {**self.parameters, **one}, [*texts, *own], when=when
+            )
         return self._levels[task]
 
     @cached_property
@@ -196,16 +215,32 @@ class Space:
         """The constraints that were given with the space, without those that follow from its tasks."""
         return self.constraints[: self._given]
 
+    def _check_conditions(self) -> None:
+        fixed = [] if self.fidelity is None else [self.fidelity.name]
+        fixed += [] if self.tasks is None else self.tasks.descriptor_names
+        for name in fixed:
+            if name in self.conditions.expressions:
+                raise SpaceError(
+                    f"when: {name!r} is a fidelity or describes a task, which has no condition"
+                )
+
     def _warn_of_unmatched_literals(self) -> None:
-        inputs.warn_of_unmatched_literals(self.constraints)
+        conditions = self.conditions.expressions.values()
+        inputs.warn_of_unmatched_literals([*self.constraints, *conditions])
 
     # Size and bounds.
 
     @cached_property
     def size(self) -> int | float:
-        """Number of configurations without the constraints: an exact integer, or ``inf``."""
+        """Number of configurations without the constraints: an exact integer, or ``inf``.
+
+        With conditional parameters that no tree can list, it is the number of rows of values.
+        """
         cardinalities = [p.cardinality for p in self.parameters.values()]
-        return math.inf if math.inf in cardinalities else math.prod(cardinalities)
+        if math.inf in cardinalities:
+            return math.inf
+        count = build(self.parameters, self.conditions.rules).count if self.conditions else None
+        return math.prod(cardinalities) if count is None else count
 
     @cached_property
     def feasible_size(self) -> int | float | None:
@@ -226,19 +261,22 @@ class Space:
 
     @cached_property
     def default_config(self) -> dict[str, Any] | None:
-        """Every parameter's default value (a constant's is its value), or None if a parameter has no default.
+        """Every active parameter's default value (a constant's is its value), or None if one has no default.
 
         It may violate constraints; check it with `contains`.
         """
         values: dict[str, Any] = {}
         for name, parameter in self.parameters.items():
             value = parameter.default
-            if value is None:
-                if parameter.cardinality != 1:
-                    return None
+            if value is None and parameter.cardinality == 1:
                 (value,) = parameter.decode(np.full((1, parameter.width), parameter.code_range[0]))
-            values[name] = value
-        return values
+            if value is not None:
+                values[name] = value
+        try:
+            (values,) = self.decode(self.encode([values])) if self.conditions else (values,)
+        except ConfigError:
+            return None
+        return values if self.conditions or len(values) == len(self.names) else None
 
     def values(self, name: str) -> list[Any]:
         """Return the values of a scalar parameter that occur in some feasible configuration.
@@ -273,13 +311,18 @@ class Space:
     def encode(self, configs: Sequence[Config]) -> Codes:
         """Return codes, ``(n, w)``.
 
+        The value of an inactive parameter is dropped: it may be missing, None, or any legal value.
+
         Raises:
-            ConfigError: A configuration lacks a parameter, has an unknown one, or an illegal value. Constraints are
-                not checked.
+            ConfigError: A configuration lacks an active parameter, has an unknown one, or an illegal value. Constraints
+                are not checked.
         """
         rows = np.empty((len(configs), self.width), dtype=np.float64)
         if not len(configs):
             return rows
+        given = configs
+        if self.conditions:
+            configs = [self.activity.complete(config) for config in configs]
         for config in configs:
             if len(config) != len(self.names):
                 raise ConfigError(self._wrong_names(config))
@@ -291,12 +334,17 @@ class Space:
                 raise ConfigError(self._wrong_names(wrong)) from None
             except ConfigError as error:
                 raise ConfigError(f"parameter {name!r}: {error}") from None
-        return rows
+        if self.conditions:
+            self.activity.check_given(given, rows)
+        return self.activity.at_rest(rows)
 
     def decode(self, codes: Codes) -> list[dict[str, Any]]:
         """Return n configurations of plain Python values, ``(n, w)``; the inverse of `encode`."""
         columns = [p.decode(part) for _, p, part in self._split(codes)]
-        return [dict(zip(self.names, row, strict=True)) for row in zip(*columns, strict=True)]
+        configs = [dict(zip(self.names, row, strict=True)) for row in zip(*columns, strict=True)]
+        if self.conditions:
+            self.activity.drop_inactive(configs, codes)
+        return configs
 
     def _split(self, codes: Codes) -> list[tuple[str, Parameter, Codes]]:
         """Return the name, the parameter and the codes of each parameter."""
@@ -318,11 +366,22 @@ class Space:
     def _features(self, codes: Codes) -> Features:
         if self._gather is not None:
             return self._gather(codes)
-        return np.concatenate([p.features(part) for _, p, part in self._split(codes)], axis=1)
+        features = np.concatenate([p.features(part) for _, p, part in self._split(codes)], axis=1)
+        return self._sources(features, self.activity.masks(codes)) if self.activity else features
+
+    @cached_property
+    def _sources(self) -> ActiveSources:
+        """The features of a space with conditional parameters: see `ActivityFeatures`."""
+        drawn = {name: p.sample_uniform(_DRAWN, generator(0, Purpose.SAMPLE)) for name, p in self.parameters.items()}
+        parts = [self.parameters[name].features(codes) for name, codes in drawn.items()]
+        owner = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
+        return self.activity.sources([(n,) for n in self.names], owner, np.concatenate(parts, axis=1))
 
     @cached_property
     def _gather(self) -> FeatureTable | None:
         """One table of all features, or None unless every parameter has few values and one column of features."""
+        if self.conditions:
+            return None
         tables = []
         for name in self.active:
             table = feature_column(self.parameters[name])
@@ -339,12 +398,17 @@ class Space:
     def log_density(self, codes: Codes) -> Array:
         """Return the sum of the parameters' log ratios of prior to uniform density, ``(n, w)`` -> ``(n,)``."""
         ratios = [p.log_density(part) for _, p, part in self._split(codes)]
+        for name, active in self.activity.masks(codes).items() if self.conditions else ():
+            ratios[self.names.index(name)] *= active
         return np.asarray(np.sum(ratios, axis=0), dtype=np.float64)
 
     @cached_property
     def feature_owner(self) -> Ints:
         """For each feature column, the index of its parameter in `active`, ``(k,)``."""
         row = self.feasible.sample(1, np.random.default_rng(0))
+        if self.activity:
+            place = {self.names.index(name): i for i, name in enumerate(self.active)}
+            return np.array([place[i] for i in self._sources.feature_owner.tolist()], dtype=np.int64)
         parts = [p.features(part) for name, p, part in self._split(row) if name in self.active]
         return np.repeat(np.arange(len(self.active)), [part.shape[1] for part in parts])
 
@@ -370,6 +434,7 @@ class Space:
 
     def explain(self, config: Config) -> list[str]:
         """Return the reasons why a configuration is infeasible: names, values, violated constraints with numbers."""
+        given, config = config, self.activity.complete(config)
         if set(config) != set(self.names):
             return [self._wrong_names(config)]
         lines: list[str] = []
@@ -379,7 +444,12 @@ class Space:
                 columns[name] = parameter.column(parameter.encode([config[name]]))
             except ConfigError as error:
                 lines.append(f"parameter {name!r}: {error}")
-        for constraint in self.constraints:
+        if self.conditions and not lines:
+            try:
+                self.encode([given])
+            except ConfigError as error:
+                return [str(error)]
+        for constraint in (self.conditions.guard(c, c) for c in self.constraints):
             if all(name in columns for name in constraint.parameters):
                 read = {name: columns[name] for name in constraint.parameters}
                 if not np.all(constraint.holds(read)):
@@ -397,8 +467,9 @@ class Space:
         """Whether each row of legal codes satisfies every constraint, by evaluating them (slower than `feasible`)."""
         good = np.ones(len(codes), dtype=np.bool_)
         columns = {name: p.column(part) for name, p, part in self._split(codes)}
-        for constraint in self.constraints:
-            good &= constraint.holds({name: columns[name] for name in constraint.parameters})
+        known = (self.conditions.guard(constraint, constraint) for constraint in self.constraints)
+        for rule in (*known, *self.conditions.rules):
+            good &= rule.holds({name: columns[name] for name in rule.parameters})
         return good
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -427,7 +498,9 @@ class Space:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON description; callables and very large tables are only described."""
-        named = {} if self.fidelity is None else {"fidelity": self.fidelity.name}
+        named: dict[str, Any] = {} if self.fidelity is None else {"fidelity": self.fidelity.name}
+        if self.conditions:
+            named["when"] = self.conditions.texts
         tasks = {} if self.tasks is None else {"tasks": self.tasks.to_dict()}
         own = self.parameters if self.tasks is None else self.tasks.configuration(self.parameters)
         return {
@@ -504,8 +577,13 @@ class Space:
 
     @classmethod
     def _of(cls, described: description.SpaceDescription) -> Space:
-        tasks = described.tasks
-        space = cls(described.parameters, described.constraints, described.fidelity, tasks)
+        space = cls(
+            described.parameters,
+            described.constraints,
+            described.fidelity,
+            described.tasks,
+            described.when,
+        )
         space.notes = described.notes
         return space
 

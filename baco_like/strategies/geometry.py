@@ -26,6 +26,7 @@ from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.records import row_keys
 from baco_like.spaces import Space
+from baco_like.spaces.activity import Activity
 
 _COUNTED = 1024
 """A parameter with more values has the whole axis [0, 1] in the scaled box, like a real."""
@@ -51,6 +52,7 @@ class UnitBox:
         binned: Code columns of the parameters whose values have intervals of the same length.
         binned_axes: Axes of these parameters.
         rest: The other parameters, with their first code column and first axis.
+        activity: Which conditional parameters are active; points ignore the coordinates of the others.
     """
 
     fixed: Array
@@ -59,6 +61,7 @@ class UnitBox:
     binned: Ints
     binned_axes: Ints
     rest: tuple[tuple[Parameter, int, int], ...]
+    activity: Activity
 
     @classmethod
     def of(cls, space: Space) -> UnitBox:
@@ -81,7 +84,7 @@ class UnitBox:
             counts += [elements] * elements if elements > 1 else [parameter.cardinality]
         columns, axes = np.array(binned, dtype=np.int64).reshape(-1, 2).T
         sizes = np.array(counts, dtype=np.float64)
-        return cls(fixed, len(counts), sizes, columns, axes, tuple(rest))
+        return cls(fixed, len(counts), sizes, columns, axes, tuple(rest), space.activity)
 
     @property
     def extents(self) -> Array:
@@ -125,7 +128,7 @@ class UnitBox:
         for parameter, column, axis in self.rest:
             m = parameter.width
             codes[:, column : column + m] = parameter.from_unit(points[:, axis : axis + m])
-        return codes
+        return self.activity.at_rest(codes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -156,7 +156,7 @@ def change_genes(space: Space, rows: Codes, genes: Mask, rng: Rng) -> Codes:
         if len(selected):
             at = space.columns[name]
             rows[selected, at] = _draw_other_values(space.parameters[name], rows[selected, at], rng)
-    return rows
+    return space.activity.at_rest(rows)
 
 
 def _draw_other_values(parameter: Parameter, codes: Codes, rng: Rng) -> Codes:
@@ -239,6 +239,7 @@ def perturb(space: Space, row: Array, count: int, rng: Rng) -> Array:
         if changes:
             at = place.columns
             rows[:, at] = _draw_used_values(place, rows[:, at], changes, rng)
+    rows = space.activity.at_rest(rows)
     feasible = np.flatnonzero(space.feasible.contains(rows))
     return np.asarray(rows[feasible[0]] if len(feasible) else nearest(space, rows[:1], rng)[0])
 
@@ -335,7 +336,7 @@ def _exchange(
         crossed = order_crossover(first[:, at], second[:, at], rng)
         second[:, at] = order_crossover(second[:, at], first[:, at], rng)
         first[:, at] = crossed
-    return first, second
+    return space.activity.at_rest(first), space.activity.at_rest(second)
 
 
 def order_crossover(keeping: Codes, filling: Codes, rng: Rng) -> Codes:

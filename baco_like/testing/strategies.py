@@ -260,6 +260,22 @@ def example_spaces() -> dict[str, Space]:
             {f"v{i}": Ordinal([2**j for j in range(11)], log=True) for i in range(8)},
             constraints=["v0 * v1 <= 1024", "v2 % v3 == 0"],
         ),
+        "conditional": Space(
+            {
+                "s": Categorical(["plain", "tiled", "fused"]),
+                "t": powers,
+                "u": Ordinal([1, 2, 4], default=2),
+                "o": Permutation(["i", "j", "k"]),
+                "v": [True, False],
+            },
+            constraints=["t * u <= 32"],
+            when={"t": "s != 'plain'", "u": "t > 2", "o": "s == 'tiled' and v"},
+        ),
+        "conditional reals": Space(
+            {"s": ["a", "b"], "x": Real(0.0, 1.0), "n": Integer(1, 9), "y": Real(0.1, 1.0, log=True)},
+            constraints=["x + y <= 1.5"],
+            when={"x": "s == 'a'", "n": "s == 'b'", "y": "x > 0.3 or n > 4"},
+        ),
     }
 
 

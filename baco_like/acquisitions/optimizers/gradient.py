@@ -188,7 +188,7 @@ class _Climb:
         rows = self.rows[owner]
         for (parameter, column), coordinate in zip(self._reals, points.T, strict=True):
             rows[:, column] = parameter.from_unit(coordinate[:, None])
-        return rows
+        return self._space.activity.at_rest(rows)
 
     def _scores_at(self, owner: Ints, points: Array) -> Array:
         """Return the scores of `_rows_at`, -inf where the row is not feasible, ``(m,)``."""

@@ -297,5 +297,6 @@ def combine_changes(
     several = np.ones(len(owner), dtype=np.bool_)
     several[start] = False
     joint, owner = rows[owner[several]] + total[several], owner[several]
+    joint = space.activity.at_rest(joint)
     is_feasible = space.feasible.contains(joint)
     return joint[is_feasible], owner[is_feasible]

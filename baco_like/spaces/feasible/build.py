@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 
 from baco_like._typing import Ints
+from baco_like.constraints.conditions import RestingConstraint
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
@@ -23,6 +24,7 @@ from baco_like.spaces.feasible.group import ListedValues, TreeGroup
 from baco_like.spaces.feasible.growth import choose_order, grow_tree
 from baco_like.spaces.feasible.interleaved import Interleaved, interleave
 from baco_like.spaces.feasible.rejection import Hopeless, build_rejection
+from baco_like.spaces.feasible.resting import Resting
 from baco_like.spaces.feasible.rules import bind, list_domain, tighten
 from baco_like.spaces.feasible.work import BuildWork, TooLarge
 
@@ -70,7 +72,9 @@ def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
         if factor is None:
             raise conflict_error(members, rules, work.explaining)
         factors.append(factor)
-    return FeasibleSet(sum(parameter.width for parameter in parameters.values()), tuple(factors))
+    width = sum(parameter.width for parameter in parameters.values())
+    has_conditions = any(isinstance(c, RestingConstraint) for c in constraints)
+    return FeasibleSet(width, tuple(factors), has_conditions)
 
 
 def _place(parameters: Mapping[str, Parameter]) -> dict[str, Ints]:
@@ -117,15 +121,24 @@ def _factor(
         return _permutation(name, parameter, constraints, columns, work)
     loose = {name for name, p in parameters.items() if p.cardinality > LISTED_VALUES}
     orders = {(name,) for name, p in parameters.items() if p.width > 1}
-    tested = [c for c in constraints if loose & set(c.parameters) and c.parameters not in orders]
+    reading = [c for c in constraints if loose & set(c.parameters) and c.parameters not in orders]
+    resting = [c for c in reading if isinstance(c, RestingConstraint)]
+    tested = _without(reading, resting)
     if tested:
         return _reject(parameters, constraints, columns, tested, work, depth)
+    if resting:
+        return _rest(parameters, constraints, columns, resting, work, depth)
     with contextlib.suppress(TooLarge):
         return _list_group(parameters, constraints, columns, work)
     # Outside the handler: the exception would keep the tree that grew too large in memory.
     # The constraints over the most combinations are tested: they prune least while a tree grows.
     sizes = {name: float(parameter.cardinality) for name, parameter in parameters.items()}
-    widest = sorted(constraints, key=lambda c: -math.prod(sizes[name] for name in c.parameters))
+    # The rules of conditional parameters need no test.
+    resting = [c for c in constraints if isinstance(c, RestingConstraint)]
+    known = _without(constraints, resting)
+    if not known:
+        return _rest(parameters, constraints, columns, resting, work, depth)
+    widest = sorted(known, key=lambda c: -math.prod(sizes[name] for name in c.parameters))
     moved = 4 ** max(0, depth + 1 - _SINGLY)
     return _reject(parameters, constraints, columns, widest[:moved], work, depth)
 
@@ -233,16 +246,50 @@ def _reject(
                 return None
             if low < high and (low, high) != parameter.code_range:
                 drawn[name] = parameter.narrowed(low, high)
-    inside = _place(drawn)
+    superset = _superset(drawn, _without(constraints, tested), work, depth)
+    if superset is None:
+        return None
+    at = np.concatenate([columns[name] for name in parameters])
+    return build_rejection(at, superset, _locate(parameters), tested, work.drawing)
+
+
+def _rest(
+    parameters: Mapping[str, Parameter],
+    constraints: Sequence[Constraint],
+    columns: Columns,
+    resting: Sequence[RestingConstraint],
+    work: BuildWork,
+    depth: int,
+) -> Factor | None:
+    """Return a factor that draws without the rules of some conditional parameters and then applies them."""
+    superset = _superset(parameters, _without(constraints, resting), work, depth)
+    if superset is None:
+        return None
+    at = np.concatenate([columns[name] for name in parameters])
+    return Resting(at, superset, _locate(parameters), tuple(resting))
+
+
+def _superset(
+    parameters: Mapping[str, Parameter],
+    constraints: Sequence[Constraint],
+    work: BuildWork,
+    depth: int,
+) -> FeasibleSet | None:
+    """Return the feasible set of fewer constraints, whose columns are those of one group, or None if it is empty."""
+    inside = _place(parameters)
     factors: list[Factor] = []
-    for members, rules in groups(drawn, _without(constraints, tested)):
+    for members, rules in groups(parameters, constraints):
         factor = _factor(members, rules, inside, work, depth + 1)
         if factor is None:
             return None
         factors.append(factor)
-    places = {
-        name: (parameter, slice(int(inside[name][0]), int(inside[name][-1]) + 1))
+    return FeasibleSet(sum(p.width for p in parameters.values()), tuple(factors))
+
+
+def _locate(parameters: Mapping[str, Parameter]) -> dict[str, tuple[Parameter, slice]]:
+    """Return each parameter with its columns within the group."""
+    placed = _place(parameters)
+    return {
+        name: (parameter, slice(int(placed[name][0]), int(placed[name][-1]) + 1))
         for name, parameter in parameters.items()
     }
-    at = np.concatenate([columns[name] for name in parameters])
-    return build_rejection(at, FeasibleSet(len(at), tuple(factors)), places, tested, work.drawing)

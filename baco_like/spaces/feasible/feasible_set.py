@@ -95,10 +95,12 @@ class FeasibleSet:
     Attributes:
         width: Number of code columns.
         factors: Independent sets of parameters; together they have every column once.
+        has_conditions: Whether a change of one parameter may switch others on or off.
     """
 
     width: int
     factors: tuple[Factor, ...]
+    has_conditions: bool = False
 
     @cached_property
     def count(self) -> int | None:
@@ -118,7 +120,9 @@ class FeasibleSet:
 
     @cached_property
     def single_rows(self) -> SingleRows | None:
-        """Operations on single rows, or None if a parameter is not a scalar of a few values."""
+        """Operations on single rows, or None with conditions, or if a parameter is not a scalar of a few values."""
+        if self.has_conditions:
+            return None
         steps = [steps for factor in self.factors if (steps := factor.steps()) is not None]
         few_values = len(steps) == len(self.factors)
         return SingleRows(steps, self.uses_every_value) if few_values else None

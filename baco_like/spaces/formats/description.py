@@ -37,6 +37,7 @@ class SpaceDescription:
         settings: The other members of the file (objectives, budget, ...), unchanged.
         fidelity: Name of the fidelity parameter, or None.
         tasks: The tasks, or None.
+        when: The condition of each conditional parameter.
     """
 
     parameters: Mapping[str, Parameter]
@@ -45,6 +46,7 @@ class SpaceDescription:
     settings: Mapping[str, Any] = field(default_factory=dict)
     fidelity: str | None = None
     tasks: Tasks | None = None
+    when: Mapping[str, str] = field(default_factory=dict)
 
 
 class SpaceContents(Protocol):
@@ -117,8 +119,11 @@ def space_from_dict(data: Mapping[str, Any]) -> SpaceDescription:
             f"a space's 'fidelity' must be the name of a parameter, got {fidelity!r:.60}"
         )
     tasks = Tasks.from_dict(data["tasks"]) if "tasks" in data else None
+    when = data.get("when", {})
+    if not isinstance(when, Mapping):
+        raise SpaceError(f"a space's 'when' must be an object of conditions, got {when!r:.60}")
     read = tuple(_constraint(c, parameters) for c in constraints)
-    return SpaceDescription(parameters, read, fidelity=fidelity, tasks=tasks)
+    return SpaceDescription(parameters, read, fidelity=fidelity, tasks=tasks, when=when)
 
 
 def _constraint(data: Any, parameters: Mapping[str, Parameter]) -> GivenConstraint:

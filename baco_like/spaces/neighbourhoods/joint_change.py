@@ -12,7 +12,12 @@ import numpy as np
 from baco_like._typing import Codes, Ints, Rng
 from baco_like.spaces.feasible.feasible_set import Factor
 from baco_like.spaces.feasible.group import TreeGroup
-from baco_like.spaces.feasible.ragged import pair_by_owner, replace_columns, thin
+from baco_like.spaces.feasible.ragged import (
+    pair_by_owner,
+    replace_columns,
+    sort_by_owner,
+    thin,
+)
 from baco_like.spaces.neighbourhoods import proposals
 from baco_like.spaces.neighbourhoods.proposals import Neighbours, ParameterLocation, Propose
 from baco_like.spaces.rows import find_first_rows
@@ -70,6 +75,8 @@ def _change_all_parameters(
         limit: Most rows for each row; if there are more, random ones are returned.
     """
     factors = space.feasible.factors
+    if space.conditions:
+        codes, propose = space.activity.at_rest(codes), _with_resting_values(space, propose)
     parts = [
         _change_factor(factor, members, codes, propose, rng, _SURPLUS * limit)
         for factor, members in proposals.group_by_factor(space)
@@ -82,6 +89,22 @@ def _change_all_parameters(
     rows, owner = rows[new], owner[new]
     kept = thin(owner, rng, limit)
     return rows[kept], owner[kept]
+
+
+def _with_resting_values(space: Space, propose: Propose) -> Propose:
+    """Return proposals that also contain the resting value of each conditional parameter: others may switch it off."""
+    resting = space.conditions.resting
+
+    def propose_both(location: ParameterLocation, codes: Codes, rng: Rng) -> Neighbours:
+        rows, owner = propose(location, codes, rng)
+        if location.name not in resting:
+            return rows, owner
+        rows = np.concatenate([rows, np.tile(resting[location.name], (len(codes), 1))])
+        owner = np.concatenate([owner, np.arange(len(codes))])
+        first = find_first_rows(np.column_stack([owner, rows]))
+        return sort_by_owner(rows[first], owner[first])
+
+    return propose_both
 
 
 def _change_factor(

@@ -29,12 +29,14 @@ class ParameterLocation:
     """Where the codes of a parameter are.
 
     Attributes:
+        name: Name of the parameter.
         parameter: The parameter.
         columns: Its code columns in the space.
         factor: Its factor of the feasible set.
         inside: Its columns within the factor.
     """
 
+    name: str
     parameter: Parameter
     columns: slice
     factor: Factor
@@ -70,7 +72,7 @@ def locate_parameters(space: Space) -> list[ParameterLocation]:
         factors |= dict.fromkeys(factor.columns.tolist(), factor)
     columns = {name: space.columns[name] for name in space.active}
     return [
-        ParameterLocation(space.parameters[name], at, factors[at.start], inside[at])
+        ParameterLocation(name, space.parameters[name], at, factors[at.start], inside[at])
         for name, at in columns.items()
     ]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.ragged import replace_columns, sort_by_owner
 from baco_like.spaces.neighbourhoods import proposals
 from baco_like.spaces.neighbourhoods.proposals import Neighbours, ParameterLocation, join_neighbours
+from baco_like.spaces.neighbourhoods.switching import change_and_switch, nearest_values
 from baco_like.spaces.space import Space
 
 FAR = 2**12
@@ -43,6 +45,9 @@ def hamming(space: Space, codes: Codes, rng: Rng, limit: int | None = None) -> N
         rng: Random numbers.
         limit: Most random values (or swaps) of one parameter that are tried for a row; None means all.
     """
+    if space.conditions:
+        propose = partial(proposals.propose_values, limit=limit)
+        return change_and_switch(space, codes, rng, propose)
     groups = proposals.group_by_factor(space)
     tried = sum(location.most_proposals() for _, members in groups for location in members)
     step = max(1, _CANDIDATES // max(1, tried))
@@ -67,7 +72,7 @@ class RandomChanges:
     def __init__(self, space: Space) -> None:
         locations = proposals.locate_parameters(space)
         used = [location.used_codes() for location in locations]
-        self._locations = locations
+        self._locations, self._activity = locations, space.activity
         self._listed = np.array([codes is not None for codes in used])
         tables = [np.empty(0) if codes is None else codes for codes in used]
         self._sizes = np.array([len(table) for table in tables])
@@ -106,6 +111,7 @@ class RandomChanges:
         rows[place, column] = self._codes[start + index]
         for i in np.flatnonzero(~self._listed):
             self._change_unlisted(rows, np.flatnonzero(parameter == i), self._locations[i], rng)
+        rows = self._activity.at_rest(rows)
         changed = (rows != codes[owner]).any(axis=1)
         for factor in self._checked:
             changed &= factor.contains(rows[:, factor.columns])
@@ -167,6 +173,8 @@ def adjacent(space: Space, codes: Codes, rng: Rng) -> Neighbours:
     constraint are skipped. An unordered parameter may take any other value; permutations change by one swap of
     elements at consecutive positions; reals as in `hamming`.
     """
+    if space.conditions:
+        return change_and_switch(space, codes, rng, _propose_adjacent, nearest_values)
     locations = proposals.locate_parameters(space)
     listed = [location.used_codes() for location in locations]
     if sum(math.inf if values is None else len(values) for values in listed) <= _FEW:
@@ -190,6 +198,15 @@ def adjacent(space: Space, codes: Codes, rng: Rng) -> Neighbours:
             rows, owner = _keep_feasible(location, codes, proposed, block[owner])
             unordered.append((replace_columns(codes, owner, factor.columns, rows), owner))
     return sort_by_owner(*join_neighbours([*unordered, *ordered], space.width))
+
+
+def _propose_adjacent(location: ParameterLocation, codes: Codes, rng: Rng) -> Neighbours:
+    """Propose every value of an ordered parameter, of which the nearest are kept; else `propose_unordered_steps`."""
+    if location.is_ordered and location.used_codes() is not None:
+        return proposals.propose_values(location, codes, rng)
+    if location.is_ordered:
+        return proposals.propose_steps(location, codes, rng)
+    return proposals.propose_unordered_steps(location, codes, rng)
 
 
 def _keep_nearest_values(space: Space, codes: Codes, rows: Codes, owner: Ints) -> Neighbours:

@@ -112,6 +112,8 @@ class Neighbourhoods:
     @cached_property
     def _deterministic(self) -> bool:
         """Whether all changes of every parameter are neighbours, so that none are drawn at random."""
+        if self.space.conditions:  # values of a parameter that a change switches on may be drawn
+            return False
         for place in neighbourhoods.locate_parameters(self.space):
             width = place.parameter.width
             if width > 1:
