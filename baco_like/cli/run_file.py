@@ -413,10 +413,11 @@ def _read_space(
     if not table.entries and not flags:
         raise RunFileError("[space] has no parameter; write one table [space.NAME] per parameter")
     parameters = {name: _read_parameter(table.table(name)) for name in table.entries}
+    when = {name: entry["when"] for name, entry in table.entries.items() if "when" in entry}
     if twice := next((name for name in parameters if name in flags), None):
         raise RunFileError(f"[space.{twice}]: [flags] has this parameter too; rename or remove one")
     known = constraints.read(keys.CONSTRAINTS)["known"]
-    return Space({**parameters, **flags}, constraints=known, fidelity=_read_fidelity(fidelity))
+    return Space({**parameters, **flags}, known, _read_fidelity(fidelity), when)
 
 
 def _read_fidelity(table: Table) -> Mapping[str, Any] | None:
@@ -482,6 +483,6 @@ def _read_parameter(table: Table) -> Parameter:
     type_key = Key("type", choice(PARAMETER_TYPES), "", required=True)
     table.read((type_key, *keys.parameter_keys(table.value(type_key))))
     try:
-        return parameter_from_dict(table.entries)
+        return parameter_from_dict({k: v for k, v in table.entries.items() if k != keys.WHEN.name})
     except (ValueError, TypeError) as error:  # a registered type may raise any of them
         raise SpaceError(f"[{table.name}] {_one_line(error)}") from None

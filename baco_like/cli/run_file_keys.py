@@ -179,10 +179,18 @@ WARM_START = (
 )
 
 
+WHEN = Key(
+    "when",
+    TEXT,
+    "an [expression](../spaces.md#conditional-parameters); the parameter is active only where it is true",
+    absent="always active",
+)
+
+
 def parameter_keys(type_name: str) -> tuple[Key, ...]:
-    """Return the keys of a parameter besides ``type``: the arguments of the type's constructor."""
+    """Return the keys of a parameter besides ``type``: the arguments of the type's constructor, and its condition."""
     make = PARAMETER_TYPES[type_name]
-    return keys_of(make, shapes_of(make))
+    return (*keys_of(make, shapes_of(make)), WHEN)
 
 
 def strategy_keys(name: str) -> tuple[Key, ...]:

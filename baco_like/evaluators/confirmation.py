@@ -176,5 +176,10 @@ def _count_changes(trials: Sequence[Trial], default: int | None) -> Array:
     if default is None:
         return np.empty(0)
     reference = trials[default].config
-    changes = [sum(trial.config[name] != reference[name] for name in reference) for trial in trials]
+    # Parameters that only one of the two configurations has do not count: a change of another one switched them.
+    both = [[name for name in reference if name in trial.config] for trial in trials]
+    changes = [
+        sum(trial.config[name] != reference[name] for name in names)
+        for trial, names in zip(trials, both, strict=True)
+    ]
     return np.array(changes, dtype=np.float64)

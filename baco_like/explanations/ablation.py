@@ -188,9 +188,7 @@ def find_ablation(
     valued = _ValuedPath(history, models)
     codes = space.encode([start, end])
     row, target = codes[0].copy(), codes[1]
-    differing = [
-        n for n in space.active if (row[space.columns[n]] != target[space.columns[n]]).any()
-    ]
+    differing = _differing(space, row, target)
     origin = valued.step(row, (), space, row, np.nan)
     steps: list[AblationStep] = []
     value = origin.value
@@ -198,9 +196,13 @@ def find_ablation(
         changed, following = _best_change(valued, space, row, target, differing)
         step = valued.step(following, changed, space, row, value)
         steps.append(step)
-        differing = [name for name in differing if name not in changed]
+        differing = _differing(space, following, target)
         row, value = following, step.value
     return Ablation(start, end, origin, tuple(steps))
+
+
+def _differing(space: Space, row: Array, other: Array) -> list[str]:
+    return [n for n in space.active if (row[space.columns[n]] != other[space.columns[n]]).any()]
 
 
 def _first(history: History) -> dict[str, Any]:
@@ -226,10 +228,12 @@ def _best_change(
         for following, names in zip(rows, changes, strict=True):
             for name in names:
                 following[space.columns[name]] = target[space.columns[name]]
-        allowed = np.flatnonzero(space.feasible.contains(rows))
+        rows = space.activity.at_rest(rows)  # a change may switch other parameters on or off
+        allowed = np.flatnonzero(space.feasible.contains(rows) & (rows != row).any(axis=1))
         if len(allowed):
             best = allowed[np.argmin(valued.expected(rows[allowed]))]
-            return changes[best], rows[best]
+            changed = changes[best] if not space.activity else _differing(space, row, rows[best])
+            return tuple(changed), rows[best]
     raise AssertionError("the last group ends at the target, which is feasible")
 
 
@@ -282,8 +286,8 @@ class _ValuedPath:
             change_low = change_high = math.nan
         return AblationStep(
             changed,
-            tuple(before[name] for name in changed),
-            tuple(after[name] for name in changed),
+            tuple(map(before.get, changed)),
+            tuple(map(after.get, changed)),
             float(cost),
             float(low),
             float(high),

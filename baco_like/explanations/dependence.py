@@ -126,6 +126,7 @@ def compute_dependence(
     rows = space.feasible.sample(SAMPLE, rng)
     names = [effect.name for effect in ranking]
     result: list[Dependence] = []
+    names = [name for name in names if space.activity.where(name, rows[:AVERAGED]).any()]
     for name in names:
         if is_permutation(space.parameters[name]):
             result += _positions(models, space, name, sign, rows)
@@ -173,10 +174,16 @@ class _Grid:
         axes = [grid_codes(space, name, SHOWN_VALUES[kind])[:, 0] for name in names]
         self._cells = np.stack([g.reshape(-1) for g in np.meshgrid(*axes, indexing="ij")], axis=1)
         self._shape = tuple(map(len, axes))
+        for name in names:  # of a conditional parameter, over configurations that have it
+            active = space.activity.where(name, rows)
+            rows = rows[active] if active.any() else rows
         codes = np.repeat(rows, len(self._cells), axis=0)
         for i, name in enumerate(names):
             codes[:, space.columns[name].start] = np.tile(self._cells[:, i], len(rows))
+        codes = space.activity.at_rest(codes)
         keep = space.feasible.contains(codes)
+        for name in names:
+            keep &= space.activity.where(name, codes)
         self._owner = np.repeat(np.arange(len(rows)), len(self._cells))[keep]
         self._cell: Ints = np.tile(np.arange(len(self._cells)), len(rows))[keep]
         self._codes = codes[keep]
@@ -188,6 +195,8 @@ class _Grid:
     def interaction(self) -> float:
         """Return the variance that the sum of the two parameters' own effects does not explain."""
         table = self.means().mean(axis=0).reshape(self._shape)
+        # A value of one parameter may exclude all values of the other one.
+        table = table[np.isfinite(table).any(axis=1)][:, np.isfinite(table).any(axis=0)]
         with np.errstate(invalid="ignore"):
             rows, columns = np.nanmean(table, axis=1, keepdims=True), np.nanmean(table, axis=0)
             return float(np.nanvar(table - rows - columns)) if np.isfinite(table).any() else 0.0
@@ -216,9 +225,11 @@ def _positions(
     """Return the dependence on the position of each element of a permutation, counted from 0, the outermost."""
     parameter = space.parameters[name]
     assert is_permutation(parameter)
+    active = space.activity.where(name, rows)
+    rows, averaged = rows[active], int(active[:AVERAGED].sum())
     costs, failing = models.costs(rows), models.failure(rows).mean(axis=0)
     # The other tables average over the first rows only.
-    costs = costs + (costs[:, :AVERAGED].mean(axis=1) - costs.mean(axis=1))[:, None]
+    costs = costs + (costs[:, :averaged].mean(axis=1) - costs.mean(axis=1))[:, None]
     codes = rows[:, space.columns[name]].astype(np.int64)
     result = []
     for element, position in zip(parameter.elements, codes.T, strict=True):

@@ -262,6 +262,8 @@ def order_groups(space: Space, name: str, rows: Codes) -> Iterator[tuple[str, In
     if not is_permutation(parameter):
         return
     codes = rows[:, space.columns[name]].astype(np.int64)
+    inactive = ~space.activity.where(name, rows)
+    codes[inactive] = parameter.width  # a group of its own
     elements = parameter.elements
     for element, positions in zip(elements, codes.T, strict=True):
         found, group = np.unique(positions, return_inverse=True)
@@ -271,7 +273,8 @@ def order_groups(space: Space, name: str, rows: Codes) -> Iterator[tuple[str, In
         return
     for (one, first), (two, second) in combinations(zip(elements, codes.T, strict=True), 2):
         before = (first < second).astype(np.int64)
-        if 0 < before.sum() < len(before):
+        if 0 < before.sum() < (~inactive).sum():
+            before[inactive] = 2
             yield f"{name}: {one} before {two}", before
 
 
@@ -283,4 +286,7 @@ def value_groups(space: Space, name: str, rows: Codes) -> Ints:
     if codes.shape[1] == 1 and group.max() >= BINS:
         edges = np.quantile(codes[:, 0], np.linspace(0.0, 1.0, BINS + 1)[1:-1])
         _, group = np.unique(np.searchsorted(edges, codes[:, 0]), return_inverse=True)
+    inactive = ~space.activity.where(name, rows)
+    if inactive.any():  # a group of its own
+        _, group = np.unique(np.where(inactive, -1, group), return_inverse=True)
     return np.asarray(group, dtype=np.int64)

@@ -55,6 +55,7 @@ def vary(space: Space, name: str, rows: Codes, rng: Rng) -> Variation:
     n, tried = len(rows), values.shape[1]
     codes = np.repeat(rows, tried, axis=0)
     codes[:, at] = values.reshape(n * tried, -1)
+    codes = space.activity.at_rest(codes)
     owner = np.repeat(np.arange(n), tried)
     changed = (codes[:, at] != rows[owner][:, at]).any(axis=1)
     keep = space.feasible.contains(codes) & changed

@@ -58,7 +58,10 @@ class RunView(Explanations):
         ranked = sorted(known, key=lambda trial: sign * (trial.value or 0.0))
         best: Sequence[Trial] = self.front if self.options.objectives else ranked
         head = ["trial", *self.space.names, self.options.objective]
-        rows = [[t.id, *t.config.values(), f"{t.value:.6g}"] for t in best[:_SHOWN]]
+        rows = [
+            [t.id, *(t.config.get(name, "") for name in self.space.names), f"{t.value:.6g}"]
+            for t in best[:_SHOWN]
+        ]
         return html_table(repr(self), head, rows)
 
     @property
@@ -165,14 +168,15 @@ class RunView(Explanations):
         """Return one row per observed trial: id, parameters, value, status, failure word and message, repeats, metrics.
 
         The additional columns get the prefix ``trial_`` where a parameter has the same name, and so does a metric with
-        the name of any other column.
+        the name of any other column. The cell of an inactive parameter is empty.
 
         Raises:
             MissingExtra: pandas is not installed.
         """
+        names = self.space.names if self.space.conditions else ()
         frame = require("pandas", "dataframe")
         result: pd.DataFrame = frame.DataFrame(
-            [table_row(trial, self.options.objective) for trial in self.trials]
+            [table_row(trial, self.options.objective, names) for trial in self.trials]
         )
         return result
 

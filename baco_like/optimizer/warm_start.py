@@ -156,7 +156,9 @@ def _match_rows(
     """
     missing = [name for name in space.names if name not in names]
     defaults = default_values(space)
-    _check_parameters(start, space, names, rows, [n for n in missing if defaults[n] is None])
+    conditional = space.conditions.expressions
+    unknown = [n for n in missing if defaults[n] is None and n not in conditional]
+    _check_parameters(start, space, names, rows, unknown)
 
     def fill(name: str) -> Any:
         if start.mode == "prior" and name in missing:
@@ -234,10 +236,23 @@ def map_config(
             reason = f"they have another value of {name!r} than the space"
         else:
             value, reason = fill(name), f"they lack {name!r}"
+        if value is None and _is_missing(config.get(name), name, space):
+            continue
         if value is None:
             return None, reason
         mapped[name] = value
-    return mapped, ""
+    if not space.conditions:
+        return mapped, ""
+    try:
+        return space.decode(space.encode([mapped]))[0], ""
+    except ConfigError:
+        return None, "they lack an active parameter"
+
+
+def _is_missing(value: Any, name: str, space: Space) -> bool:
+    """Whether a conditional parameter has no value: None, NaN or an empty cell of a table."""
+    empty = value is None or value == "" or value != value
+    return empty and name in space.conditions.expressions
 
 
 def default_values(space: Space) -> dict[str, Any]:
@@ -255,7 +270,7 @@ def _select_best(rows: Sequence[ConfigOutcome], costs: Array, count: int) -> lis
     best: dict[tuple[Any, ...], ConfigOutcome] = {}
     for i in np.argsort(costs, kind="stable"):
         if np.isfinite(costs[i]) and len(best) < count:
-            best.setdefault(tuple(rows[i][0].values()), rows[i])
+            best.setdefault(tuple(rows[i][0].items()), rows[i])
     if not best:
         raise ConfigError("none of its results is a success")
     return list(best.values())

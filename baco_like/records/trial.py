@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
@@ -394,8 +394,14 @@ def column(name: str, parameters: Container[str]) -> str:
     return f"{MARK}{name}" if name in parameters else name
 
 
-def table_row(trial: Trial, objective: str) -> dict[str, Any]:
-    """Return the row of an observed trial: id, parameters, value, status, failure, spread, origin and metrics."""
+def table_row(trial: Trial, objective: str, names: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the row of an observed trial: id, parameters, value, status, failure, spread, origin and metrics.
+
+    Args:
+        trial: The trial.
+        objective: Name of the value.
+        names: Parameters that get a cell even where they are inactive, None.
+    """
     ours = {
         "status": trial.status.value,
         "failed": trial.failure,
@@ -405,7 +411,7 @@ def table_row(trial: Trial, objective: str) -> dict[str, Any]:
         "repeats": len(trial.repeats),
         "origin": trial.origin,
     }
-    config = trial.config
+    config = {**dict.fromkeys(names), **trial.config}
     taken = {*config, objective}
     row = {column("id", taken): trial.id, **config, column(objective, config): trial.value}
     row |= {column(name, taken): value for name, value in ours.items()}

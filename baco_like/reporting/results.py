@@ -268,16 +268,17 @@ def _coverage(facts: RunFacts, codes: Codes) -> list[list[object]]:
         if is_permutation(parameter):
             continue
         column = facts.space.columns[name].start
+        own = codes[facts.space.activity.where(name, codes)]
         used = facts.space.feasible.used(column)
         if used is None:
             tried = np.unique(
-                np.minimum((parameter.to_unit(codes[:, [column]]) * _BINS).astype(int), _BINS - 1)
+                np.minimum((parameter.to_unit(own[:, [column]]) * _BINS).astype(int), _BINS - 1)
             )
             rows.append(
                 [f"{name} (tenths of the range)", len(tried), _BINS, _share(len(tried), _BINS), ""]
             )
             continue
-        tried = np.intersect1d(np.unique(codes[:, column]), used)
+        tried = np.intersect1d(np.unique(own[:, column]), used)
         missing = np.setdiff1d(used, tried)[:8]
         words = (
             [show(value) for value in parameter.decode(missing[:, None])] if len(missing) else []
@@ -301,7 +302,8 @@ def _order_coverage(facts: RunFacts, codes: Codes) -> list[list[object]]:
         parameter = facts.space.parameters[name]
         assert is_permutation(parameter)
         elements, columns = parameter.elements, facts.space.columns[name]
-        tried, possible = codes[:, columns], sample[:, columns]
+        tried = codes[facts.space.activity.where(name, codes)][:, columns]
+        possible = sample[facts.space.activity.where(name, sample)][:, columns]
         pairs = {}
         for (i, a), (j, b) in permutations(enumerate(elements), 2):
             if (possible[:, i] < possible[:, j]).any():

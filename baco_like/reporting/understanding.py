@@ -256,7 +256,7 @@ def _choice_name(facts: RunFacts, dependence: Dependence, choices: Sequence[obje
         )
     else:
         text = f"{name} = {' or '.join(texts)}"
-    has = None if winner is None else show(winner.config[name])
+    has = None if winner is None else show(winner.config.get(name))
     known = {show(point.values[0]) for point in dependence.points}
     return (
         text

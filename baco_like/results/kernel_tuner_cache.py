@@ -24,6 +24,7 @@ from baco_like.results.measurements import (
 from baco_like.results.recording import (
     OWN,
     Recording,
+    described_space,
     hashable,
     read_attributes,
     read_rows,
@@ -72,6 +73,7 @@ def from_cache(document: Mapping[str, Any], objective: str | None = None) -> Rec
     objective = one_objective(document.get("objective", "time"), objective, measurements)
     recorded = recording(
         read_rows(rows, partial(_read_row, names=names, objective=objective)),
+        described_space(document),
         names=names,
         domains={name: tuple(map(hashable, document["tune_params"][name])) for name in names},
         objective=objective,

@@ -17,6 +17,7 @@ from baco_like.results.files import json_bytes
 from baco_like.results.measurements import TIME_UNITS, failure, measured, stages
 from baco_like.results.recording import (
     Recording,
+    described_space,
     read_attributes,
     read_rows,
     recording,
@@ -64,7 +65,9 @@ def from_ktt(document: Mapping[str, Any]) -> Recording:
     unit, per_second = TIME_UNITS[str(metadata.get("TimeUnit", "milliseconds")).lower()]
     rows = read_rows(document["Results"], partial(_read_row, per_second=per_second))
     objective = str(document.get("UserData", {}).get("objective", "time"))
-    return read_attributes(recording(rows, objective=objective, unit=unit), document)
+    described = described_space(document)
+    recorded = recording(rows, described, objective=objective, unit=unit)
+    return read_attributes(recorded, document)
 
 
 def _read_row(row: Mapping[str, Any], per_second: float) -> tuple[dict[str, Any], Outcome]:

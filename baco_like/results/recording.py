@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Row = tuple[Any, ...]
-"""A configuration: its values in the order of the parameters."""
+"""A configuration: its values in the order of the parameters, None for an inactive one."""
 
 ConfigOutcome = tuple[Mapping[str, Any], Outcome]
 """A configuration with its outcome."""
@@ -81,8 +81,9 @@ class Recording:
 
     @cached_property
     def configs(self) -> list[dict[str, Any]]:
-        """The rows as dictionaries."""
-        return [dict(zip(self.names, row, strict=True)) for row in self.rows]
+        """The rows as dictionaries, without inactive parameters."""
+        rows = (zip(self.names, row, strict=True) for row in self.rows)
+        return [{name: value for name, value in row if value is not None} for row in rows]
 
     @cached_property
     def entries(self) -> Mapping[Row, Outcome]:
@@ -101,7 +102,7 @@ class Recording:
 
         Files may hold texts for other values (tables in CSV, KTT's T4); a text matches the value that is written so.
         """
-        row = tuple(config[name] for name in self.names)
+        row = tuple(map(config.get, self.names))
         outcome = self.entries.get(row)
         return self._entries_by_text.get(tuple(map(_text_of, row))) if outcome is None else outcome
 
@@ -120,7 +121,7 @@ class Recording:
             MissingExtra: pandas is not installed.
         """
         frame: pd.DataFrame = require("pandas", "dataframe").DataFrame(
-            [table_row(trial, self.objective) for trial in self.trials]
+            [table_row(trial, self.objective, self.names) for trial in self.trials]
         )
         return frame
 
@@ -155,7 +156,12 @@ class Recording:
         """
         if self.described is not None:
             description = space_from_dict(self.described)
-            return Space(description.parameters, description.constraints, description.fidelity)
+            return Space(
+                description.parameters,
+                description.constraints,
+                description.fidelity,
+                description.when,
+            )
         rows = zip(self.configs, self.outcomes, strict=True)
         return Space.from_dataframe([c for c, outcome in rows if outcome.failed != "constraints"])
 
@@ -178,10 +184,22 @@ def _text_of(value: Any) -> str:
     return text.casefold() if text.casefold() in ("true", "false") else text.strip("()[]")
 
 
-def recording(rows: Sequence[ConfigOutcome], **known: Any) -> Recording:
-    """Return the recording of configurations with their outcomes; ``known`` are its other attributes.
+def recording(
+    rows: Sequence[ConfigOutcome],
+    described: Mapping[str, Any] | None = None,
+    conditional: Iterable[str] = (),
+    **known: Any,
+) -> Recording:
+    """Return the recording of configurations with their outcomes.
 
-    Rows whose parameters differ from those of the first row are left out, with a note.
+    Rows whose parameters differ from those of the first row are left out, with a note; they may lack conditional
+    parameters.
+
+    Args:
+        rows: At least one.
+        described: The space as `Space.to_dict` has it, or None if it is unknown.
+        conditional: Conditional parameters, besides those of the described space.
+        known: The other attributes of the recording.
 
     Raises:
         RunFileError: The list is empty, or a value is neither a scalar nor a tuple of scalars.
@@ -189,15 +207,25 @@ def recording(rows: Sequence[ConfigOutcome], **known: Any) -> Recording:
     """
     if not rows:
         raise RunFileError("it has no entries")
+    if described is not None and described.get("when"):
+        conditional = [*conditional, *described["when"]]
+        known["names"] = tuple(described["parameters"])
     names = tuple(known.pop("names", None) or rows[0][0])
-    kept = [(config, outcome) for config, outcome in rows if set(config) == set(names)]
+    needed, allowed = set(names).difference(conditional), set(names)
+    kept = [(config, outcome) for config, outcome in rows if needed <= set(config) <= allowed]
     if not kept:
         raise RunFileError(f"no row has the parameters {', '.join(names)}")
     for row in kept:
         _check_row(*row)
     left_out = len(rows) - len(kept)
     notes = (f"rows with other parameters than {', '.join(names)} that were left out: {left_out}",)
-    return Recording(names, *split_rows(names, kept), notes=notes if left_out else (), **known)
+    return Recording(
+        names,
+        *split_rows(names, kept),
+        described=described,
+        notes=notes if left_out else (),
+        **known,
+    )
 
 
 def split_rows(
@@ -205,7 +233,7 @@ def split_rows(
 ) -> tuple[tuple[Row, ...], tuple[Outcome, ...]]:
     """Return the values of the configurations, and the outcomes with new numbers."""
     return (
-        tuple(tuple(config[name] for name in names) for config, _ in rows),
+        tuple(tuple(map(config.get, names)) for config, _ in rows),
         tuple(replace(outcome, trial_id=i) for i, (_, outcome) in enumerate(rows)),
     )
 
@@ -288,7 +316,7 @@ def occurring(names: Sequence[str], rows: Iterable[Row]) -> dict[str, tuple[Any,
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     values: dict[str, tuple[Any, ...]] = {}
     for name, column in zip(names, columns, strict=True):
-        distinct = {(type(value), value): value for value in column}.values()
+        distinct = {(type(value), value): value for value in column if value is not None}.values()
         numbers = all(isinstance(value, (int, float)) for value in distinct)
         values[name] = tuple(sorted(distinct, key=None if numbers else str))
     return values
@@ -351,6 +379,19 @@ def write_attributes(recorded: Recording, unit: str) -> dict[str, Any]:
     if recorded.domains != occurring(recorded.names, recorded.rows):
         attributes["domains"] = {k: list(values) for k, values in recorded.domains.items()}
     return {OWN: attributes} if attributes else {}
+
+
+def described_space(document: Any) -> dict[str, Any] | None:
+    """Return the space that `write_attributes` has written to a document, or None.
+
+    Raises:
+        ValueError: It is not an object.
+    """
+    own = document.get(OWN) if isinstance(document, Mapping) else None
+    described = own.get("space") if isinstance(own, Mapping) else None
+    if not isinstance(described, dict | None):
+        raise ValueError(f"its part {OWN!r} is wrong")
+    return described
 
 
 def read_attributes(recorded: Recording, document: Any) -> Recording:

@@ -27,6 +27,7 @@ from baco_like.results.measurements import (
 )
 from baco_like.results.recording import (
     Recording,
+    described_space,
     read_attributes,
     read_rows,
     recording,
@@ -131,6 +132,7 @@ def from_t4(document: Mapping[str, Any], objective: str | None = None) -> Record
         objective=objective,
         unit=_named(first, objective).get("unit", "") or unit,
         direction=default_direction(objective),
+        described=described_space(metadata),
     )
     return read_attributes(recorded, metadata)
 

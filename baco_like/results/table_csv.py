@@ -1,7 +1,8 @@
 """Recorded results as a plain CSV table, which spreadsheets open and which reads back exactly.
 
 The columns are the parameters, the objective (with its unit in brackets), and those of `FIXED`. Numbers and texts are
-written directly; ambiguous values (the text ``1``, a permutation) are written as JSON.
+written directly; ambiguous values (the text ``1``, a permutation) are written as JSON, and an inactive parameter as
+``null``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from baco_like.results.recording import Recording, recording
 FIXED = ("status", "failed", "message", "bound", "sem", "repeats", "metrics", "extra")
 """The last columns, in this order."""
 
+_INACTIVE = "null"
+
 _LONGEST = 30_000
 """Maximum number of characters of a message: CSV readers refuse cells above 128 KiB."""
 
@@ -39,9 +42,10 @@ def table_bytes(recorded: Recording) -> bytes:
         for name in (*recorded.names, recorded.objective + unit)
     ]
     lines = [[*titles, *FIXED]]
-    for row, outcome in zip(recorded.rows, recorded.outcomes, strict=True):
+    for values, outcome in zip(recorded.rows, recorded.outcomes, strict=True):
+        row = (_INACTIVE if value is None else _cell(value) for value in values)
         parts = outcome_row(Trial(0, {}), replace(outcome, message=outcome.message[:_LONGEST]))
-        lines.append([*map(_cell, (*row, *map(parts.get, ("value", *FIXED))))])
+        lines.append([*row, *map(_cell, map(parts.get, ("value", *FIXED)))])
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue().encode("utf-8")
@@ -90,15 +94,22 @@ def from_table(lines: Sequence[Sequence[str]]) -> Recording:
         if len(line) != len(header):
             raise ValueError(f"{len(line)} cells for {len(header)} columns")
         cells = list(map(_read_cell, line))
-        values = ("" if value is None else value for value in cells[:count])
-        config = config_from_json(dict(zip(header[:count], values, strict=True)))
+        values = zip(header[:count], line[:count], cells[:count], strict=True)
+        active = {
+            name: "" if value is None else value
+            for name, cell, value in values
+            if cell != _INACTIVE
+        }
+        config = config_from_json(active)
         parts = dict(zip(("value", *FIXED), cells[count:], strict=True))
         parts |= {
             name: "" if parts[name] is None else str(parts[name]) for name in ("failed", "message")
         }
         present = {name: part for name, part in parts.items() if part not in (None, "")}
         rows.append((config, read_outcome({"id": 0, **present})))
-    return recording(rows, names=tuple(header[:count]), objective=objective, unit=unit)
+    names = tuple(header[:count])
+    lacking = [name for name in names if any(name not in config for config, _ in rows)]
+    return recording(rows, None, lacking, names=names, objective=objective, unit=unit)
 
 
 # The table of `Optimizer.to_dataframe`, as pandas writes it --------------------------------------------------------
@@ -123,7 +134,8 @@ def _places(header: Sequence[str]) -> tuple[int, int] | None:
 def from_frame(lines: Sequence[Sequence[str]]) -> Recording:
     """Return the recording in the lines of a table of `Optimizer.to_dataframe`, the header first.
 
-    Of the repeats, the file has only the number.
+    Of the repeats, the file has only the number. An empty cell among numbers or orders is an inactive parameter; among
+    texts it is the empty text.
 
     Raises:
         RunFileError: The file has no rows.
@@ -134,10 +146,14 @@ def from_frame(lines: Sequence[Sequence[str]]) -> Recording:
     first, status = places
     end = status + len(OURS)
     names, objective = tuple(header[first + 1 : status - 1]), header[status - 1]
+    columns = {name: [line[header.index(name)] for line in lines[1:]] for name in names}
+    lacking = [name for name, cells in columns.items() if _lacks_values(cells)]
     rows = []
     for line in lines[1:]:
         cells = dict(zip(header, line, strict=True))
-        config = {name: _read_literal(cells[name]) for name in names}
+        config = {
+            name: _read_literal(cells[name]) for name in names if cells[name] or name not in lacking
+        }
         ours = dict(zip(OURS, line[status:end], strict=True))
         numbers = {"value": cells[objective], "bound": ours["bound"], "sem": ours["sem"]}
         parts: dict[str, Any] = {name: ours[name] for name in ("failed", "message") if ours[name]}
@@ -146,7 +162,13 @@ def from_frame(lines: Sequence[Sequence[str]]) -> Recording:
         parts["metrics"] = {name: float(text) for name, text in metrics if text}
         outcome = read_outcome({"id": 0, "status": ours["status"], **parts})
         rows.append((config_from_json(config), outcome))
-    return recording(rows, names=names, objective=objective)
+    return recording(rows, None, lacking, names=names, objective=objective)
+
+
+def _lacks_values(cells: Sequence[str]) -> bool:
+    """Whether some cells are empty, and all others hold no text."""
+    values = [_read_literal(cell) for cell in cells if cell]
+    return 0 < len(values) < len(cells) and not any(isinstance(v, str) for v in values)
 
 
 def _read_literal(text: str) -> Any:

@@ -341,7 +341,10 @@ def _format_column(trial: Trial | None, names: Sequence[str]) -> list[str]:
     """Return the cells of a trial: its values, its result, its repeats and their range."""
     if trial is None:
         return ["-"] * (len(names) + 3)
-    values = [" ".join(map(str, v)) if isinstance(v := trial[n], tuple) else str(v) for n in names]
+    values = [
+        " ".join(map(str, v)) if isinstance(v := trial.config.get(n, "-"), tuple) else str(v)
+        for n in names
+    ]
     result = format_result(trial)
     repeats = trial.repeats
     spread = f"{min(repeats):.4g} - {max(repeats):.4g}" if repeats else "-"

@@ -53,6 +53,12 @@ class Activity:
             values[name] = parameter.column(part)
         return self.conditions.activity(values)
 
+    def where(self, name: str, codes: Codes) -> Mask:
+        """Return in which rows a parameter, conditional or not, is active, ``(n, w)`` -> ``(n,)``."""
+        if name not in self.conditions.expressions:
+            return np.ones(len(codes), dtype=np.bool_)
+        return self.masks(codes)[name]
+
     def at_rest(self, codes: Codes) -> Codes:
         """Return the rows with every inactive parameter at its resting value, ``(n, w)`` -> ``(n, w)``.
 
@@ -100,22 +106,21 @@ class Activity:
             for i in np.flatnonzero(~active).tolist():
                 del configs[i][name]
 
-    def sources(
-        self, read: Sequence[Sequence[str]], owner: Ints, features: Features
-    ) -> ActiveSources:
+    def sources(self, read: Sequence[Sequence[str]], features: Sequence[Features]) -> ActiveSources:
         """Return the features that compare active values only.
 
         Args:
             read: Names of the parameters that each source of features reads.
-            owner: For each column of features of values, the index of its source, ``(k,)``.
-            features: Features of some random rows, ``(n, k)``.
+            features: The features of many values of each source, ``(n, k)``.
         """
         conditional = [[n for n in names if n in self.conditions.expressions] for names in read]
-        columns = [np.flatnonzero(owner == source) for source in range(len(read))]
+        widths = [part.shape[1] for part in features]
+        ends = np.cumsum(widths).tolist()
+        columns = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
         compared = {
-            source: ActivityFeatures.around(features[:, columns[source]])
+            source: ActivityFeatures.around(features[source])
             for source, names in enumerate(conditional)
-            if names and len(columns[source])
+            if names and widths[source]
         }
         return ActiveSources(tuple(map(tuple, conditional)), tuple(columns), compared)
 
@@ -131,13 +136,14 @@ class ActiveSources:
     """
 
     read: tuple[tuple[str, ...], ...]
-    columns: tuple[Ints, ...]
+    columns: tuple[slice, ...]
     compared: Mapping[int, ActivityFeatures]
 
     @cached_property
     def feature_owner(self) -> Ints:
         """For each column that a model sees, the index of its source."""
-        widths = [len(at) + (source in self.compared) for source, at in enumerate(self.columns)]
+        widths = [at.stop - at.start for at in self.columns]
+        widths = [width + (source in self.compared) for source, width in enumerate(widths)]
         return np.repeat(np.arange(len(widths)), widths)
 
     def __call__(self, features: Features, masks: Mapping[str, Mask]) -> Features:

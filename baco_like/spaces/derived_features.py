@@ -104,13 +104,13 @@ class DerivedFeatures:
         self.feature_owner: Ints = np.concatenate([own, owner])
         self._sources: ActiveSources | None = None
         if space.activity:
-            read = [(name,) for name in [*space.active, *halvings]]
+            read: list[tuple[str, ...]] = [(name,) for name in [*space.active, *halvings]]
             read += [names for names, _, _, _ in combined.values()]
             read += [(group.parameter,) for group in self._orders]
             drawn = space.feasible.sample(space.affordable(_DRAWN), np.random.default_rng(0))
-            self._sources = space.activity.sources(
-                read, self.feature_owner, self._features_of_values(drawn)
-            )
+            features, sources = self._features_of_values(drawn), np.arange(len(read))
+            parts = [features[:, self.feature_owner == source] for source in sources]
+            self._sources = space.activity.sources(read, parts)
             self.feature_owner = self._sources.feature_owner
         self._latest: tuple[Codes, Features] = (np.empty((0, 0)), np.empty((0, 0)))
 
@@ -132,7 +132,7 @@ class DerivedFeatures:
         return self._features(self.space.feasible.listed)
 
     def own_features(self, codes: Codes) -> Features:
-        """Return the features of the parameters alone, ``(n, w)`` -> ``(n, j)``; an inactive one has a resting value."""
+        """Return the features of the parameters alone, the inactive ones at rest, ``(n, w)`` -> ``(n, j)``."""
         if self._all_own is not None:
             return self._all_own(codes)
         parts = [self._own(name, codes) for name in self.space.active]

@@ -158,7 +158,9 @@ def _by_distance(space: Space, rng: Rng, taken: Taken) -> tuple[Codes, Array]:
     rows = space.feasible.listed if few else drop_duplicates(space.feasible.sample(drawn, rng))
     rows = rng.permutation(rows[~taken(rows)])
     features, owner = space.derived_features.own_features(rows), space.derived_features.own_owner
-    for name, active in space.activity.masks(rows).items():  # an inactive parameter is not off the middle
+    for name, active in space.activity.masks(
+        rows
+    ).items():  # an inactive parameter is not off the middle
         if name in space.active:
             features[np.ix_(~active, owner == space.active.index(name))] = 0.5
     kinds = [space.parameters[name].kind for name in space.active]

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
 from unicodedata import normalize
 
+import numpy as np
+
 from baco_like.constraints.callables import from_callable
 from baco_like.constraints.conditions import Conditions
 from baco_like.constraints.expression import Expression, parse
@@ -80,6 +82,13 @@ def make_named(name: str, make: Callable[..., Made], *args: Any, **kwargs: Any) 
         return make(*args, **kwargs)
     except SpaceError as error:
         raise SpaceError(f"parameter {name!r}: {error}") from None
+
+
+def default_of(parameter: Parameter) -> Any | None:
+    """Return the default of a parameter, the only value of a constant, or None."""
+    if parameter.default is None and parameter.cardinality == 1:
+        return parameter.decode(np.full((1, parameter.width), parameter.code_range[0]))[0]
+    return parameter.default
 
 
 def list_constraints(

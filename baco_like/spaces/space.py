@@ -24,11 +24,10 @@ from baco_like.parameters import Ordinal
 from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.parameters.registry import VERSION
 from baco_like.spaces import inputs
-from baco_like.spaces.activity import ActiveSources, Activity
+from baco_like.spaces.activity import Activity
 from baco_like.spaces.derived_features import DerivedFeatures
 from baco_like.spaces.feasible.build import build
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
-from baco_like.spaces.feature_table import FeatureTable, feature_column
 from baco_like.spaces.fidelity import Fidelity, GivenFidelity, add_fidelity
 from baco_like.spaces.formats import description
 from baco_like.spaces.formats.baco import read_baco
@@ -36,6 +35,7 @@ from baco_like.spaces.formats.configspace import read_configspace
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.t1 import read_t1
 from baco_like.spaces.inputs import GivenConstraint, GivenParameter
+from baco_like.spaces.parameter_features import ParameterFeatures
 from baco_like.spaces.tasks import GivenTasks, TaskColumns, Tasks
 
 if TYPE_CHECKING:
@@ -48,9 +48,6 @@ Config = Mapping[str, Any]
 _ROWS_OF_A_FRAME = 1_000_000
 
 _LEAST_DRAWN = 64
-
-_DRAWN = 1024
-"""Values of each parameter from which the mean of its features is taken."""
 
 
 class Space:
@@ -197,9 +194,7 @@ class Space:
             texts = [c.text if isinstance(c, Expression) else c for c in self.given_constraints]
             own = self.tasks.constraints.get(name, ())
             when = self.conditions.texts
-            self._levels[task] = _TaskSpace(
-                {**self.parameters, **one}, [*texts, *own], when=when
-            )
+            self._levels[task] = _TaskSpace({**self.parameters, **one}, [*texts, *own], when=when)
         return self._levels[task]
 
     @cached_property
@@ -234,7 +229,7 @@ class Space:
     def size(self) -> int | float:
         """Number of configurations without the constraints: an exact integer, or ``inf``.
 
-        With conditional parameters that no tree can list, it is the number of rows of values.
+        With conditional parameters that no tree can list, inactive values count, too.
         """
         cardinalities = [p.cardinality for p in self.parameters.values()]
         if math.inf in cardinalities:
@@ -265,18 +260,13 @@ class Space:
 
         It may violate constraints; check it with `contains`.
         """
-        values: dict[str, Any] = {}
-        for name, parameter in self.parameters.items():
-            value = parameter.default
-            if value is None and parameter.cardinality == 1:
-                (value,) = parameter.decode(np.full((1, parameter.width), parameter.code_range[0]))
-            if value is not None:
-                values[name] = value
+        defaults = {name: inputs.default_of(p) for name, p in self.parameters.items()}
+        if not self.conditions:
+            return None if None in defaults.values() else defaults
         try:
-            (values,) = self.decode(self.encode([values])) if self.conditions else (values,)
+            return self.decode(self.encode([defaults]))[0]
         except ConfigError:
             return None
-        return values if self.conditions or len(values) == len(self.names) else None
 
     def values(self, name: str) -> list[Any]:
         """Return the values of a scalar parameter that occur in some feasible configuration.
@@ -351,44 +341,12 @@ class Space:
         return [(name, self.parameters[name], codes[:, at]) for name, at in self.columns.items()]
 
     def features(self, codes: Codes) -> Features:
-        """Return the features that a model sees, ``(n, w)`` -> ``(n, k)``; `feature_owner` has their parameters.
-
-        The features of all listed rows are cached, because every suggestion uses them.
-        """
-        if len(codes) == self.feasible.count and codes is self.feasible.listed:
-            return self._listed_features
+        """Return the features that a model sees, ``(n, w)`` -> ``(n, k)``; `feature_owner` has their parameters."""
         return self._features(codes)
 
     @cached_property
-    def _listed_features(self) -> Features:
-        return self._features(self.feasible.listed)
-
-    def _features(self, codes: Codes) -> Features:
-        if self._gather is not None:
-            return self._gather(codes)
-        features = np.concatenate([p.features(part) for _, p, part in self._split(codes)], axis=1)
-        return self._sources(features, self.activity.masks(codes)) if self.activity else features
-
-    @cached_property
-    def _sources(self) -> ActiveSources:
-        """The features of a space with conditional parameters: see `ActivityFeatures`."""
-        drawn = {name: p.sample_uniform(_DRAWN, generator(0, Purpose.SAMPLE)) for name, p in self.parameters.items()}
-        parts = [self.parameters[name].features(codes) for name, codes in drawn.items()]
-        owner = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
-        return self.activity.sources([(n,) for n in self.names], owner, np.concatenate(parts, axis=1))
-
-    @cached_property
-    def _gather(self) -> FeatureTable | None:
-        """One table of all features, or None unless every parameter has few values and one column of features."""
-        if self.conditions:
-            return None
-        tables = []
-        for name in self.active:
-            table = feature_column(self.parameters[name])
-            if table is None:
-                return None
-            tables.append((self.columns[name].start, table))
-        return FeatureTable(tables)
+    def _features(self) -> ParameterFeatures:
+        return ParameterFeatures(self)
 
     @cached_property
     def derived_features(self) -> DerivedFeatures:
@@ -405,12 +363,7 @@ class Space:
     @cached_property
     def feature_owner(self) -> Ints:
         """For each feature column, the index of its parameter in `active`, ``(k,)``."""
-        row = self.feasible.sample(1, np.random.default_rng(0))
-        if self.activity:
-            place = {self.names.index(name): i for i, name in enumerate(self.active)}
-            return np.array([place[i] for i in self._sources.feature_owner.tolist()], dtype=np.int64)
-        parts = [p.features(part) for name, p, part in self._split(row) if name in self.active]
-        return np.repeat(np.arange(len(self.active)), [part.shape[1] for part in parts])
+        return self._features.owner
 
     # Feasibility.
 

@@ -272,7 +272,12 @@ def example_spaces() -> dict[str, Space]:
             when={"t": "s != 'plain'", "u": "t > 2", "o": "s == 'tiled' and v"},
         ),
         "conditional reals": Space(
-            {"s": ["a", "b"], "x": Real(0.0, 1.0), "n": Integer(1, 9), "y": Real(0.1, 1.0, log=True)},
+            {
+                "s": ["a", "b"],
+                "x": Real(0.0, 1.0),
+                "n": Integer(1, 9),
+                "y": Real(0.1, 1.0, log=True),
+            },
             constraints=["x + y <= 1.5"],
             when={"x": "s == 'a'", "n": "s == 'b'", "y": "x > 0.3 or n > 4"},
         ),

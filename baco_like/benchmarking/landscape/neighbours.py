@@ -53,7 +53,7 @@ def read_columns(recorded: Recording, neighbourhood: Neighbourhood) -> list[Valu
     columns = []
     for name, values in zip(recorded.names, zip(*recorded.entries, strict=True), strict=True):
         domain = recorded.domains[name]
-        number = {value: i for i, value in enumerate(domain)}
+        number = {value: i for i, value in enumerate((*domain, None))}  # None: inactive
         codes = np.array([number[value] for value in values], dtype=np.int64)
         ordered = all(isinstance(value, int | float) for value in domain)
         columns.append(_make_column(codes, domain, ordered, neighbourhood))

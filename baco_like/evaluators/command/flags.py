@@ -191,12 +191,15 @@ class Flags:
         """Return the words of the command line: the level, then whatever differs from the compiler's choice at it.
 
         Args:
-            config: A configuration; other parameters than those of the flags are ignored.
+            config: A configuration; other parameters than those of the flags are ignored, and a flag that it lacks is
+                inactive and left to the compiler.
         """
         level = config.get("level", self.levels[0]) if len(self.levels) > 1 else self.levels[0]
         words = [] if len(self.levels) > 1 or not level else [level]
         overridden: set[str] = set()
         for item in self._items:
+            if item.name not in config:
+                continue
             value = config[item.name]
             own = item.words(value, level)
             if isinstance(item, _Switch):

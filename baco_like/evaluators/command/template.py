@@ -128,11 +128,15 @@ class Template:
     def fill(self, texts: Mapping[str, Text]) -> list[str]:
         """Return the words with every placeholder replaced by its text, without empty optional words.
 
+        A word with a placeholder that has no text, of an inactive parameter, is left out.
+
         A word that is only the placeholder of a list of words becomes these words; within another word, such as a
         script for ``sh -c``, they are quoted and joined by spaces.
         """
         filled: list[str] = []
         for i, word in enumerate(self.words):
+            if any(place is not None and place.name not in texts for _, place in word):
+                continue
             _, only = word[0]
             if len(word) == 1 and not word[0][0] and only is not None:
                 words = texts[only.name]

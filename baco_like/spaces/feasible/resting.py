@@ -101,5 +101,7 @@ class Resting:
         columns = self._columns(codes)
         for rule in self.rules:
             _, at = self.parameters[rule.name]
-            codes[~rule.conditions.active(rule.name, columns), at] = rule.conditions.resting[rule.name]
+            codes[~rule.conditions.active(rule.name, columns), at] = rule.conditions.resting[
+                rule.name
+            ]
         return codes

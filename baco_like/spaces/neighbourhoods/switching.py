@@ -23,8 +23,8 @@ from baco_like.spaces.rows import find_first_rows
 from baco_like.spaces.space import Space
 
 Select = Callable[[ParameterLocation, Codes, Codes, Ints], Mask]
-"""Returns which of the feasible rows with another value of a parameter are neighbours; takes the given rows, the changed
-rows and their owners."""
+"""Returns which feasible rows with another value of a parameter are neighbours; takes the given rows, the changed ones
+and their owners."""
 
 Propose = Callable[[ParameterLocation, Codes, Rng], Neighbours]
 
@@ -64,9 +64,7 @@ def change_and_switch(
     return sort_by_owner(rows[first], owner[first])
 
 
-def _switch(
-    space: Space, before: dict[str, Mask], owner: Ints, changed: Codes, rng: Rng
-) -> Codes:
+def _switch(space: Space, before: dict[str, Mask], owner: Ints, changed: Codes, rng: Rng) -> Codes:
     """Return changed rows, ``(m, w)``, with the inactive parameters at rest and the new ones at a feasible value."""
     rows = space.activity.at_rest(changed)
     now = space.activity.masks(rows)
@@ -86,9 +84,7 @@ def _switch(
     return rows
 
 
-def nearest_values(
-    location: ParameterLocation, codes: Codes, rows: Codes, owner: Ints
-) -> Mask:
+def nearest_values(location: ParameterLocation, codes: Codes, rows: Codes, owner: Ints) -> Mask:
     """Return which changes of an ordered parameter are the nearest feasible ones below or above its own value."""
     if not location.is_ordered:
         return np.ones(len(rows), dtype=np.bool_)

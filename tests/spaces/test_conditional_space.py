@@ -1,0 +1,325 @@
+"""Conditional parameters: random spaces against enumeration in plain Python, and every part that must know them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from baco_like import (
+    Categorical,
+    Integer,
+    Optimizer,
+    Ordinal,
+    Permutation,
+    Real,
+    Space,
+    SpaceError,
+)
+from baco_like.exceptions import ConfigError, ExpressionError
+from baco_like.journal import MemoryJournal
+from baco_like.results import read, write
+from baco_like.spaces import design
+from baco_like.spaces.neighbourhoods import adjacent, hamming, jointly_adjacent, strictly_adjacent
+from baco_like.spaces.repair import nearest
+
+RNG = np.random.default_rng
+
+# Conditions on up to two parameters, as text and as a function of a configuration; names that it lacks are inactive.
+CONDITIONS = [
+    ("{0} == {x}", lambda c, a, b, x: a in c and c[a] == x),
+    ("{0} != {x}", lambda c, a, b, x: a in c and c[a] != x),
+    ("{0} in [1, {x}]", lambda c, a, b, x: a in c and c[a] in (1, x)),
+    ("not {0} > {x}", lambda c, a, b, x: a in c and not c[a] > x),
+    ("{0} == {x} or {1} == 2", lambda c, a, b, x: c.get(a) == x or c.get(b) == 2),
+    ("{0} != {x} and {1} != 2", lambda c, a, b, x: {a, b} <= set(c) and c[a] != x and c[b] != 2),
+    ("{0} < {1}", lambda c, a, b, x: {a, b} <= set(c) and c[a] < c[b]),
+]
+CONSTRAINTS = [
+    ("{0} + {1} <= 5", lambda a, b: a + b <= 5),
+    ("{0} * {1} != 4", lambda a, b: a * b != 4),
+    ("{0} <= {1} and {0} < 4", lambda a, b: a <= b and a < 4),
+]
+VALUES = {"a": [1, 2, 3], "b": [1, 2, 3, 4], "c": [1, 2], "d": [2, 3], "e": [1, 3, 4], "one": [2]}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A space with its configurations by brute force."""
+
+    space: Space
+    configs: list[dict]
+
+
+@st.composite
+def cases(draw) -> Case:
+    names = draw(st.permutations(sorted(VALUES)))[: draw(st.integers(2, 5))]
+    parameters = {n: draw(st.sampled_from([Ordinal, Categorical]))(VALUES[n]) for n in names}
+    when, rules = {}, {}
+    for i, name in enumerate(names[1:], 1):
+        if draw(st.integers(0, 3)):
+            text, holds = draw(st.sampled_from(CONDITIONS))
+            above = draw(st.lists(st.sampled_from(names[:i]), min_size=2, max_size=2))
+            x = draw(st.integers(1, 4))
+            when[name] = text.format(*above, x=x)
+            rules[name] = (holds, *above, x)
+    chosen = draw(st.lists(st.sampled_from(CONSTRAINTS), max_size=2))
+    read = [draw(st.permutations(names))[:2] for _ in chosen]
+    texts = [text.format(*pair) for (text, _), pair in zip(chosen, read, strict=True)]
+    if draw(st.booleans()):
+        parameters["p"] = Permutation(["i", "j", "k"])
+        when["p"] = f"{names[0]} > 1"
+        rules["p"] = (CONDITIONS[3][1] and (lambda c, a, b, x: c[a] > 1), names[0], names[0], 0)
+    found = {}
+    domains = [
+        [*itertools.permutations(p.elements)] if name == "p" else p.values
+        for name, p in parameters.items()
+    ]
+    for values in itertools.product(*domains):
+        config = {}
+        for name, value in zip(parameters, values, strict=True):
+            if name not in rules or rules[name][0](config, *rules[name][1:]):
+                config[name] = value
+        fits = all(
+            not set(pair) <= set(config) or holds(*(config[n] for n in pair))
+            for (_, holds), pair in zip(chosen, read, strict=True)
+        )
+        if fits:
+            found[tuple(config.items())] = config
+    assume(found)
+    order = draw(st.permutations(list(parameters)))  # conditions may read parameters that follow
+    with np.errstate(all="ignore"):
+        return Case(_space({n: parameters[n] for n in order}, texts, when), [*found.values()])
+
+
+def _space(parameters, texts, when):
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a value that its parameter does not have
+        return Space(parameters, texts, when=when)
+
+
+def _key(config):
+    return frozenset(config.items())
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_the_space_is_what_enumeration_finds(case):
+    space = case.space
+    rows = space.feasible.listed
+    configs = space.decode(rows)
+    assert space.feasible_size == len(case.configs)
+    assert {*map(_key, configs)} == {*map(_key, case.configs)}
+    assert np.array_equal(space.encode(configs), rows)
+    assert np.array_equal(space.feasible.ranks(rows), np.arange(len(rows)))
+    assert space.satisfied(rows).all()
+    assert space.feasible.contains(rows).all()
+    assert Space.from_dict(json.loads(json.dumps(space.to_dict()))) == space
+    again = pickle.loads(pickle.dumps(space))
+    assert np.array_equal(again.feasible.listed, rows)
+    anything = np.stack([RNG(0).integers(0, 3, 40) for _ in range(space.width)], axis=1) * 1.0
+    legal = space.activity.at_rest(
+        np.concatenate([p.sample(40, RNG(1)) for p in space.parameters.values()], axis=1)
+    )
+    assert np.array_equal(space.satisfied(legal), space.feasible.contains(legal))
+    assert space.feasible.contains(nearest(space, anything, RNG(2))).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(cases())
+def test_draws_are_uniform(case):
+    size = len(case.configs)
+    assume(size <= 60)
+    draws = case.space.feasible.index(case.space.feasible.sample(200 * size, RNG(5)))
+    counts = np.array([Counter(draws)[i] for i in range(size)])
+    # Each count is binomial with mean 200; the largest of 60 deviates by more than 6 sigma in one of 10^7 cases.
+    assert (np.abs(counts - 200) < 6 * np.sqrt(200)).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(cases())
+def test_neighbours_change_one_parameter_and_those_that_it_switches(case):
+    space, rows = case.space, case.space.feasible.listed
+    configs = space.decode(rows)
+    found, owner = hamming(space, rows, RNG(0))
+    assert space.feasible.contains(found).all()
+    pairs = {(o, _key(c)) for o, c in zip(owner.tolist(), space.decode(found), strict=True)}
+    assert len(pairs) == len(found)
+    for i, new in pairs:
+        old, new = configs[i], dict(new)
+        both = [name for name in old if name in new]
+        assert new != old
+        assert sum(old[name] != new[name] for name in both) == 1
+    # A change that switches nothing is never missed.
+    for i, j in itertools.product(range(min(30, len(rows))), repeat=2):
+        old, new = configs[i], configs[j]
+        if set(old) == set(new) and sum(old[n] != new[n] for n in old) == 1:
+            swaps = [n for n in old if n == "p" and old[n] != new[n]]
+            distance = sum(a != b for a, b in zip(old["p"], new["p"], strict=True)) if swaps else 0
+            assert distance > 2 or (i, _key(new)) in pairs
+    for neighbours in (adjacent, strictly_adjacent, jointly_adjacent):
+        near, whose = neighbours(space, rows[:20], RNG(0))
+        assert space.feasible.contains(near).all()
+        assert (near != rows[:20][whose]).any(axis=1).all()
+
+
+@settings(max_examples=12, deadline=None)
+@given(cases(), st.sampled_from(["auto", "genetic_algorithm", "random_forest"]))
+def test_a_resumed_run_continues_without_duplicates(case, strategy):
+    space = case.space
+    steps = min(len(case.configs), 9)
+
+    def cost(config):
+        return float(sum(v for v in config.values() if isinstance(v, int)) + len(config))
+
+    journal = MemoryJournal()
+    optimizer = Optimizer(space, seed=3, strategy=strategy, storage=journal, budget=12)
+    for _ in range(steps - 1):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, cost(trial.config))
+    events = json.loads(json.dumps(journal.events))
+    resumed = Optimizer(space, seed=3, strategy=strategy, storage=MemoryJournal(events), budget=12)
+    assert resumed.suggest() == optimizer.suggest()
+    configs = [_key(trial.config) for trial in [*optimizer.trials, *optimizer.pending]]
+    assert len(set(configs)) == steps
+    assert set(configs) <= {*map(_key, case.configs)}
+
+
+@pytest.mark.parametrize(
+    "draw", [design.latin_hypercube, design.sobol, design.maximin, design.middle]
+)
+def test_designs_are_feasible(draw):
+    space = tiled_space()
+    rows = draw(space, 12, RNG(0), lambda codes: np.zeros(len(codes), dtype=bool))
+    assert len(rows) == 12
+    assert space.feasible.contains(rows).all()
+
+
+def tiled_space() -> Space:
+    return Space(
+        {
+            "schedule": Categorical(["plain", "tiled", "fused"], default="plain"),
+            "unroll": Ordinal([1, 2, 4, 8], default=2),
+            "x": Real(0.0, 1.0, default=0.5),
+            "wide": Integer(0, 2**40),
+            "order": Permutation(["i", "j", "k"]),
+        },
+        constraints=["unroll * x < 7.5"],
+        when={
+            "unroll": "schedule == 'tiled'",
+            "x": "schedule == 'fused' or unroll > 2",
+            "wide": "x > 0.5",
+            "order": "schedule != 'plain'",
+        },
+    )
+
+
+def test_reals_and_wide_integers_may_be_conditional():
+    space = tiled_space()
+    configs = space.sample(300, seed=1)
+    assert space.feasible_size == float("inf")
+    kinds = Counter(tuple(config) for config in configs)
+    assert ("schedule",) in kinds
+    for config in configs:
+        assert ("x" in config) == (config["schedule"] == "fused" or config.get("unroll", 0) > 2)
+        assert ("wide" in config) == (config.get("x", 0.0) > 0.5)
+        assert config.get("unroll", 0) * config.get("x", 0.0) < 7.5
+        assert space.contains(config)
+    assert space.default_config == {"schedule": "plain"}
+
+
+def test_values_of_inactive_parameters_are_dropped():
+    space = tiled_space()
+    plain = {"schedule": "plain"}
+    same = [plain, {**plain, "unroll": 4}, {**plain, "x": None}, {**plain, "unroll": 8, "x": 0.1}]
+    rows = space.encode(same)
+    assert (rows == rows[0]).all()
+    assert all(map(space.contains, same))
+    optimizer = Optimizer(space)
+    optimizer.observe(same[1], 3.0)
+    assert optimizer.history.codes.tolist() == rows[:1].tolist()
+    with pytest.raises(ConfigError, match=r"'unroll'.*3 is not one of"):
+        space.encode([{**plain, "unroll": 3}])
+
+
+def test_a_missing_active_parameter_is_named_with_its_condition():
+    space = tiled_space()
+    config = {"schedule": "tiled", "order": ("i", "j", "k")}
+    message = "lacks 'unroll', which is active when schedule == 'tiled', and schedule = 'tiled'"
+    with pytest.raises(ConfigError, match=message):
+        space.encode([config])
+    assert not space.contains(config)
+    (reason,) = space.explain(config)
+    assert message in reason
+
+
+@pytest.mark.parametrize(
+    ("when", "error", "message"),
+    [
+        ({"a": "b > 1", "b": "c > 1", "c": "a > 1"}, SpaceError, "a -> b -> c -> a"),
+        ({"a": "a > 1"}, SpaceError, "a -> a"),
+        ({"z": "a > 1"}, SpaceError, "'z' is not a parameter"),
+        ({"a": "z > 1"}, ExpressionError, "condition of 'a'"),
+        ({"a": "1 < 2"}, SpaceError, "reads no parameter"),
+        ({"a": 3}, SpaceError, "must be an expression"),
+        (["a"], SpaceError, "expected the condition of each"),
+    ],
+)
+def test_wrong_conditions_are_named(when, error, message):
+    with pytest.raises(error, match=message):
+        Space({"a": [1, 2], "b": [1, 2], "c": [1, 2]}, when=when)
+
+
+def test_the_features_compare_active_values_only():
+    space = Space(
+        {"s": ["u", "v"], "n": Ordinal([1, 2, 3, 4]), "c": Categorical(["p", "q", "r"])},
+        when={"n": "s == 'v'", "c": "s == 'v'"},
+    )
+    for featured in (space, space.derived_features):
+        rows = space.encode(
+            [{"s": "u"}, *({"s": "v", "n": n, "c": c} for n in (1, 2, 4) for c in ("p", "r"))]
+        )
+        features = featured.features(rows)
+        for name in ("n", "c"):
+            at = np.isin(featured.feature_owner, [featured.active.index(name)])
+            part = features[:, at]
+            assert (part[0] == 0).all()
+            # Every value is as far from the inactive state; in the derived features, as in random configurations.
+            far = np.linalg.norm(part[1:], axis=1)
+            assert np.allclose(far, np.sqrt(0.5), atol=1e-9 if featured is space else 0.05)
+            # The explicit mark of a missing value: one column is above 0 exactly for active values.
+            assert ((part[1:] > 0.05).all(axis=0) & (part[0] == 0)).any()
+
+
+def test_files_of_results_lack_inactive_parameters(tmp_path):
+    space = Space(
+        {"s": ["u", "v"], "n": [1, 2, 3], "t": ["", "x"], "o": Permutation(["i", "j"])},
+        when={"n": "s == 'v'", "t": "n > 1", "o": "s == 'u'"},
+    )
+    optimizer = Optimizer(space, seed=0, storage=tmp_path / "run.jsonl")
+    for _ in range(6):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, float(len(trial.config)))
+    configs = [dict(trial.config) for trial in optimizer.trials]
+    recorded = read(tmp_path / "run.jsonl")
+    assert recorded.configs == configs
+    for kind in ("t4", "csv", "ktt", "kernel_tuner"):
+        write(recorded, tmp_path / kind, kind)
+        assert read(tmp_path / kind).configs == configs
+    assert read(tmp_path / "t4").space() == space
+    pytest.importorskip("pandas")
+    table = optimizer.to_dataframe()
+    assert [*table.columns[1:5]] == ["s", "n", "t", "o"]
+    assert table["n"].isna().tolist() == ["n" not in config for config in configs]
+    for source in (table, tmp_path / "csv", tmp_path / "t4", tmp_path / "run.jsonl", optimizer):
+        warm = Optimizer(space, warm_start=source)
+        assert [dict(trial.config) for trial in warm.trials] == configs
