@@ -417,7 +417,7 @@ def _read_space(
     if twice := next((name for name in parameters if name in flags), None):
         raise RunFileError(f"[space.{twice}]: [flags] has this parameter too; rename or remove one")
     known = constraints.read(keys.CONSTRAINTS)["known"]
-    return Space({**parameters, **flags}, known, _read_fidelity(fidelity), when)
+    return Space({**parameters, **flags}, known, _read_fidelity(fidelity), when=when)
 
 
 def _read_fidelity(table: Table) -> Mapping[str, Any] | None:

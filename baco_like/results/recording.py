@@ -160,7 +160,7 @@ class Recording:
                 description.parameters,
                 description.constraints,
                 description.fidelity,
-                description.when,
+                when=description.when,
             )
         rows = zip(self.configs, self.outcomes, strict=True)
         return Space.from_dataframe([c for c, outcome in rows if outcome.failed != "constraints"])
