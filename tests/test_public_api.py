@@ -128,6 +128,7 @@ PUBLIC = {
     ],
     "baco_like.constraints": [
         "CallableConstraint",
+        "Conditions",
         "Constraint",
         "Expression",
         "TableConstraint",
