@@ -24,6 +24,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_watch(commands)
     _add_report(commands)
     _add_rebuild(commands)
+    _add_ship(commands)
+    _add_check(commands)
     _add_serve(commands)
     commands.add_parser("strategies", help="list the strategies and their settings")
     _add_schema(commands)
@@ -89,6 +91,51 @@ def _add_rebuild(commands: Any) -> None:
     add("--trust", action="store_true", help=trust)
     folder = "folder of the run file (default: as in the journal)"
     add("--folder", type=Path, metavar="DIR", help=folder)
+
+
+def _add_ship(commands: Any) -> None:
+    summary = "write the winners of runs as a file that another program loads"
+    add = commands.add_parser("ship", help=summary).add_argument
+    sources = "journals of runs, one for each task; or one table that --format json has written"
+    add("sources", type=Path, nargs="+", metavar="RUN.jsonl", help=sources)
+    add("--format", required=True, choices=_ShippedFormats(), metavar="FORMAT", help="%(choices)s")
+    add("--out", type=Path, required=True, metavar="FILE", help="the file; an old one is replaced")
+    task = "descriptor of a journal's task, such as n=512,device=A4000; once for each journal"
+    add("--task", type=_task, action="append", default=[], metavar="NAME=VALUE,...", help=task)
+    constraint = "known constraint that reads descriptors, such as 'tile <= n'; may be repeated"
+    add("--constraint", action="append", default=[], metavar="TEXT", help=constraint)
+    add("--device", metavar="NAME", help="the device (default: the model of the CPU)")
+    name = "beginning of the names in a C header, or tuning key of a wisdom file (default: FILE's)"
+    add("--name", metavar="NAME", help=name)
+
+
+def _add_check(commands: Any) -> None:
+    add = commands.add_parser(
+        "check",
+        help="measure a shipped winner and the default again; exit 0, 1 (regressed) or 2 (cannot tell)",
+        description="Measure the winner and the default configuration by turns, and compare their ratio with the one "
+        "of the shipped table. Exit code: 0 fine, 1 regressed, 2 cannot tell.",
+    ).add_argument
+    file = (
+        "table of 'ship --format json', journal, or run file (then the journal of its newest run)"
+    )
+    add("file", type=Path, metavar="FILE", help=file)
+    run_file = "run file with the evaluator; trust it like a Makefile"
+    add("--run-file", type=Path, metavar="FILE.toml", help=run_file)
+    add("--task", type=_task, default={}, metavar="NAME=VALUE,...", help="the entry to check")
+    slowdown = "slow-down to find, in percent (default: 5)"
+    add("--slowdown", type=_percent, default=5.0, metavar="P", help=slowdown)
+    add("--rounds", type=_whole(5), default=160, metavar="N", help="most rounds (default: 160)")
+    add("--seed", type=_whole(0), default=0, metavar="S", help="for the order in the rounds")
+    record = "keep these measurements in FILE, a table, as what later checks compare with"
+    add("--record", action="store_true", help=record)
+    stamp = "only compare the stamp of any shipped file with this machine; measure nothing"
+    add("--stamp", action="store_true", help=stamp)
+    add("--device", metavar="NAME", help="name of this device (default: the model of the CPU)")
+    retune = "after a regression, spend N evaluations on a new run that starts with the old results"
+    add("--retune", type=_whole(1), metavar="N", help=retune)
+    add("--out", type=Path, metavar="DIR", help="for --retune (default: a new one in runs/)")
+    add("--report", type=Path, metavar="FILE", help="write the result as JSON too")
 
 
 def _add_serve(commands: Any) -> None:
@@ -168,6 +215,38 @@ class _ResultFormats:
         from baco_like.results import FORMATS
 
         return iter(FORMATS)
+
+
+class _ShippedFormats:
+    """The names of the formats of shipped files, imported when they are needed."""
+
+    def __iter__(self) -> Iterator[str]:
+        from baco_like.shipping import FORMATS
+
+        return iter(FORMATS)
+
+
+def _task(text: str) -> dict[str, Any]:
+    """Parse a descriptor: names and values, ``n=512,device=A4000``; a value is a number, true, false or a text."""
+    task: dict[str, Any] = {}
+    for part in _words(text):
+        name, separator, value = part.partition("=")
+        if not separator or not name or name in task:
+            raise argparse.ArgumentTypeError(f"{part!r} needs the form NAME=VALUE, each name once")
+        try:
+            number = json.loads(value)
+        except ValueError:
+            number = value
+        is_finite = not isinstance(number, float) or math.isfinite(number)
+        task[name] = number if isinstance(number, int | float) and is_finite else value
+    return task
+
+
+def _percent(text: str) -> float:
+    number = _positive(text)
+    if number >= 100.0:
+        raise argparse.ArgumentTypeError(f"needs a number between 0 and 100, not {text!r}")
+    return number
 
 
 def _whole(least: int, why: str = "") -> Callable[[str], int]:

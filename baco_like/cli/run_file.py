@@ -23,13 +23,14 @@ from baco_like.evaluators import Evaluator, Flags, ReplayEvaluator, registry, un
 from baco_like.evaluators.command import describe_compiler, metric_names
 from baco_like.evaluators.settings_table import Key, Table, choice, suggestion
 from baco_like.exceptions import RunFileError, SpaceError
+from baco_like.journal.header import COMPILER
 from baco_like.optimizer import WarmStart
 from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.parameters.registry import PARAMETER_TYPES
 from baco_like.records import Limits, Noise, Objective
 from baco_like.running.confirming import ConfirmationSettings
 from baco_like.running.control import RECHECK, ControlSettings
-from baco_like.running.journal_view import COMPILER, FOLDER, PEAK, UNITS
+from baco_like.running.journal_view import FOLDER, PEAK, UNITS
 from baco_like.running.stopping import (
     AnyOf,
     LowOutlook,

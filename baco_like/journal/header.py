@@ -35,6 +35,9 @@ from baco_like.spaces.inputs import describe_differences
 from baco_like.spaces.space import Space
 
 _LIBRARIES = ("baco-like", "numpy", "scipy", "torch", "gpytorch", "scikit-learn")
+COMPILER = "compiler"
+"""Key of the context of a run: the first line of the compiler's version."""
+
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 
@@ -147,7 +150,7 @@ class Header:
             "queue": [dict(config) for config in self.queue],
             **({"warm_start": [part.event() for part in self.earlier]} if self.earlier else {}),
             "versions": _find_versions(),
-            "host": _describe_host(),
+            "host": describe_host(),
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
 
@@ -241,7 +244,7 @@ def _find_versions() -> dict[str, str]:
     return versions
 
 
-def _describe_host() -> dict[str, Any]:
+def describe_host() -> dict[str, Any]:
     """Return name, architecture, system, CPUs and, where they can be read, the CPU model and its clock governor."""
     host: dict[str, Any] = {"name": platform.node(), "machine": platform.machine()}
     host |= {"cpus": os.cpu_count(), "system": platform.platform()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from typing_extensions import override
 from baco_like._optional import require
 from baco_like._output import html_table
 from baco_like.exceptions import BacoWarning
-from baco_like.journal import Journal, Options, WarmStartResults
+from baco_like.journal import START, Journal, Options, WarmStartResults
 from baco_like.optimizer.ahead import ProposalStore
 from baco_like.optimizer.explaining import Explanations
 from baco_like.optimizer.objectives import hypervolume_of
@@ -24,6 +24,7 @@ from baco_like.records import History, Observation, StopRule, Trial, sign_of
 from baco_like.records.trial import table_row
 from baco_like.results.formats import write
 from baco_like.results.journal_file import run_recording
+from baco_like.shipping import make_table, run_of, ship
 from baco_like.spaces.space import Space
 
 if TYPE_CHECKING:
@@ -198,6 +199,40 @@ class RunView(Explanations):
         for note in recording.notes:
             warnings.warn(f"{Path(path).name}: {note}", BacoWarning, stacklevel=2)
         return written
+
+    def ship(
+        self,
+        kind: str,
+        path: str | os.PathLike[str],
+        *,
+        task: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        unit: str | None = None,
+        device: str | None = None,
+        constraints: Iterable[str] = (),
+    ) -> Path:
+        """Write the winner as a file that another program loads, and return its path.
+
+        The winner is the recommended configuration of the confirmation, else the best observed one. ``baco-like ship``
+        does the same for journals, also for several of different tasks. `baco_like.shipping.FORMATS` has the formats.
+
+        Args:
+            kind: ``c``, ``json``, ``python``, ``triton``, ``vllm``, ``inductor`` or ``wisdom``.
+            path: The file; with ``vllm`` and ``wisdom`` also the folder for it.
+            task: Descriptor of the task, such as ``{"n": 512}``.
+            name: Beginning of the names in a C header, or the tuning key of a wisdom file.
+            unit: Unit of the value.
+            device: Name of the device. None: the model of the CPU.
+            constraints: Known constraints that read the descriptor, such as ``["tile <= n"]``.
+
+        Raises:
+            RunFileError: No trial has succeeded, or the format is unknown or cannot hold the configuration.
+            ExpressionError: A constraint cannot be read.
+            OSError: The file cannot be written.
+        """
+        run = run_of(self.history, next(iter(self.journal.read(START)))[0], task)
+        table = make_table([run], self.space, unit=unit, device=device, constraints=constraints)
+        return ship(table, kind, path, name)
 
     def should_stop(self, rule: StopRule) -> str | None:
         """Return why the run should end, or None."""

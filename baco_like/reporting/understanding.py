@@ -14,6 +14,7 @@ from baco_like.exceptions import BacoError
 from baco_like.explanations import Ablation, Dependence, Importance
 from baco_like.explanations.ablation import WEAK, AblationStep, merge_steps
 from baco_like.explanations.models import FITTED_ROWS, GROWN_ROWS
+from baco_like.journal.header import COMPILER
 from baco_like.parameters.protocol import is_permutation
 from baco_like.records import Trial
 from baco_like.records.drift import read_drift
@@ -29,7 +30,6 @@ from baco_like.reporting.charts import (
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Listing, Part, ReportTable, Section, show
 from baco_like.running.commands import trial_commands
-from baco_like.running.journal_view import COMPILER
 from baco_like.running.summary import read_noise
 
 _TOO_FEW = "Too few successes: five are needed."

@@ -45,9 +45,6 @@ from baco_like.strategies import RandomSearch
 FOLDER = "folder"
 """Key of the context of a run: the folder of its run file, in which ``baco-like rebuild`` runs the commands."""
 
-COMPILER = "compiler"
-"""Key of the context of a run: the first line of the compiler's version."""
-
 UNITS = "[[objective]] units"
 """Key of the context of a run with several objectives: their units, in order."""
 

@@ -1,0 +1,247 @@
+"""``baco-like check``: measure a shipped winner and the default again, for continuous integration."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baco_like._output import explain_os_error, print_line
+from baco_like.cli.run_file import RunFile, read
+from baco_like.cli.runs import JOURNAL, folder_to_resume, run_and_report
+from baco_like.evaluators.command import describe_compiler
+from baco_like.exceptions import RunFileError
+from baco_like.journal.header import describe_host
+from baco_like.optimizer import WarmStart
+from baco_like.records import Direction, Limits
+from baco_like.records.regression import RegressionRule
+from baco_like.results.files import replace_file
+from baco_like.running.checking import CheckedPair, CheckResult, check_winner, record_baseline
+from baco_like.running.journal_view import JournalView
+from baco_like.running.progress import Display
+from baco_like.shipping import (
+    Evidence,
+    ShippedEntry,
+    ShippedTable,
+    make_table,
+    read_stamp,
+    read_table,
+    run_of,
+    ship,
+)
+from baco_like.shipping.stamp import fingerprint
+from baco_like.spaces.inputs import describe_differences
+
+_FINE, _UNKNOWN = 0, 2
+_MIN_TOLERANCE = 0.2
+"""The slow-down that does not matter, as a share of the slow-down to find."""
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """A table, the journal that it comes from, or None, and the run file, or None."""
+
+    table: ShippedTable
+    journal: Path | None
+    run_file: RunFile | None
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check the winner, and print the result.
+
+    Returns:
+        The exit code: 0 if it is fine, 1 if it has regressed, 2 if the check cannot tell.
+
+    Raises:
+        RunFileError: A file cannot be read, the space has changed, or no run file is named.
+    """
+    if args.stamp:
+        return _check_stamp(args)
+    checked = _read(args)
+    run_file = checked.run_file
+    if run_file is None:
+        raise RunFileError(
+            f"the evaluator is in the run file; name it: baco-like check {args.file} --run-file FILE.toml"
+        )
+    table, notes, is_other_device = _compare_facts(checked.table, run_file, args)
+    entry = table.find(args.task) if args.task else _only_entry(table)
+    if is_other_device:  # ratios of another device are no baseline
+        entry = replace(entry, evidence=replace(entry.evidence, ratios=()))
+    result = _measure(run_file, table, entry, args)
+    result = replace(result, notes=(*notes, *result.notes))
+    for line in result.describe():
+        print_line(line)
+    if args.report is not None:
+        with explain_os_error(RunFileError, "write", args.report):
+            replace_file(args.report, (json.dumps(result.to_dict(), indent=2) + "\n").encode())
+    if args.record and result.status == "fine":
+        _keep_baseline(checked, entry, result, args)
+    if args.retune is not None and result.status == "regressed":
+        _retune(checked, entry, run_file, args)
+    return result.exit_code
+
+
+# The files ------------------------------------------------------------------------------------------------------------
+
+
+def _read(args: argparse.Namespace) -> _Checked:
+    file, run_file = args.file, None if args.run_file is None else read(args.run_file)
+    if file.suffix == ".toml":
+        run_file = read(file) if run_file is None else run_file
+        file = folder_to_resume(None, file.stem) / JOURNAL
+    if file.is_dir():
+        file = file / JOURNAL
+    if file.suffix == ".json":
+        return _Checked(read_table(file), None, run_file)
+    if args.record:
+        raise RunFileError(
+            f"--record writes into a table, and {file} is a journal; write one by: baco-like ship {file} "
+            "--format json --out tuned.json"
+        )
+    view = JournalView(file, with_constraints=True)
+    if view.objectives:
+        raise RunFileError(f"{file} has several objectives; a check compares one")
+    table = make_table([run_of(view.history, view.opened, args.task)], view.history.space)
+    return _Checked(table, file, run_file)
+
+
+def _only_entry(table: ShippedTable) -> ShippedEntry:
+    if len(table.entries) > 1:
+        raise RunFileError("the table has several entries; name the one to check by --task")
+    return table.entries[0]
+
+
+def _present_device(args: argparse.Namespace) -> str | None:
+    return args.device or describe_host().get("cpu")
+
+
+def _check_stamp(args: argparse.Namespace) -> int:
+    """Compare the stamp of a file with this machine, and with the run file if there is one."""
+    stamp = read_stamp(args.file)
+    run_file = None if args.run_file is None else read(args.run_file)
+    compiler = None if run_file is None else describe_compiler(run_file.evaluator_table.entries)
+    space = None if run_file is None else fingerprint(run_file.space.to_dict())
+    differences = stamp.differences(space, _present_device(args), compiler)
+    for difference in differences:
+        print_line(f"stale: {difference}")
+    if not differences:
+        print_line(f"fine: nothing has changed since {stamp.date or 'the run'}")
+    return _UNKNOWN if differences else _FINE
+
+
+def _compare_facts(
+    table: ShippedTable, run_file: RunFile, args: argparse.Namespace
+) -> tuple[ShippedTable, list[str], bool]:
+    """Return the table, notes on what has changed, and whether this is another device.
+
+    Raises:
+        RunFileError: The space has changed, so the shipped configuration may not even exist.
+    """
+    now = run_file.space.to_dict()
+    if table.stamp.differences(fingerprint(now)):
+        reasons = describe_differences(table.space.to_dict(), now)
+        detail = "; ".join(reasons) or "the constraints were changed"
+        raise RunFileError(
+            f"{args.file} is stale: the space has changed since it was shipped ({detail:.500}); tune and ship again"
+        )
+    compiler = describe_compiler(run_file.evaluator_table.entries)
+    device = _present_device(args)
+    notes = table.stamp.differences(None, device, compiler)
+    return table, notes, bool(table.stamp.differences(None, device))
+
+
+# Measurements ---------------------------------------------------------------------------------------------------------
+
+
+def _measure(
+    run_file: RunFile, table: ShippedTable, entry: ShippedEntry, args: argparse.Namespace
+) -> CheckResult:
+    slowdown = args.slowdown / 100.0
+    rule = RegressionRule(slowdown, _MIN_TOLERANCE * slowdown, rounds=args.rounds)
+    evidence, objective = entry.evidence, run_file.objective
+    direction: Direction = "maximize" if objective.direction == "maximize" else "minimize"
+    pair = CheckedPair(entry.config, table.default, evidence.ratios, evidence.candidates, direction)
+    limits = Limits(run_file.limits)
+    display = Display(sys.stdout, args.rounds, "round", interval=10.0)
+    with closing(display):
+        method = record_baseline if args.record else check_winner
+        return method(
+            run_file.create_evaluator(),
+            pair,
+            rule,
+            seed=args.seed,
+            judge=lambda outcome: limits.judge(outcome, objective.name),
+            show=lambda done: display.show(done, "the winner and the default were measured"),
+        )
+
+
+def _keep_baseline(
+    checked: _Checked, entry: ShippedEntry, result: CheckResult, args: argparse.Namespace
+) -> None:
+    """Write the measurements into the table, with the facts of this machine."""
+    assert checked.run_file is not None
+    table = checked.table
+    sign = 1.0 if table.stamp.direction == "minimize" else -1.0
+    pairs = zip(result.default, result.winner, strict=True)
+    evidence = Evidence(
+        float(np.median(result.winner)),
+        len(result.winner),
+        float(np.median(result.default)),
+        result.speedup,
+        ratios=tuple((default / winner) ** sign for default, winner in pairs),
+        evaluations=entry.evidence.evaluations,
+    )
+    entries = tuple(
+        replace(e, evidence=evidence) if dict(e.task) == dict(entry.task) else e
+        for e in table.entries
+    )
+    stamp = replace(
+        table.stamp,
+        device=_present_device(args),
+        compiler=describe_compiler(checked.run_file.evaluator_table.entries) or None,
+        date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        evidence=[{"task": dict(e.task), **e.evidence.summary()} for e in entries],
+    )
+    with explain_os_error(RunFileError, "write", args.file):
+        ship(replace(table, entries=entries, stamp=stamp), "json", args.file)
+    print_line(f"kept {len(evidence.ratios)} rounds in {args.file}")
+
+
+def _retune(
+    checked: _Checked, entry: ShippedEntry, run_file: RunFile, args: argparse.Namespace
+) -> None:
+    """Run a small search that begins with the old results.
+
+    The values have changed, so the old ones are not used as values: the best old configurations are measured first,
+    and the other results help as those of a related task.
+    """
+    starts: Sequence[WarmStart]
+    if checked.journal is None:
+        starts = [WarmStart([(dict(entry.config), entry.evidence.value)], "configs", best=1)]
+    else:
+        best = max(1, min(5, args.retune // 3))
+        starts = [WarmStart(checked.journal, "configs", best=best)]
+        if _has_distinct_values(checked.journal):
+            starts.append(WarmStart(checked.journal, "prior"))
+    again = replace(
+        run_file,
+        evaluations=args.retune,
+        seconds=None,
+        warm_start=(*run_file.warm_start, *starts),
+    )
+    print_line(f"tuning again with {args.retune} evaluations")
+    _, folder = run_and_report(again, args.out, seed=args.seed)
+    print_line(f"ship the new winner: baco-like ship {folder / JOURNAL} --format FORMAT --out FILE")
+
+
+def _has_distinct_values(journal: Path) -> bool:
+    values: set[Any] = {trial.value for trial in JournalView(journal).history.trials}
+    return len(values - {None}) >= 3

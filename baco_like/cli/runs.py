@@ -1,0 +1,282 @@
+"""Run or resume the run that a TOML file describes, in a folder of its own: ``tune`` and ``check --retune``."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from baco_like._optional import require_installed
+from baco_like._output import explain_os_error, print_line
+from baco_like.cli.run_file import RunFile
+from baco_like.evaluators import Evaluator, SourceProvider, unwrap
+from baco_like.evaluators.command import program_commands
+from baco_like.exceptions import BacoError, JournalError, MissingExtra, RunFileError
+from baco_like.optimizer import Optimizer
+from baco_like.optimizer.setup import read_events
+from baco_like.records import Confirmation, read_confirmation
+from baco_like.running import (
+    AnyOf,
+    IdenticalFailures,
+    MaxEvals,
+    MaxTime,
+    plot_convergence,
+    plot_front,
+)
+from baco_like.running.best_file import write_best
+from baco_like.running.confirming import confirm_winner, leave_time
+from baco_like.running.lock import sole_runner
+from baco_like.running.machine import describe_machine
+from baco_like.running.progress import Display, first_line, show_progress
+from baco_like.running.stopping import time_limit
+from baco_like.running.summary import format_summary, summarise
+from baco_like.running.tuner import run_locked
+from baco_like.spaces.space import format_size
+from baco_like.strategies import create_strategy, default_settings
+
+JOURNAL = "run.jsonl"
+"""Name of the journal in the folder of a run."""
+
+_RUNS = Path("runs")
+
+
+def run_and_report(
+    run_file: RunFile,
+    out: Path | None,
+    *,
+    seed: int | None = None,
+    resume: bool = False,
+    report: bool = False,
+) -> tuple[int, Path]:
+    """Run or resume what a file describes, and print the results.
+
+    Args:
+        run_file: The contents of the file.
+        out: Folder of the results, or None for a new one in ``runs``; on a resume the newest.
+        seed: The only seed, or None for the file's.
+        resume: Whether to continue a run.
+        report: Whether to write ``report.html`` too.
+
+    Returns:
+        The exit code (0, or 1 if no evaluation has succeeded), and the folder of the results.
+
+    Raises:
+        KeyboardInterrupt: The user interrupted the run; its results are written.
+    """
+    for module in ("altair", "vl_convert") if report else ():
+        require_installed(module, "report")
+    stem = run_file.path.stem
+    with contextlib.ExitStack() as stack:
+        evaluator = run_file.create_evaluator()
+        stack.callback(evaluator.close)
+        if resume:
+            folder = folder_to_resume(out, stem)
+        else:
+            # Without a journal this only checks the arguments, before anything is written.
+            _create_optimizer(run_file, None, seed)
+            folder = _create_folder(out, stem)
+        journal = folder / JOURNAL
+        stack.enter_context(sole_runner(journal))
+        if not resume:
+            _check_no_journal(folder)  # again: another process may have been faster
+        optimizer = _create_optimizer(run_file, journal, seed)
+        size = format_size(run_file.space.feasible_size)
+        print_line(f"{size} feasible configurations; results go to {folder}")
+        for note in describe_machine() if run_file.control.every else ():
+            print_line(f"note: {note}")
+        reason = _run_and_confirm(run_file, optimizer, evaluator, folder)
+    if report:
+        _write_report(folder)
+    if reason is None:
+        print_line(
+            "interrupted; continue with: "
+            + shlex.join(
+                ["baco-like", "tune", str(run_file.path), "--out", str(folder), "--resume"]
+            )
+        )
+        raise KeyboardInterrupt
+    print_line(f"ended: {reason}; results are in {folder}")
+    own = optimizer.trials[optimizer.history.warm :]  # results of earlier runs do not count
+    if any(trial.value is not None for trial in own):
+        return 0, folder
+    causes = Counter(f"{trial.failure}: {first_line(trial)}" for trial in own if trial.failure)
+    cause = f", most often {causes.most_common(1)[0][0]:.200}" if causes else ""
+    print(
+        f"baco-like: no evaluation succeeded: {reason}{cause}; correct the cause, then start a new run",
+        file=sys.stderr,
+    )
+    return 1, folder
+
+
+def _write_report(folder: Path) -> None:
+    from baco_like.reporting.report import write_with_notes
+
+    write_with_notes(folder / JOURNAL, folder / "report.html")
+
+
+def _run_and_confirm(
+    run_file: RunFile, optimizer: Optimizer, evaluator: Evaluator, folder: Path
+) -> str | None:
+    """Return why the run ended, or None after Ctrl-C; the results are written in any case."""
+    limits: Any = (
+        (MaxEvals, run_file.evaluations),
+        (MaxTime, run_file.seconds),
+        (IdenticalFailures, run_file.identical_failures or None),
+    )
+    given = tuple(rule(limit) for rule, limit in limits if limit is not None)
+    stop = AnyOf((*given, *run_file.rules))
+    unit = run_file.objective.unit
+    progress = show_progress(sys.stdout, run_file.evaluations, unit, run_file.seconds)
+    confirmation = None
+    try:
+        settings = run_file.confirmation
+        search = stop if settings is None else leave_time(stop, settings)
+        reason = run_locked(optimizer, evaluator, search, progress, run_file.control)
+        if settings is not None:
+            display = Display(sys.stdout, None, "eval")
+            with contextlib.closing(display):
+                seconds = time_limit(stop)
+                confirmation = confirm_winner(
+                    optimizer, evaluator, settings, seconds, display, _announce_confirmation
+                )
+    except KeyboardInterrupt:
+        reason, confirmation = None, read_confirmation(optimizer.history)
+    except BaseException:
+        with contextlib.suppress(BacoError):  # the error that ended the run is reported instead
+            if optimizer.history.evaluations:
+                _write_results(run_file, optimizer, evaluator, folder)
+        raise
+    _write_results(run_file, optimizer, evaluator, folder, confirmation)
+    return reason
+
+
+def _announce_confirmation() -> None:
+    print_line("confirming the winner: the best and the default are measured in rounds")
+
+
+def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None) -> Optimizer:
+    """Create or resume the optimizer; the default configuration is evaluated first.
+
+    Raises:
+        RunFileError: The strategy or a setting does not exist, or a value is wrong.
+    """
+    context = run_file.context
+    if journal is not None and journal.exists():
+        options = read_events(journal)[0].options
+        context = run_file.context_on_resume(options.context)
+        seed = options.seed if seed is None else seed
+    initial = {} if run_file.initial is None else {"initial": run_file.initial}
+    try:
+        settings = {**default_settings(run_file.strategy), **run_file.settings, **initial}
+        create_strategy(run_file.strategy, settings)
+    except (ValueError, TypeError) as error:
+        raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
+    default = run_file.space.default_config
+    several = {o.name: o.direction for o in run_file.objectives} or None
+    return Optimizer(
+        run_file.space,
+        "minimize" if several else run_file.objective.direction,
+        run_file.seed if seed is None else seed,
+        objective="value" if several else run_file.objective.name,
+        objectives=several,
+        budget=run_file.evaluations,
+        strategy=run_file.strategy,
+        settings=settings,
+        initial=[default] if default is not None else None,
+        noise=run_file.noise,
+        threads=run_file.threads,
+        ahead=run_file.ahead,
+        limits=run_file.limits,
+        seconds=run_file.seconds_of_evaluations,
+        storage=journal,
+        warm_start=run_file.warm_start or None,
+        context=context,
+    )
+
+
+# The folder of the results ------------------------------------------------------------------------------------------
+
+
+def _create_folder(out: Path | None, stem: str) -> Path:
+    """Create the folder of the results: ``out``, or the first free one of runs/STEM, runs/STEM-2, ...
+
+    Raises:
+        JournalError: The folder has a journal already, or cannot be created.
+    """
+    with explain_os_error(JournalError, "make", out or _RUNS, "choose another folder by --out"):
+        if out is not None:
+            _check_no_journal(out)
+            out.mkdir(parents=True, exist_ok=True)
+            return out
+        _RUNS.mkdir(exist_ok=True)
+        for candidate in _default_folders(stem):
+            with contextlib.suppress(FileExistsError):
+                candidate.mkdir()  # fails if another process has just created the same folder
+                return candidate
+    raise AssertionError("the numbers are infinite")
+
+
+def _check_no_journal(folder: Path) -> None:
+    journal = folder / JOURNAL
+    if journal.exists():
+        raise JournalError(
+            f"{journal} exists; continue it by --resume, or choose another folder by --out"
+        )
+
+
+def folder_to_resume(out: Path | None, stem: str) -> Path:
+    """Return ``out``, or the newest of the folders runs/STEM, runs/STEM-2, ...
+
+    Raises:
+        JournalError: The folder has no journal.
+    """
+    existing = list(itertools.takewhile(Path.exists, _default_folders(stem)))
+    folder = out or (existing[-1] if existing else _RUNS / stem)
+    if not (folder / JOURNAL).exists():
+        raise JournalError(f"{folder / JOURNAL} does not exist; leave --resume out to start a run")
+    return folder
+
+
+def _default_folders(stem: str) -> Iterator[Path]:
+    return (_RUNS / (stem if i == 1 else f"{stem}-{i}") for i in itertools.count(1))
+
+
+def _write_results(
+    run_file: RunFile,
+    optimizer: Optimizer,
+    evaluator: Evaluator,
+    folder: Path,
+    confirmation: Confirmation | None = None,
+) -> None:
+    """Print the summary; write best.json, the source of the best configuration and the convergence plot.
+
+    Raises:
+        JournalError: A file cannot be written.
+    """
+    objectives = run_file.objectives
+    summary = summarise(
+        optimizer.history, run_file.objective, run_file.control.threshold, objectives
+    )
+    if confirmation is not None:
+        summary = summary.with_confirmation(confirmation)
+    print_line("\n" + format_summary(summary))
+    evaluator = unwrap(evaluator)
+    with explain_os_error(JournalError, "write", folder, f"the run is in {folder / JOURNAL}"):
+        best = summary.best
+        made = None if best is None else program_commands(evaluator, best.config, "WORKDIR")
+        commands = None if made is None else made.to_json()
+        write_best(summary, folder / "best.json", seed=optimizer.options.seed, commands=commands)
+        if summary.best is not None and isinstance(evaluator, SourceProvider):
+            source = evaluator.source(summary.best.config)
+            (folder / evaluator.source_name).write_text(source)
+        try:
+            plot_convergence(optimizer.history, run_file.objective, folder / "convergence.png")
+            if objectives:
+                plot_front(optimizer.history, objectives, folder / "front.png")
+        except MissingExtra as error:
+            print_line(f"convergence.png is not written: {error}")

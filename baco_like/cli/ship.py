@@ -1,0 +1,66 @@
+"""``baco-like ship``: write the winners of runs as a file that another program loads."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from baco_like._output import explain_os_error, print_line
+from baco_like.exceptions import RunFileError
+from baco_like.running.journal_view import JournalView
+from baco_like.shipping import ShippedTable, make_table, read_table, run_of, ship
+from baco_like.shipping.table import describe_task
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write the file, and print its entries.
+
+    Raises:
+        RunFileError: A journal has no success, the numbers of journals and tasks differ, or the format cannot hold the
+            table.
+        JournalError: A journal is missing or damaged.
+    """
+    table = _read_sources(args)
+    with explain_os_error(RunFileError, "write", args.out, "choose another file by --out"):
+        path = ship(table, args.format, args.out, args.name)
+    for entry in table.entries:
+        evidence = entry.evidence
+        text = f"{table.stamp.objective} = {evidence.value:.6g}"
+        text += f" {table.stamp.unit}" if table.stamp.unit else ""
+        if evidence.speedup is not None:
+            text += f", {evidence.speedup:.3g} times better than the default"
+        if evidence.low is not None:
+            text += f" ({evidence.low:.3g} to {evidence.high:.3g})"
+        print_line(f"{describe_task(entry.task)}: {text}; {evidence.measurements} measurements")
+    if table.default is None:
+        print_line(
+            "note: there is no default configuration that runs, so unknown tasks may get none"
+        )
+    print_line(f"wrote {len(table.entries)} entries to {path}")
+
+
+def _read_sources(args: argparse.Namespace) -> ShippedTable:
+    if len(args.sources) == 1 and args.sources[0].suffix == ".json":
+        if args.task or args.constraint or args.device:
+            raise RunFileError(
+                f"{args.sources[0]} is a table; --task, --constraint and --device belong to journals"
+            )
+        return read_table(args.sources[0])
+    tasks = args.task or [{}] * len(args.sources)
+    if len(tasks) != len(args.sources):
+        raise RunFileError(
+            f"{len(args.sources)} journals and {len(tasks)} times --task: give one --task for each journal, in order"
+        )
+    views = [JournalView(_journal(path), with_constraints=True) for path in args.sources]
+    for view in views:
+        if view.objectives:
+            raise RunFileError(
+                f"{view.path} has several objectives, and no single winner; choose a trial of its front yourself"
+            )
+    runs = [run_of(v.history, v.opened, task) for v, task in zip(views, tasks, strict=True)]
+    return make_table(runs, views[0].history.space, device=args.device, constraints=args.constraint)
+
+
+def _journal(path: Path) -> Path:
+    """Return the journal in the folder of a run, or the path itself."""
+    return path / "run.jsonl" if (path / "run.jsonl").is_file() else path

@@ -1,0 +1,334 @@
+"""Check a shipped winner: measure it and the default by turns, and compare their ratio with the earlier one."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from baco_like._output import in_percent
+from baco_like._random import Purpose, generator
+from baco_like.evaluators import Evaluator
+from baco_like.evaluators.confirmation import bypass_caches, measure_trial
+from baco_like.records import Direction, Outcome, Trial, sign_of
+from baco_like.records.confirmation import CandidateResults
+from baco_like.records.reading import without_bound
+from baco_like.records.regression import (
+    Loss,
+    RegressionRule,
+    compare_ratios,
+    compare_with_default,
+)
+
+_ATTEMPTS = 2
+"""Failures in a row that count as one: a single one may be a disturbance of the machine."""
+
+_BASELINE_ROUNDS = 20
+"""Fewest rounds of a recorded baseline. With 10, a slow-down of 5 % was found in 84 % of the cases on the noisiest GPU
+of `benchmarks/quality/check.py`; with 40 in all."""
+
+_PRECISION = 0.2
+"""Half width of the interval of a recorded baseline, in slow-downs to find."""
+
+Status = Literal["fine", "regressed", "unknown"]
+
+_EXIT_CODES: Mapping[Status, int] = {"fine": 0, "regressed": 1, "unknown": 2}
+
+
+@dataclass(frozen=True)
+class CheckedPair:
+    """What is compared.
+
+    Attributes:
+        winner: The shipped configuration.
+        default: The default configuration, or None.
+        before: The speed-up in each round when it was shipped; empty if it is unknown.
+        candidates: Number of configurations from which these rounds chose the winner. Such a choice is lucky more
+            often than not, so the error probability is divided by it.
+        direction: Whether smaller or larger values are better.
+    """
+
+    winner: Mapping[str, Any]
+    default: Mapping[str, Any] | None
+    before: Sequence[float] = ()
+    candidates: int = 1
+    direction: Direction = "minimize"
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """The result of a check.
+
+    Attributes:
+        status: ``fine``, ``regressed``, or ``unknown`` if the measurements cannot tell.
+        reason: Why, in one sentence.
+        winner: The values of the winner, in order.
+        default: The values of the default configuration, in order.
+        speedup: Median speed-up in the rounds, or None.
+        before: Median speed-up when it was shipped, or None.
+        loss: By how much the speed-up has become smaller, or None.
+        notes: What the user should know besides.
+    """
+
+    status: Status
+    reason: str
+    winner: tuple[float, ...] = ()
+    default: tuple[float, ...] = ()
+    speedup: float | None = None
+    before: float | None = None
+    loss: Loss | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def exit_code(self) -> int:
+        """0 if it is fine, 1 if it has regressed, 2 if the measurements cannot tell."""
+        return _EXIT_CODES[self.status]
+
+    def describe(self) -> list[str]:
+        """Return the result as lines of text."""
+        lines = [f"{self.status}: {self.reason}"]
+        if self.speedup is not None:
+            earlier = "" if self.before is None else f"; when it was shipped {self.before:.4g}"
+            lines.append(
+                f"speed-up over the default: {self.speedup:.4g} in {len(self.winner)} rounds{earlier}"
+            )
+        if self.loss is not None:
+            reference = "the default" if self.before is None else "when it was shipped"
+            lines.append(f"the winner against {reference}: {_describe_loss(self.loss)}")
+        return lines + [f"note: {note}" for note in self.notes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values; an end of an interval that is not known is null."""
+        loss = self.loss
+        ends = [] if loss is None else [loss.value, loss.low, loss.high]
+        return {
+            "status": self.status,
+            "exit_code": self.exit_code,
+            "reason": self.reason,
+            "rounds": min(len(self.winner), len(self.default)),
+            "speedup": self.speedup,
+            "speedup_before": self.before,
+            "loss": [end if 0.0 < end < math.inf else None for end in ends] or None,
+            "winner_values": list(self.winner),
+            "default_values": list(self.default),
+            "notes": list(self.notes),
+        }
+
+
+def _describe_loss(loss: Loss) -> str:
+    def change(factor: float) -> str:
+        if not 0.0 < factor < math.inf:
+            return "unknown"
+        word = "slower" if factor >= 1.0 else "faster"
+        return f"{in_percent(abs(factor - 1.0), 1)} {word}"
+
+    return f"{change(loss.value)} (between {change(loss.low)} and {change(loss.high)})"
+
+
+def check_winner(
+    evaluator: Evaluator,
+    pair: CheckedPair,
+    rule: RegressionRule | None = None,
+    *,
+    seed: int = 0,
+    judge: Callable[[Outcome], Outcome] = lambda outcome: outcome,
+    show: Callable[[int], None] = lambda rounds: None,
+) -> CheckResult:
+    """Measure the winner and the default by turns until their ratio is compared, and close the evaluator.
+
+    Args:
+        evaluator: Measures. A cache around it is bypassed.
+        pair: What is compared.
+        rule: What counts as regressed.
+        seed: Decides the order within each round.
+        judge: Turns outcomes beyond a limit into failures.
+        show: Called with the number of finished rounds.
+
+    Raises:
+        EvaluatorError: The evaluator is broken.
+    """
+    rule = RegressionRule() if rule is None else rule
+    with contextlib.closing(evaluator):
+        meter = _Meter(evaluator, pair, seed, judge)
+        if pair.default is None or dict(pair.default) == dict(pair.winner):
+            return _check_alone(meter, pair)
+        alpha = rule.alpha / len(rule.looks)
+        ratios: list[float] = []
+        result = CheckResult("unknown", "nothing was measured")
+        for look in rule.looks:
+            while len(ratios) < look:
+                failed = meter.measure_round()
+                if failed is not None:
+                    return failed
+                ratios.append(meter.ratio())
+                show(len(ratios))
+            result = _decide(meter, pair, rule, ratios, alpha)
+            if result.status != "unknown":
+                return result
+        return result
+
+
+def record_baseline(
+    evaluator: Evaluator,
+    pair: CheckedPair,
+    rule: RegressionRule | None = None,
+    *,
+    seed: int = 0,
+    judge: Callable[[Outcome], Outcome] = lambda outcome: outcome,
+    show: Callable[[int], None] = lambda rounds: None,
+) -> CheckResult:
+    """Measure the winner and the default until their ratio is known well enough to find a slow-down later.
+
+    The rounds end when the interval of the speed-up is short against the slow-down to find, and at ``rule.rounds`` at
+    the latest. The arguments are those of `check_winner`.
+
+    Returns:
+        The values, with the status ``fine``; or another status if the winner or the default has failed.
+
+    Raises:
+        EvaluatorError: The evaluator is broken.
+    """
+    rule = RegressionRule() if rule is None else rule
+    with contextlib.closing(evaluator):
+        meter = _Meter(evaluator, pair, seed, judge)
+        if pair.default is None or dict(pair.default) == dict(pair.winner):
+            return CheckResult("unknown", "there is no other default configuration to compare with")
+        ratios: list[float] = []
+        while len(ratios) < rule.rounds:
+            failed = meter.measure_round()
+            if failed is not None:
+                return failed
+            ratios.append(meter.ratio())
+            show(len(ratios))
+            if len(ratios) >= min(_BASELINE_ROUNDS, rule.rounds):
+                loss = compare_with_default(ratios, rule, rule.alpha)
+                if loss.high <= loss.low * (1.0 + rule.slowdown) ** (2.0 * _PRECISION):
+                    break
+        return CheckResult(
+            "fine",
+            f"recorded {len(ratios)} rounds",
+            meter.values("winner"),
+            meter.values("default"),
+            float(np.median(ratios)),
+        )
+
+
+def _check_alone(meter: _Meter, pair: CheckedPair) -> CheckResult:
+    """Return the result where there is nothing to compare with: only whether the winner still runs."""
+    failed = meter.measure("winner")
+    if failed is not None:
+        return failed
+    if pair.default is None:
+        reason = "the winner runs, but there is no default configuration to compare it with"
+        return CheckResult("unknown", reason, meter.values("winner"))
+    reason = "the shipped configuration is the default, and it runs"
+    return CheckResult("fine", reason, meter.values("winner"))
+
+
+def _decide(
+    meter: _Meter, pair: CheckedPair, rule: RegressionRule, ratios: Sequence[float], alpha: float
+) -> CheckResult:
+    if len(pair.before) > 1:
+        alpha /= max(1, pair.candidates)
+        loss = compare_ratios(pair.before, ratios, rule, alpha)
+        before = float(np.median(pair.before))
+    else:
+        loss, before = compare_with_default(ratios, rule, alpha), None
+    verdict = loss.verdict(alpha)
+    slowdown = in_percent(rule.slowdown, 1)
+    reference = "the default configuration" if before is None else "when it was shipped"
+    if verdict:
+        status: Status = "regressed"
+        reason = f"the winner is slower than {reference}, compared with the default in each round"
+        if before is None:
+            reason = f"the winner is slower than {reference}"
+    elif verdict is None:
+        status = "unknown"
+        reason = f"{len(ratios)} rounds cannot tell; allow more by --rounds, or measure on a quieter machine"
+        if len(pair.before) < _BASELINE_ROUNDS:
+            reason += "; the table has few rounds to compare with: add some by --record"
+    else:
+        status = "fine"
+        reason = f"a slow-down of {slowdown} is excluded"
+        if before is None:
+            reason = "the winner is faster than the default configuration"
+    winner, default = meter.values("winner"), meter.values("default")
+    notes = () if before is not None else (_NO_BASELINE,)
+    return CheckResult(
+        status, reason, winner, default, float(np.median(ratios)), before, loss, notes
+    )
+
+
+_NO_BASELINE = (
+    "there are no earlier rounds to compare with, so only the order of the winner and the default was checked; "
+    "record some on this machine by --record"
+)
+
+
+class _Meter:
+    """Measures the two configurations and keeps their values."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        pair: CheckedPair,
+        seed: int,
+        judge: Callable[[Outcome], Outcome],
+    ) -> None:
+        self._evaluator, self._pair = bypass_caches(evaluator), pair
+        self._seed, self._judge = seed, judge
+        self._configs = {"winner": pair.winner, "default": pair.default or {}}
+        # A recording draws its values by the number of the trial.
+        self._numbers = itertools.count(1_000_000 * (1 + seed % 1_000_000))
+        self._values: dict[str, list[float]] = {"winner": [], "default": []}
+        self._rounds = 0
+
+    def values(self, which: str) -> tuple[float, ...]:
+        """Return the values so far."""
+        return tuple(self._values[which])
+
+    def ratio(self) -> float:
+        """Return the speed-up in the last round."""
+        ratio = self._values["default"][-1] / self._values["winner"][-1]
+        return float(ratio ** sign_of(self._pair.direction))
+
+    def measure_round(self) -> CheckResult | None:
+        """Measure both in random order; return the result of the check if one has failed."""
+        rng = generator(self._seed, Purpose.CONFIRM, self._rounds)
+        self._rounds += 1
+        for k in rng.permutation(2):
+            failed = self.measure(("winner", "default")[int(k)])
+            if failed is not None:
+                return failed
+        return None
+
+    def measure(self, which: str) -> CheckResult | None:
+        """Measure one configuration; return the result of the check if it has failed."""
+        trial = Trial(next(self._numbers), self._configs[which])
+        results = CandidateResults(trial)
+        for _ in range(_ATTEMPTS):
+            outcome = without_bound(measure_trial(self._evaluator, trial), self._pair.direction)
+            results = CandidateResults(trial).add(self._judge(outcome))
+            trial = Trial(next(self._numbers), self._configs[which])
+            if results.values:
+                break
+        if not results.values:
+            return self._failure(which, results.failure)
+        (value,) = results.values
+        if value <= 0.0:
+            reason = f"the {which} has the value {value:.6g}; ratios need positive values"
+            return CheckResult("unknown", reason)
+        self._values[which].append(value)
+        return None
+
+    def _failure(self, which: str, outcome: Outcome | None) -> CheckResult:
+        word = "unknown" if outcome is None else f"{outcome.failed}"
+        message = "" if outcome is None else str(outcome.message or "").strip().partition("\n")[0]
+        reason = f"the {which} fails ({word}{f': {message:.200}' if message else ''})"
+        status: Status = "regressed" if which == "winner" else "unknown"
+        return CheckResult(status, reason, self.values("winner"), self.values("default"))

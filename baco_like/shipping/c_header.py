@@ -1,0 +1,324 @@
+"""Write a shipped table as a header for C99 and C++: macros, a table and a function that chooses from it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from baco_like.parameters import is_permutation
+from baco_like.parameters.values import is_number
+from baco_like.shipping.c_text import c_integer, c_names, c_number, c_string, check_prefix
+from baco_like.shipping.stamp import MARKER, stamp_text
+from baco_like.shipping.table import Config, DescriptorKind, ShippedTable
+
+_HELPERS = """\
+static inline double @mod(double a, double b, int *ok) {
+    double r = b == 0 ? 0 : fmod(a, b);
+    if (b == 0) *ok = 0;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r; /* the sign of b */
+}
+static inline double @floor_quotient(double a, double b, int *ok) {
+    double r = @mod(a, b, ok);
+    return b == 0 ? 0 : rint((a - r) / b);
+}
+static inline double @quotient(double a, double b, int *ok) {
+    if (b == 0) *ok = 0;
+    return b == 0 ? 0 : a / b;
+}
+static inline double @power(double a, double b, int *ok) {
+    double r = pow(a, b);
+    if (!isfinite(r)) *ok = 0;
+    return r;
+}
+static inline double @sqrt(double a, int *ok) {
+    if (!(a >= 0)) *ok = 0;
+    return a >= 0 ? sqrt(a) : 0;
+}
+static inline double @log(double a, int *ok) {
+    if (!(a > 0)) *ok = 0;
+    return a > 0 ? log(a) : 0;
+}
+static inline double @log2(double a, int *ok) {
+    if (!(a > 0)) *ok = 0;
+    return a > 0 ? log2(a) : 0;
+}
+static inline double @log10(double a, int *ok) {
+    if (!(a > 0)) *ok = 0;
+    return a > 0 ? log10(a) : 0;
+}
+"""
+"""Operators that raise an error in Python for some numbers; constraints are not satisfied there."""
+
+_RATIO = """\
+static inline double @ratio(double a, double b) {
+    return !(b > 0) || b > DBL_MAX ? HUGE_VAL : a > b ? a / b : b / a;
+}
+"""
+
+
+def header_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
+    """Return the header.
+
+    ``NAME_select(...)`` takes the descriptors of a task, numbers as ``double`` and texts as ``const char *``, and
+    returns the configuration, or a null pointer if none may be used. ``NAME_index(...)`` returns its index in
+    ``NAME_table``: that of an entry, the number of entries for the default configuration, or -1. With a single entry,
+    each parameter is also a macro ``NAME_PARAMETER``; with several, ``NAME_INDEX_PARAMETER``.
+
+    Args:
+        table: The table.
+        name: Beginning of all names.
+
+    Raises:
+        RunFileError: A value or a constraint has no form in C, or the name is no identifier.
+    """
+    prefix = check_prefix(name)
+    writer = _HeaderWriter(table, prefix)
+    functions = writer.functions()
+    parts = [
+        f"/* Written by baco-like; do not edit. Include it, and call {prefix}_select().\n"
+        f" * {MARKER}{stamp_text(table.stamp)}\n */",
+        f"#ifndef {prefix.upper()}_TUNED_H\n#define {prefix.upper()}_TUNED_H",
+        "#include <float.h>\n#include <math.h>\n#include <string.h>",
+        writer.stamp_macros(),
+        writer.stale_checks(),
+        writer.parameter_macros(),
+        writer.struct_and_table(),
+        _used_helpers(functions, prefix),
+        functions,
+        "#endif",
+    ]
+    return ("\n\n".join(part for part in parts if part) + "\n").encode("ascii")
+
+
+class _HeaderWriter:
+    def __init__(self, table: ShippedTable, prefix: str) -> None:
+        self._table, self._prefix = table, prefix
+        names = list(table.entries[0].config)
+        taken = ("space", "device", "compiler", "date", "count", "tuned_h", "allow_stale")
+        self._fields = c_names(names, (*taken, "expect_space"))
+        self._configs: list[Config] = [entry.config for entry in table.entries]
+        if table.default is not None:
+            self._configs.append(table.default)
+        self._types = {name: self._type_of(name) for name in names}
+        kinds = table.kinds
+        self._arguments = {
+            name: f"{'t' if kind is DescriptorKind.TEXT else 'n'}{i}"
+            for i, (name, kind) in enumerate(kinds.items())
+        }
+
+    def _type_of(self, name: str) -> str:
+        """Return the C type of a parameter: int, long long, double or const char *."""
+        parameter = self._table.space.parameters.get(name)
+        listed = None if parameter is None else parameter.values
+        if is_permutation(parameter):
+            listed = parameter.elements
+        values = list(listed) if listed is not None else [c[name] for c in self._configs]
+        if all(isinstance(value, bool) for value in values):
+            return "int"
+        if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+            return "long long"
+        return "double" if all(map(is_number, values)) else "const char *"
+
+    def _value(self, name: str, value: Any) -> str:
+        if isinstance(value, (tuple, list)):
+            return "{" + ", ".join(self._scalar(self._types[name], item) for item in value) + "}"
+        return self._scalar(self._types[name], value)
+
+    def _scalar(self, kind: str, value: Any) -> str:
+        if kind == "const char *":
+            return c_string(value if isinstance(value, str) else json.dumps(value))
+        if kind == "double":
+            return c_number(value)
+        return c_integer(int(value))
+
+    def stamp_macros(self) -> str:
+        """Return macros that a program can print or compare."""
+        stamp, upper = self._table.stamp, self._prefix.upper()
+        number = int(stamp.space, 16) if re.fullmatch("[0-9a-f]{16}", stamp.space) else 0
+        return "\n".join(
+            [
+                f"#define {upper}_SPACE 0x{number:016x}ULL",
+                f"#define {upper}_DEVICE {c_string(stamp.device or '')}",
+                f"#define {upper}_COMPILER {c_string(stamp.compiler or '')}",
+                f"#define {upper}_DATE {c_string(stamp.date)}",
+                f"#define {upper}_COUNT {len(self._table.entries)}",
+            ]
+        )
+
+    def stale_checks(self) -> str:
+        """Return the checks of the space and the compiler when the header is compiled."""
+        upper = self._prefix.upper()
+        lines = [
+            f"#if defined({upper}_EXPECT_SPACE) && {upper}_EXPECT_SPACE != {upper}_SPACE",
+            f'#error "{self._prefix}: the space has changed since this header was written; tune and ship again"',
+            "#endif",
+        ]
+        wanted = _compiler_test(self._table.stamp.compiler or "")
+        if wanted is not None:
+            test, words = wanted
+            reason = f'"{self._prefix}: tuned with {words}; define {upper}_ALLOW_STALE to use it with another compiler"'
+            lines += [
+                f"#if !defined({upper}_ALLOW_STALE) && !({test})",
+                f"#ifdef {upper}_REFUSE_STALE",
+                f"#error {reason}",
+                "#else",
+                f"#warning {reason}",
+                "#endif",
+                "#endif",
+            ]
+        return "\n".join(lines)
+
+    def parameter_macros(self) -> str:
+        """Return one macro for each parameter of each configuration; permutations are lists in braces."""
+        lines = []
+        for i, config in enumerate(self._configs):
+            is_default = i == len(self._table.entries)
+            middle = "DEFAULT_" if is_default else f"{i}_" if len(self._table.entries) > 1 else ""
+            for name, word in self._fields.items():
+                macro = f"{self._prefix.upper()}_{middle}{word.upper()}"
+                lines.append(f"#define {macro} {self._value(name, config[name])}")
+        return "\n".join(lines)
+
+    def struct_and_table(self) -> str:
+        """Return the type of a configuration and the table."""
+        lines = ["typedef struct {"]
+        for name, word in self._fields.items():
+            first = self._configs[0][name]
+            size = f"[{len(first)}]" if isinstance(first, (tuple, list)) else ""
+            lines.append(
+                f"    {self._types[name].removesuffix(' *')} {self._star(name)}{word}{size};"
+            )
+        rows = [
+            "    {" + ", ".join(self._value(name, config[name]) for name in self._fields) + "}"
+            for config in self._configs
+        ]
+        lines += [
+            f"}} {self._prefix}_config;",
+            "",
+            f"static const {self._prefix}_config {self._prefix}_table[] = {{",
+            ",\n".join(rows),
+            "};",
+        ]
+        return "\n".join(lines)
+
+    def _star(self, name: str) -> str:
+        return "*" if self._types[name].endswith("*") else ""
+
+    def functions(self) -> str:
+        """Return the functions that choose a configuration."""
+        prefix = self._prefix
+        parameters = self._parameters()
+        passed = ", ".join(self._arguments.values())
+        conditions = [self._condition(config) for config in self._configs]
+        cases = "".join(f"    case {i}: holds = {c}; break;\n" for i, c in enumerate(conditions))
+        unused = "".join(f"    (void){word};\n" for word in self._arguments.values())
+        distances = [self._distance(dict(entry.task)) for entry in self._table.entries]
+        steps = "".join(f"    distances[{i}] = {d};\n" for i, d in enumerate(distances))
+        count, has_default = len(self._table.entries), self._table.default is not None
+        last = (
+            f"    if (best < 0 && {prefix}_may_use({', '.join(filter(None, [str(count), passed]))})) "
+            f"best = {count};\n"
+            if has_default
+            else ""
+        )
+        own = f"int index{', ' if parameters else ''}{parameters}"
+        arguments = ", ".join(filter(None, ["i", passed]))
+        return f"""\
+/* Whether a configuration satisfies the known constraints for a task. */
+static inline int {prefix}_may_use({own}) {{
+    int ok = 1, holds = 0;
+{unused}    switch (index) {{
+{cases}    default: break;
+    }}
+    return ok && holds;
+}}
+
+{self._comment()}
+static inline int {prefix}_index({parameters or "void"}) {{
+    double distances[{count}];
+    int best = -1, i;
+{steps}    for (i = 0; i < {count}; i++)
+        if (distances[i] <= DBL_MAX && (best < 0 || distances[i] < distances[best]) &&
+            {prefix}_may_use({arguments}))
+            best = i;
+{last}    return best;
+}}
+
+static inline const {prefix}_config *{prefix}_select({parameters or "void"}) {{
+    int best = {prefix}_index({passed});
+    return best < 0 ? 0 : &{prefix}_table[best];
+}}
+
+/* Whether the entries were tuned on another device; an unknown device is no other one. */
+static inline int {prefix}_is_other_device(const char *device) {{
+    return {prefix.upper()}_DEVICE[0] != 0 && strcmp(device, {prefix.upper()}_DEVICE) != 0;
+}}"""
+
+    def _parameters(self) -> str:
+        kinds = self._table.kinds
+        return ", ".join(
+            f"const char *{word}" if kinds[name] is DescriptorKind.TEXT else f"double {word}"
+            for name, word in self._arguments.items()
+        )
+
+    def _comment(self) -> str:
+        described = [
+            f"{word} is the descriptor {c_string(name)}" for name, word in self._arguments.items()
+        ]
+        text = "; ".join(described) or "there is one entry"
+        safe = text.replace("*/", "*\\/").replace("/*", "/\\*")
+        return f"/* The index of the configuration for a task, or -1: {safe}. */"
+
+    def _condition(self, config: Config) -> str:
+        texts = [
+            condition.to_c(self._arguments, self._prefix)
+            for condition in self._table.conditions_of(config)
+        ]
+        return " && ".join(texts) or "1"
+
+    def _distance(self, task: Mapping[str, Any]) -> str:
+        factors, tests = [], []
+        for name, kind in self._table.kinds.items():
+            word = self._arguments[name]
+            if kind is DescriptorKind.SIZE:
+                factors.append(f"{self._prefix}_ratio({c_number(task[name])}, {word})")
+            elif kind is DescriptorKind.TEXT:
+                tests.append(f"strcmp({word}, {c_string(task[name])}) == 0")
+            else:
+                tests.append(f"{word} == {c_number(float(task[name]))}")
+        distance = " * ".join(factors) or "1.0"
+        return f"{' && '.join(tests)} ? {distance} : HUGE_VAL" if tests else distance
+
+
+def _used_helpers(functions: str, prefix: str) -> str:
+    """Return the helper functions that are called; without a constraint, the header needs no library."""
+    helpers = re.split(r"(?m)^(?=static)", _RATIO + _HELPERS)[1:]
+    needed: list[str] = []
+    calls = functions
+    for helper in reversed(helpers):
+        text = helper.replace("@", f"{prefix}_")
+        name = text.partition("(")[0].split()[-1]
+        if f"{name}(" in calls:
+            needed.insert(0, text)
+            calls += text
+    return "".join(needed).rstrip("\n")
+
+
+def _compiler_test(version: str) -> tuple[str, str] | None:
+    """Return a condition of the preprocessor for GCC or Clang and the compiler in words; None for another compiler.
+
+    Args:
+        version: First line of the output of ``--version``.
+    """
+    found = re.search(r"\b(\d{1,4})\.\d+(\.\d+)?\b", version)
+    if found is None:
+        return None
+    major = found[1]
+    if "clang" in version.lower():
+        return f"defined(__clang__) && __clang_major__ == {major}", f"Clang {major}"
+    if re.search(r"\bg?(cc|\+\+)\b|gcc|Free Software Foundation", version):
+        test = f"defined(__GNUC__) && !defined(__clang__) && __GNUC__ == {major}"
+        return test, f"GCC {major}"
+    return None

@@ -1,0 +1,190 @@
+"""Make the entries of a shipped table from the histories of runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from baco_like.exceptions import RunFileError
+from baco_like.journal import Header
+from baco_like.journal.events import Event
+from baco_like.journal.header import COMPILER
+from baco_like.records import Confirmation, History, Trial, read_confirmation, sign_of
+from baco_like.records.confirmation import confirmation_state
+from baco_like.shipping.stamp import Stamp, fingerprint
+from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable
+from baco_like.spaces import Space
+
+_MOST_RATIOS = 200
+"""Rounds of a confirmation that are kept as evidence."""
+
+
+def entry_of_run(history: History, task: Mapping[str, Any] | None = None) -> ShippedEntry:
+    """Return the entry with the winner of a run: the recommended configuration of the confirmation, else the best.
+
+    Args:
+        history: The history.
+        task: The descriptor of the run's task.
+
+    Raises:
+        RunFileError: No trial has succeeded.
+    """
+    confirmation = read_confirmation(history)
+    recommended = None if confirmation is None else confirmation.recommended
+    winner = history.best() if recommended is None else recommended
+    if winner is None or winner.value is None:
+        raise RunFileError("the run has no successful trial; there is nothing to ship")
+    if confirmation is None or recommended is None:
+        evidence = _search_evidence(history, winner)
+    else:
+        evidence = _confirmed_evidence(history, confirmation, winner)
+    return ShippedEntry(dict(task or {}), dict(winner.config), evidence)
+
+
+def _search_evidence(history: History, winner: Trial) -> Evidence:
+    """Return the evidence of a run without a confirmation: one value of each, and no interval."""
+    config = history.space.default_config
+    trials = [t for t in history.target_trials if dict(t.config) == config and t.value is not None]
+    default = trials[0].value if trials else None
+    value = winner.value
+    assert value is not None
+    speedup = None
+    if default is not None and default > 0.0 and value > 0.0:
+        speedup = (default / value) ** sign_of(history.direction)
+    repeats = len(winner.repeats) or 1
+    return Evidence(value, repeats, default, speedup, evaluations=history.searched)
+
+
+def _confirmed_evidence(history: History, confirmation: Confirmation, winner: Trial) -> Evidence:
+    state = confirmation_state(history)
+    value, default = winner.value, confirmation.default
+    assert state is not None
+    assert value is not None
+    speedup = confirmation.speedup_of(winner)
+    is_bounded = speedup is not None and math.isfinite(speedup.high)
+    k = next(i for i, trial in enumerate(confirmation.candidates) if trial is winner)
+    own = state.results[k].values
+    ratios: tuple[float, ...] = ()
+    if state.plan.default is not None and k != state.plan.default:
+        pairs = list(zip(state.results[state.plan.default].values, own, strict=False))
+        if all(a > 0.0 and b > 0.0 for a, b in pairs):
+            sign = sign_of(history.direction)
+            ratios = tuple((a / b) ** sign for a, b in pairs[:_MOST_RATIOS])
+    return Evidence(
+        value,
+        len(own),
+        None if default is None else default.value,
+        None if speedup is None else speedup.value,
+        speedup.low if speedup is not None and is_bounded else None,
+        speedup.high if speedup is not None and is_bounded else None,
+        confirmation.confidence,
+        max(1, len(confirmation.candidates) - (confirmation.default is not None)),
+        ratios,
+        history.searched,
+    )
+
+
+@dataclass(frozen=True)
+class ShippedRun:
+    """A run whose winner is shipped.
+
+    Attributes:
+        header: The header of its journal.
+        opened: The first event of the journal, which also has the machine, the versions and the date.
+        entry: The winner.
+        may_use_default: Whether the default configuration may be a fallback: it was not evaluated, or has run.
+    """
+
+    header: Header
+    opened: Event
+    entry: ShippedEntry
+    may_use_default: bool = True
+
+
+def run_of(history: History, opened: Event, task: Mapping[str, Any] | None = None) -> ShippedRun:
+    """Return a run to ship.
+
+    Args:
+        history: The history.
+        opened: The first event of the journal.
+        task: The descriptor of the run's task.
+
+    Raises:
+        RunFileError: No trial has succeeded.
+    """
+    trials = [t for t in history.target_trials if dict(t.config) == history.space.default_config]
+    may_use_default = not trials or any(trial.value is not None for trial in trials)
+    header = Header.read(opened, "the journal")
+    return ShippedRun(header, opened, entry_of_run(history, task), may_use_default)
+
+
+def make_table(
+    runs: Sequence[ShippedRun],
+    space: Space,
+    *,
+    unit: str | None = None,
+    device: str | None = None,
+    constraints: Iterable[str] = (),
+) -> ShippedTable:
+    """Return the table of one or several runs of the same space.
+
+    Args:
+        runs: The runs.
+        space: The space, with the known constraints if they are texts.
+        unit: Unit of the values. None: as in the journal.
+        device: Name of the device. None: the model of the CPU, unless the runs were made on several ones.
+        constraints: Further known constraints, which may read descriptors of tasks.
+
+    Raises:
+        RunFileError: The runs have different spaces, objectives or directions.
+        ExpressionError: A constraint cannot be read.
+    """
+    header = runs[0].header
+    for other in runs[1:]:
+        _check_same(header, other.header)
+    entries, opened = tuple(run.entry for run in runs), [run.opened for run in runs]
+    context = header.options.context
+    kept = ("name", "machine", "system")
+    stamp = Stamp(
+        fingerprint(header.space),
+        header.options.objective,
+        str(context.get("[objective] unit", "")) if unit is None else unit,
+        header.options.direction,
+        device or _common(str(_part(event, "host").get("cpu", "")) for event in opened),
+        _common(str(run.header.options.context.get(COMPILER, "")) for run in runs),
+        {k: str(v) for k, v in _part(opened[0], "host").items() if k in kept},
+        {str(k): str(v) for k, v in _part(opened[0], "versions").items()},
+        max(str(event.get("created", "")) for event in opened),
+        [{"task": dict(e.task), **e.evidence.summary()} for e in entries],
+    )
+    default = space.default_config
+    if default is not None and not (
+        space.contains(default) and all(run.may_use_default for run in runs)
+    ):
+        default = None
+    return ShippedTable(entries, default, space, stamp, tuple(constraints))
+
+
+def _check_same(first: Header, other: Header) -> None:
+    for what, old, new in (
+        ("space", fingerprint(first.space), fingerprint(other.space)),
+        ("objective", first.options.objective, other.options.objective),
+        ("direction", first.options.direction, other.options.direction),
+    ):
+        if old != new:
+            raise RunFileError(
+                f"the runs differ in the {what} ({old!r:.40} and {new!r:.40}); ship them in separate files"
+            )
+
+
+def _common(values: Iterable[str]) -> str | None:
+    """Return the value that all runs have, or None."""
+    different = set(values)
+    return different.pop() or None if len(different) == 1 else None
+
+
+def _part(event: Event, key: str) -> Mapping[str, Any]:
+    part = event.get(key)
+    return part if isinstance(part, Mapping) else {}

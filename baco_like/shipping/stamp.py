@@ -1,0 +1,174 @@
+"""The stamp of a shipped file: what was tuned, where, with which tools, and how good the evidence is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from baco_like._checks import nesting_depth
+from baco_like.exceptions import RunFileError
+from baco_like.results.files import LARGEST, read_text
+
+MARKER = "baco-like-stamp: "
+"""Text before the stamp in a comment of a source file."""
+
+KEY = "baco_like_stamp"
+"""Key of the stamp in a JSON file of another tool."""
+
+TRITON_VERSION = "triton_version"
+"""The only key of a fused-MoE table that is not a batch size; its reader drops the value, which has the stamp."""
+
+_DEEPEST = 32
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Where the entries of a shipped file come from.
+
+    Attributes:
+        space: Fingerprint of the space; see `fingerprint`.
+        objective: Name of the measured value.
+        unit: Its unit, or an empty text.
+        direction: Whether smaller or larger values are better.
+        device: Name of the device, or None if it is unknown. Without another name it is the model of the CPU.
+        compiler: First line of the compiler's version, or None.
+        host: Name of the machine, its architecture and system.
+        versions: Versions of the libraries at the time of the run.
+        date: When the latest run began, as text.
+        evidence: For each entry its task and how sure it is; see `Evidence`.
+    """
+
+    space: str
+    objective: str
+    unit: str = ""
+    direction: str = "minimize"
+    device: str | None = None
+    compiler: str | None = None
+    host: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    date: str = ""
+    evidence: Sequence[Mapping[str, Any]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Stamp:
+        """Return the stamp of JSON values.
+
+        Raises:
+            RunFileError: It is not a stamp.
+        """
+        if not isinstance(data, Mapping) or not isinstance(data.get("space"), str):
+            raise RunFileError(f"the stamp {data!r:.80} has no fingerprint of a space")
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        for name in ("space", "objective", "unit", "direction", "date"):
+            if not isinstance(known.setdefault(name, ""), str):
+                raise RunFileError(f"the stamp's {name!r} is {known[name]!r:.80}, not a text")
+        for name in ("device", "compiler"):
+            if not isinstance(known.setdefault(name, None), str | None):
+                raise RunFileError(f"the stamp's {name!r} is {known[name]!r:.80}, not a text")
+        return cls(**known)
+
+    def differences(
+        self, space: str | None = None, device: str | None = None, compiler: str | None = None
+    ) -> list[str]:
+        """Return one sentence for each fact that differs now; facts that are unknown on either side are not compared.
+
+        Args:
+            space: Fingerprint of the present space.
+            device: Name of the present device.
+            compiler: First line of the present compiler's version.
+        """
+        facts = (
+            ("space", "the space has changed", self.space, space),
+            ("device", "another device", self.device, device),
+            ("compiler", "another compiler", self.compiler, compiler),
+        )
+        return [
+            f"{reason}: it was tuned with {name} {old!r}, now it is {new!r}"
+            for name, reason, old, new in facts
+            if old and new and old != new
+        ]
+
+
+def fingerprint(space: Mapping[str, Any]) -> str:
+    """Return 16 hexadecimal digits that identify the description of a space by `Space.to_dict`."""
+    text = json.dumps(space, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def stamp_text(stamp: Stamp) -> str:
+    r"""Return a stamp as ASCII that is safe in comments and string literals of C and Python.
+
+    Slashes and question marks are written as ``\u002f`` and ``\u003f``, so the text can neither end a comment of C nor
+    contain a trigraph.
+    """
+    text = json.dumps(stamp.to_dict(), separators=(",", ":"))
+    return text.replace("/", r"\u002f").replace("?", r"\u003f")
+
+
+def read_stamp(path: Path) -> Stamp:
+    """Return the stamp of a shipped file of any format. The file is only read, never executed.
+
+    Raises:
+        RunFileError: The file cannot be read, or has no stamp.
+    """
+    text = read_text(path)
+    found = _find_stamp(text)
+    if found is None:
+        raise RunFileError(
+            f"{path} has no stamp of baco-like; write the file by: baco-like ship RUN.jsonl --format FORMAT"
+        )
+    try:
+        return Stamp.from_dict(found)
+    except RunFileError as error:
+        raise RunFileError(f"{path}: {error}") from None
+
+
+def parse_json(text: str, what: str) -> Any:
+    """Return the value of a JSON text of somebody else.
+
+    Raises:
+        RunFileError: It is too large, nested too deep, or not JSON.
+    """
+    if len(text) > LARGEST or nesting_depth(text) > _DEEPEST:
+        raise RunFileError(f"{what}: too large, or nested more than {_DEEPEST} deep")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RunFileError(f"{what}: not JSON ({error})") from None
+
+
+def _find_stamp(text: str) -> Any:
+    """Return the JSON value of the stamp in a text, or None."""
+    if MARKER in text:
+        line = text.partition(MARKER)[2].partition("\n")[0]
+        try:
+            return json.JSONDecoder().raw_decode(line)[0]
+        except (ValueError, RecursionError):
+            return None
+    first = text.lstrip().partition("\n")[0]
+    for part in (text, first):  # a wisdom file has one JSON object per line
+        try:
+            document = parse_json(part, "the file")
+        except RunFileError:
+            continue
+        if isinstance(document, Mapping):
+            return _stamp_in(document)
+    return None
+
+
+def _stamp_in(document: Mapping[str, Any]) -> Any:
+    found = document.get("stamp", document.get(KEY))
+    if isinstance(found, list):  # the values of an Inductor table are lists of objects
+        found = found[0].get("stamp") if found and isinstance(found[0], Mapping) else None
+    version = document.get(TRITON_VERSION)
+    if found is None and isinstance(version, Mapping):
+        found = version.get("stamp")
+    return found

@@ -1,0 +1,226 @@
+"""The table that is shipped: a configuration for each task, and the rule that chooses one for any task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+from baco_like.constraints import Expression
+from baco_like.exceptions import RunFileError, TrialError
+from baco_like.parameters.values import is_number
+from baco_like.shipping.conditions import Condition, bind, read_conditions
+from baco_like.shipping.stamp import Stamp
+from baco_like.spaces import Space
+
+Config = Mapping[str, Any]
+Task = Mapping[str, Any]
+
+
+class DescriptorKind(Enum):
+    """How the values of a descriptor are compared."""
+
+    SIZE = "size"
+    """Positive numbers, by their ratio: the distance of 512 and 1024 is that of 1024 and 2048."""
+    EXACT = "exact"
+    """Numbers of which some are 0 or negative, and booleans; only equal values match."""
+    TEXT = "text"
+    """Texts; only equal values match."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How sure it is that a configuration is good for its task.
+
+    Attributes:
+        value: Its measured value.
+        measurements: Number of measurements that the value comes from.
+        default_value: Measured value of the default configuration, or None.
+        speedup: How many times better than the default it is, or None.
+        low: Lower end of the interval of the speed-up, or None without a confirmation.
+        high: Upper end of the interval, or None.
+        confidence: Joint probability of the intervals, or None.
+        candidates: Number of configurations from which the same measurements chose it; 1 if they were made later.
+        ratios: The speed-up in each round in which both were measured, in order.
+        evaluations: Number of evaluations of the search.
+    """
+
+    value: float
+    measurements: int = 1
+    default_value: float | None = None
+    speedup: float | None = None
+    low: float | None = None
+    high: float | None = None
+    confidence: float | None = None
+    candidates: int = 1
+    ratios: tuple[float, ...] = ()
+    evaluations: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values, without those that are unknown."""
+        values = {**asdict(self), "ratios": list(self.ratios)}
+        return {name: value for name, value in values.items() if value not in (None, [])}
+
+    def summary(self) -> dict[str, Any]:
+        """Return the values for a stamp: all but the single ratios."""
+        return {name: value for name, value in self.to_dict().items() if name != "ratios"}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Evidence:
+        """Return the evidence of JSON values.
+
+        Raises:
+            RunFileError: A value is missing or no number.
+        """
+        if not isinstance(data, Mapping):
+            raise RunFileError(f"evidence {data!r:.80}: expected an object")
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        ratios = known.pop("ratios", [])
+        wrong = [name for name, value in known.items() if not is_number(value)]
+        if wrong or "value" not in known:
+            raise RunFileError(f"evidence: {(wrong or ['value'])[0]!r} is missing or not a number")
+        if not isinstance(ratios, list) or not all(is_number(r) and r > 0 for r in ratios):
+            raise RunFileError("evidence: 'ratios' are not positive numbers")
+        return cls(**known, ratios=tuple(map(float, ratios)))
+
+
+@dataclass(frozen=True)
+class ShippedEntry:
+    """The configuration for one task.
+
+    Attributes:
+        task: The descriptor; empty for a run without tasks.
+        config: The configuration, without the descriptor.
+        evidence: How sure it is.
+    """
+
+    task: Task
+    config: Config
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class ShippedTable:
+    """The entries of a shipped file.
+
+    `select` chooses as every format does that has code of its own: the entry with the nearest sizes among those whose
+    other descriptors are equal. The distance of two sizes is the ratio of the larger to the smaller one, and the
+    ratios of several sizes are multiplied. Entries that violate a constraint for the task are left out. If none is
+    left, the default configuration is chosen.
+
+    Attributes:
+        entries: The entries, with different tasks and the same names of descriptors.
+        default: The default configuration, or None.
+        space: The space of the runs.
+        stamp: Where the entries come from.
+        extra_constraints: Known constraints about the tasks, besides those of the space.
+
+    Raises:
+        RunFileError: There is no entry, two have the same task, descriptors differ in their names or types, or an entry
+            violates a constraint for its own task.
+    """
+
+    entries: tuple[ShippedEntry, ...]
+    default: Config | None
+    space: Space
+    stamp: Stamp
+    extra_constraints: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.entries:
+            raise RunFileError("a shipped table needs at least one entry")
+        tasks = [dict(entry.task) for entry in self.entries]
+        if any(set(task) != set(tasks[0]) for task in tasks):
+            raise RunFileError(
+                f"the tasks have different descriptors: {', '.join(map(describe_task, tasks))}; give each task a value "
+                "for every descriptor"
+            )
+        for i, task in enumerate(tasks):
+            if task in tasks[:i]:
+                raise RunFileError(
+                    f"two entries have the task {describe_task(task)}; name the task of each journal by --task"
+                )
+        for entry in self.entries:
+            for expression in self.conditions:
+                if not bind(expression, entry.config, self.space.parameters).holds(entry.task):
+                    raise RunFileError(
+                        f"the configuration for {describe_task(entry.task)} violates {expression.text!r}"
+                    )
+
+    @cached_property
+    def kinds(self) -> dict[str, DescriptorKind]:
+        """The kind of each descriptor."""
+        names = self.entries[0].task
+        return {name: _kind_of(name, [e.task[name] for e in self.entries]) for name in names}
+
+    @cached_property
+    def conditions(self) -> tuple[Expression, ...]:
+        """The constraints that read descriptors."""
+        values = {name: [entry.task[name] for entry in self.entries] for name in self.kinds}
+        return read_conditions(self.space, values, self.extra_constraints)
+
+    def conditions_of(self, config: Config) -> list[Condition]:
+        """Return the constraints that read descriptors, with the values of a configuration."""
+        return [bind(each, config, self.space.parameters) for each in self.conditions]
+
+    def find(self, task: Task) -> ShippedEntry:
+        """Return the entry of exactly this task.
+
+        Raises:
+            RunFileError: There is none.
+        """
+        for entry in self.entries:
+            if dict(entry.task) == dict(task):
+                return entry
+        known = "; ".join(describe_task(entry.task) for entry in self.entries)
+        raise RunFileError(f"no entry has the task {describe_task(task)}; the tasks are: {known}")
+
+    def select(self, task: Task) -> Config:
+        """Return the configuration for any task.
+
+        Raises:
+            TrialError: The names of the descriptors are wrong, or neither an entry nor the default configuration may
+                be used for the task.
+        """
+        if set(task) != set(self.kinds):
+            raise TrialError(
+                f"task = {dict(task)!r:.80}: expected the descriptors {list(self.kinds)}"
+            )
+        distances = [self._distance(entry.task, task) for entry in self.entries]
+        order = sorted(range(len(distances)), key=lambda i: (distances[i], i))
+        near = [self.entries[i].config for i in order if distances[i] < float("inf")]
+        for config in [*near, *([] if self.default is None else [self.default])]:
+            if all(condition.holds(task) for condition in self.conditions_of(config)):
+                return config
+        raise TrialError(
+            f"no entry and no default configuration may be used for {describe_task(task)}"
+        )
+
+    def _distance(self, known: Task, task: Task) -> float:
+        distance = 1.0
+        for name, kind in self.kinds.items():
+            old, new = known[name], task[name]
+            if kind is DescriptorKind.SIZE:
+                if not is_number(new) or not 0 < new < float("inf"):
+                    return float("inf")
+                distance *= max(old / new, new / old)
+            elif old != new or isinstance(old, str) != isinstance(new, str):
+                return float("inf")
+        return distance
+
+
+def describe_task(task: Task) -> str:
+    """Return a task as a text, such as ``n=512, device=A4000``."""
+    return ", ".join(f"{name}={value}" for name, value in task.items()) or "the only task"
+
+
+def _kind_of(name: str, values: Sequence[Any]) -> DescriptorKind:
+    if all(isinstance(value, str) for value in values):
+        return DescriptorKind.TEXT
+    if all(isinstance(value, bool) for value in values):
+        return DescriptorKind.EXACT
+    if all(map(is_number, values)):
+        return DescriptorKind.SIZE if min(values) > 0 else DescriptorKind.EXACT
+    raise RunFileError(f"the descriptor {name!r} has texts, booleans and numbers: {values!r:.80}")
