@@ -156,6 +156,7 @@ def _add_schema(commands: Any) -> None:
     summary = "print the JSON Schema of a run file, for editors"
     add = commands.add_parser("schema", help=summary).add_argument
     add("--reference", action="store_true", help="print the reference in Markdown instead")
+    add("--table", action="store_true", help="print the schema of 'ship --format json' instead")
 
 
 def _add_compare(commands: Any) -> None:

@@ -208,7 +208,7 @@ def _keep_baseline(
         device=_present_device(args),
         compiler=describe_compiler(checked.run_file.evaluator_table.entries) or None,
         date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        evidence=[{"task": dict(e.task), **e.evidence.summary()} for e in entries],
+        evidence=tuple({"task": dict(e.task), **e.evidence.summary()} for e in entries),
     )
     with explain_os_error(RunFileError, "write", args.file):
         ship(replace(table, entries=entries, stamp=stamp), "json", args.file)

@@ -14,12 +14,14 @@ from baco_like.evaluators import registry
 from baco_like.evaluators.command.flags import FLAGS_KEYS
 from baco_like.evaluators.settings_table import Key, describe, key_shape, table_shape
 from baco_like.parameters.registry import BUILT_IN_TYPES
+from baco_like.shipping import table_schema
 from baco_like.strategies.registry import STRATEGIES
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the JSON Schema, or with ``--reference`` the page of the documentation in Markdown."""
-    text = reference() if args.reference else json.dumps(json_schema(), indent=2)
+    """Print the JSON Schema of a run file or a shipped table, or the reference of run files in Markdown."""
+    schema = table_schema() if args.table else json_schema()
+    text = reference() if args.reference else json.dumps(schema, indent=2)
     print_line(text.rstrip("\n"))
 
 

@@ -24,7 +24,7 @@ from baco_like.records import History, Observation, StopRule, Trial, sign_of
 from baco_like.records.trial import table_row
 from baco_like.results.formats import write
 from baco_like.results.journal_file import run_recording
-from baco_like.shipping import make_table, run_of, ship
+from baco_like.shipping import ShippedRun, make_table, run_of, ship
 from baco_like.spaces.space import Space
 
 if TYPE_CHECKING:
@@ -230,9 +230,25 @@ class RunView(Explanations):
             ExpressionError: A constraint cannot be read.
             OSError: The file cannot be written.
         """
-        run = run_of(self.history, next(iter(self.journal.read(START)))[0], task)
-        table = make_table([run], self.space, unit=unit, device=device, constraints=constraints)
+        table = make_table(
+            [self.shipped_run(task)],
+            self.space,
+            unit=unit,
+            device=device,
+            constraints=constraints,
+        )
         return ship(table, kind, path, name)
+
+    def shipped_run(self, task: Mapping[str, Any] | None = None) -> ShippedRun:
+        """Return the winner as one entry of a table; `baco_like.shipping.make_table` joins those of several runs.
+
+        Args:
+            task: Descriptor of the task, such as ``{"n": 512}``.
+
+        Raises:
+            RunFileError: No trial has succeeded.
+        """
+        return run_of(self.history, next(iter(self.journal.read(START)))[0], task)
 
     def should_stop(self, rule: StopRule) -> str | None:
         """Return why the run should end, or None."""

@@ -9,6 +9,7 @@ from baco_like.records.pending import row_keys
 from baco_like.records.race import Speedup
 from baco_like.records.reading import outcome_from, outcome_of_exception
 from baco_like.records.recommendation import TaskChoice, TaskRecommendation
+from baco_like.records.regression import Loss, RegressionRule
 from baco_like.records.selector import TaskSelector
 from baco_like.records.trial import FAILURE_WORDS, Observation, Outcome, Proposal, Status, Trial
 from baco_like.records.workers import Utilisation, read_utilisation
@@ -23,11 +24,13 @@ __all__ = [
     "Goal",
     "History",
     "Limits",
+    "Loss",
     "Noise",
     "Objective",
     "Observation",
     "Outcome",
     "Proposal",
+    "RegressionRule",
     "RunLimits",
     "Speedup",
     "Status",

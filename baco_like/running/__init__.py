@@ -1,5 +1,11 @@
-"""Run an optimizer: `tune` for a Python function, `run` for any evaluator, and the rules that end a run."""
+"""Run an optimizer (`tune`, `run`), the rules that end a run, and a later check of its winner."""
 
+from baco_like.running.checking import (
+    CheckedPair,
+    CheckResult,
+    check_winner,
+    record_baseline,
+)
 from baco_like.running.front import plot_front
 from baco_like.running.progress import Progress
 from baco_like.running.stopping import (
@@ -20,6 +26,8 @@ from baco_like.running.tuner import Result, run, tune
 __all__ = [
     "AllOf",
     "AnyOf",
+    "CheckResult",
+    "CheckedPair",
     "IdenticalFailures",
     "LowOutlook",
     "MaxEvals",
@@ -31,8 +39,10 @@ __all__ = [
     "StoppingRule",
     "Target",
     "best_so_far",
+    "check_winner",
     "plot_convergence",
     "plot_front",
+    "record_baseline",
     "run",
     "tune",
 ]

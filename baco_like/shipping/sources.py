@@ -157,7 +157,7 @@ def make_table(
         {k: str(v) for k, v in _part(opened[0], "host").items() if k in kept},
         {str(k): str(v) for k, v in _part(opened[0], "versions").items()},
         max(str(event.get("created", "")) for event in opened),
-        [{"task": dict(e.task), **e.evidence.summary()} for e in entries],
+        tuple({"task": dict(e.task), **e.evidence.summary()} for e in entries),
     )
     default = space.default_config
     if default is not None and not (

@@ -73,6 +73,11 @@ class Stamp:
         for name in ("device", "compiler"):
             if not isinstance(known.setdefault(name, None), str | None):
                 raise RunFileError(f"the stamp's {name!r} is {known[name]!r:.80}, not a text")
+        for name in ("host", "versions"):
+            if not isinstance(known.setdefault(name, {}), Mapping):
+                raise RunFileError(f"the stamp's {name!r} is {known[name]!r:.80}, not an object")
+        evidence = known.get("evidence")
+        known["evidence"] = tuple(evidence) if isinstance(evidence, list) else ()
         return cls(**known)
 
     def differences(

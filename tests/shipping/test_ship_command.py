@@ -1,0 +1,124 @@
+"""``baco-like ship`` and ``Optimizer.ship`` on real runs."""
+
+import importlib.util
+import json
+
+import pytest
+
+from baco_like import MaxEvals, Optimizer, Ordinal, RunFileError, Space, cli, tune
+from baco_like.shipping import read_stamp, read_table
+
+SPACE = Space({"tile": Ordinal([8, 16, 32, 64], default=8)}, constraints=["tile > 4"])
+
+
+def tuned(path, best):
+    def milliseconds(trial):
+        return 1.0 + abs(trial["tile"] - best) / 8
+
+    return tune(
+        milliseconds,
+        SPACE,
+        stop=MaxEvals(4),
+        storage=path,
+        progress=False,
+        confirm_best=3,
+        confirm_evaluations=15,
+    )
+
+
+def run(*words):
+    return cli.main(["ship", *map(str, words)])
+
+
+def test_journals_of_several_sizes_become_one_table(tmp_path, capsys):
+    for n, best in ((64, 16), (4096, 64)):
+        tuned(tmp_path / f"{n}.jsonl", best)
+    out = tmp_path / "tuned.json"
+    words = ["--task", "n=64", "--task", "n=4096", "--constraint", "tile <= n", "--format", "json"]
+    assert run(tmp_path / "64.jsonl", tmp_path / "4096.jsonl", *words, "--out", out) == 0
+    printed = capsys.readouterr().out
+    assert "n=64: value = 1, 2 times better than the default (2 to 2)" in printed
+    table = read_table(out)
+    assert [table.select({"n": n})["tile"] for n in (64, 100, 10_000, 16, 8)] == [16, 16, 64, 16, 8]
+    evidence = table.entries[0].evidence
+    assert (evidence.candidates, set(evidence.ratios)) == (1, {2.0})
+    assert table.stamp.device
+    # a table can be written in any other format
+    assert run(out, "--format", "python", "--out", tmp_path / "tuned.py") == 0
+    spec = importlib.util.spec_from_file_location("tuned", tmp_path / "tuned.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.select(n=10_000)["tile"] == 64
+    assert module.select(n=8)["tile"] == 8
+
+
+def test_an_optimizer_ships_its_winner(tmp_path):
+    optimizer = Optimizer(SPACE, seed=1)
+    with pytest.raises(RunFileError, match="no successful trial"):
+        optimizer.ship("json", tmp_path / "tuned.json")
+    optimizer.observe({"tile": 32}, 2.0)
+    optimizer.observe({"tile": 8}, 3.0)
+    path = optimizer.ship("json", tmp_path / "tuned.json", task={"n": 5}, unit="ms", device="D")
+    table = read_table(path)
+    assert (table.select({"n": 7}), table.stamp.device, table.stamp.unit) == (
+        {"tile": 32},
+        "D",
+        "ms",
+    )
+    assert table.entries[0].evidence.speedup == 1.5
+    assert table.entries[0].evidence.low is None
+
+
+def test_a_default_that_fails_is_no_fallback(tmp_path, capsys):
+    optimizer = Optimizer(SPACE, storage=tmp_path / "run.jsonl")
+    optimizer.observe({"tile": 8}, failed="runtime")
+    optimizer.observe({"tile": 32}, 2.0)
+    out = tmp_path / "tuned.json"
+    assert run(tmp_path, "--format", "json", "--out", out) == 0
+    assert "no default configuration that runs" in capsys.readouterr().out
+    assert read_table(out).default is None
+
+
+def test_the_same_journal_gives_the_same_bytes(tmp_path):
+    tuned(tmp_path / "run.jsonl", 32)
+    for name in ("a", "b"):
+        assert run(tmp_path / "run.jsonl", "--format", "json", "--out", tmp_path / name) == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert read_stamp(tmp_path / "a").date.startswith("20")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run.jsonl", "--format", "cobol"], "invalid choice"),
+        (["run.jsonl", "--format", "json", "--task", "n"], "needs the form NAME=VALUE"),
+        (["run.jsonl", "--format", "json", "--task", "n=1,n=2"], "each name once"),
+        (
+            ["run.jsonl", "--format", "json", "--task", "n=1", "--task", "n=2"],
+            "1 journals and 2 times",
+        ),
+        (["run.jsonl", "other.jsonl", "--format", "json"], "the runs differ in the space"),
+        (["run.jsonl", "run.jsonl", "--format", "json"], "two entries have the task"),
+        (["none.jsonl", "--format", "json"], "does not exist"),
+        (["run.jsonl", "--format", "json", "--constraint", "tile <="], "constraint 'tile <='"),
+        (["run.jsonl", "--format", "json", "--constraint", "tile > 64"], "violates 'tile > 64'"),
+        (["run.jsonl", "--format", "c", "--name", "a b"], "expected a letter"),
+        (["run.jsonl", "--format", "vllm"], "needs a whole number M"),
+        (["front.jsonl", "--format", "json"], "several objectives"),
+        (["t.json", "--format", "c"], "no table of baco-like"),
+        (["t.json", "--format", "c", "--device", "x"], "belong to journals"),
+    ],
+)
+def test_mistakes_end_before_anything_is_written(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Optimizer(SPACE, storage="run.jsonl").observe({"tile": 32}, 2.0)
+    Optimizer({"tile": [1, 2]}, storage="other.jsonl").observe({"tile": 2}, 2.0)
+    both = {"a": "minimize", "b": "minimize"}
+    Optimizer(SPACE, storage="front.jsonl", objectives=both).observe({"tile": 32}, {"a": 1, "b": 2})
+    (tmp_path / "t.json").write_text(json.dumps({"format": 9}))
+    try:
+        code = run(*words, "--out", "out.txt")
+    except SystemExit as end:
+        code = end.code
+    assert (code, message in capsys.readouterr().err) == (2, True)
+    assert not (tmp_path / "out.txt").exists()
