@@ -31,6 +31,10 @@ def entry_of_run(history: History, task: Mapping[str, Any] | None = None) -> Shi
     Raises:
         RunFileError: No trial has succeeded.
     """
+    if history.space.tasks is not None:
+        raise RunFileError(
+            "the run has several tasks; ship its winners by Optimizer.recommend and make_table"
+        )
     confirmation = read_confirmation(history)
     recommended = None if confirmation is None else confirmation.recommended
     winner = history.best() if recommended is None else recommended
