@@ -59,6 +59,20 @@ class Activity:
             return np.ones(len(codes), dtype=np.bool_)
         return self.masks(codes)[name]
 
+    def is_active(self, name: str, config: Mapping[str, Any]) -> bool | None:
+        """Whether a parameter is active in a configuration, of which parts may be missing; None if it does not tell."""
+        if name not in self.conditions.expressions:
+            return True
+        columns = {}
+        for other in self.conditions.ancestors[name]:
+            parameter, codes = self.parameters[other], self.conditions.resting.get(other)
+            if other in config and parameter.contains(config[other]):
+                codes = parameter.encode([config[other]])
+            if codes is None:
+                return None
+            columns[other] = parameter.column(codes)
+        return bool(self.conditions.active(name, columns)[0])
+
     def at_rest(self, codes: Codes) -> Codes:
         """Return the rows with every inactive parameter at its resting value, ``(n, w)`` -> ``(n, w)``.
 

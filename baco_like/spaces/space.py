@@ -139,6 +139,17 @@ class Space:
         when = self.conditions.texts
         return Space(self.parameters, self._constraint_texts, fidelity, when=when)
 
+    def with_conditions(self, when: Mapping[str, str]) -> Space:
+        """Return the space with other conditions.
+
+        Raises:
+            SpaceError: A condition is wrong, or no configuration satisfies the constraints.
+        """
+        fidelity = None if self.fidelity is None else self.fidelity.name
+        own = self.parameters if self.tasks is None else self.tasks.configuration(self.parameters)
+        texts = [c.text if isinstance(c, Expression) else c for c in self.given_constraints]
+        return Space(own, texts, fidelity, self.tasks, when)
+
     def at_level(self, level: int) -> Space:
         """Return the space in which the fidelity has only the value with this index; its code there is 0."""
         assert self.fidelity is not None

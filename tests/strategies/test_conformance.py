@@ -3,9 +3,16 @@
 import pytest
 
 from baco_like.strategies import STRATEGIES, create_strategy, default_settings
-from baco_like.testing.strategies import CHECKS, another_seed_another_run, example_spaces
+from baco_like.testing.strategies import (
+    CHECKS,
+    another_seed_another_run,
+    example_spaces,
+    resume_is_continue,
+)
 
 SPACES = example_spaces()
+
+CONDITIONAL_REALS = SPACES.pop("conditional reals")
 
 
 def _with_short_design(name):
@@ -20,6 +27,11 @@ def test_conformance(name, space, check):
     if name == "exhaustive" and space.feasible.count is None:
         pytest.skip("reals cannot be listed")
     check(_with_short_design(name), space)
+
+
+@pytest.mark.parametrize("name", [n for n in STRATEGIES if n != "exhaustive"])
+def test_a_run_on_conditional_reals_is_feasible_and_resumes(name):
+    resume_is_continue(_with_short_design(name), CONDITIONAL_REALS)
 
 
 @pytest.mark.parametrize("name", [n for n in STRATEGIES if n != "exhaustive"])

@@ -1,0 +1,210 @@
+"""Spaces learned from trials: which parameters an objective asks for, between which bounds, and under which conditions.
+
+An objective of Optuna names its parameters while it runs. `learn_conditions` finds, for each parameter that some
+trials lack, an earlier parameter whose value decides; of several that agree with all trials, the one that was asked
+last before it. Values without evidence count as active, so that they are tried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from baco_like._optional import needs_extra
+from baco_like.constraints.language.writer import write_name
+from baco_like.parameters import Categorical, Integer, Ordinal, Real
+from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.spaces import Space
+
+with needs_extra("optuna", "optuna"):
+    from optuna.distributions import (
+        BaseDistribution,
+        CategoricalDistribution,
+        FloatDistribution,
+        IntDistribution,
+    )
+
+Config = Mapping[str, Any]
+
+_DEPTH = 3
+"""Most parameters that decide together about another one."""
+
+
+_LISTED = 64
+"""Most values of a parameter of which some may switch another one off, besides all below or above a number."""
+
+
+_STEPS = 1000
+"""Most values of a number with a step that are listed."""
+
+
+@dataclass
+class LearnedDomains:
+    """The parameters of a study whose space is not given, with the widest bounds of all trials.
+
+    Attributes:
+        distributions: As Optuna has them.
+    """
+
+    distributions: dict[str, BaseDistribution] = field(default_factory=dict)
+
+    def add(self, distributions: Mapping[str, BaseDistribution]) -> None:
+        """Add the distributions of a trial; numbers get the wider bounds."""
+        for name, new in distributions.items():
+            self.distributions[name] = _widen(self.distributions.get(name, new), new)
+
+    def space(self) -> Space | None:
+        """Return the space, or None without parameters."""
+        parameters = {name: _parameter(each) for name, each in self.distributions.items()}
+        return Space(parameters) if parameters else None
+
+    def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a trial as a configuration, or a part of it."""
+        return {name: _plain(value) for name, value in params.items() if name in self.distributions}
+
+    def write(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a configuration as Optuna's parameters; the inverse of `read`."""
+        params = dict(config)
+        for name, value in config.items():
+            own = self.distributions[name]
+            if isinstance(own, CategoricalDistribution):
+                choices = {_key(_plain(choice)): choice for choice in own.choices}
+                params[name] = choices[_key(value)]
+        return params
+
+
+def _plain(choice: Any) -> Any:
+    """Return a choice as a value of a parameter: a text such as ``<None>`` unless it is a number, a bool or a text."""
+    is_plain = isinstance(choice, bool | int | str) or (
+        isinstance(choice, float) and math.isfinite(choice)
+    )
+    return choice if is_plain else f"<{choice!r}>"
+
+
+def _widen(known: BaseDistribution, new: BaseDistribution) -> BaseDistribution:
+    """Return the distribution of two trials; of different kinds, the new one."""
+    if isinstance(known, FloatDistribution) and isinstance(new, FloatDistribution):
+        step = new.step if known.step == new.step else None
+        low, high = min(known.low, new.low), max(known.high, new.high)
+        return FloatDistribution(low, high, log=new.log, step=step)
+    if isinstance(known, IntDistribution) and isinstance(new, IntDistribution):
+        whole = new.step if known.step == new.step else 1
+        return IntDistribution(
+            min(known.low, new.low), max(known.high, new.high), log=new.log, step=whole
+        )
+    return new
+
+
+def _parameter(distribution: BaseDistribution) -> Parameter:
+    if isinstance(distribution, CategoricalDistribution):
+        return Categorical(list(map(_plain, distribution.choices)))
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    low, high, step = distribution.low, distribution.high, distribution.step
+    is_whole = isinstance(distribution, IntDistribution)
+    has_step = step is not None and not (is_whole and step == 1)
+    if has_step and step is not None and (high - low) / step < _STEPS:
+        values = (low + step * np.arange(round((high - low) / step) + 1)).tolist()
+        return Ordinal([int(value) if is_whole else value for value in values])
+    if is_whole:
+        return Integer(int(low), int(high), log=distribution.log)
+    return Real(low, high, log=distribution.log)
+
+
+def learn_conditions(space: Space, configs: Sequence[Config]) -> dict[str, str]:
+    """Return the conditions under which trials had each parameter, with those that the space has already.
+
+    Args:
+        space: The space; what its own conditions explain is not learned.
+        configs: The parameters of completed trials, in the order in which they were asked for.
+    """
+    known = dict(space.conditions.texts)
+    counts = {name: sum(name in config for config in configs) for name in space.names}
+    asked = _asked_first(space.names, configs)
+    learned: dict[str, str] = {}
+    for name in sorted(space.names, key=lambda n: (-counts[n], asked[n])):
+        if counts[name] == len(configs) or not counts[name]:
+            continue
+        relevant = [
+            config for config in configs if space.activity.is_active(name, config) is not False
+        ]
+        if all(name in config for config in relevant):
+            continue
+        earlier = [
+            other
+            for other in space.names
+            if (-counts[other], asked[other]) < (-counts[name], asked[name])
+            and all(other in config for config in relevant if name in config)
+        ]
+        earlier.sort(key=lambda other: -asked[other])
+        condition = _explain(space, name, relevant, earlier, _DEPTH)
+        if condition is not None:
+            own = f"({known[name]}) and " if name in known else ""
+            learned[name] = own + condition
+    return {**known, **learned}
+
+
+def _asked_first(names: Sequence[str], configs: Sequence[Config]) -> dict[str, int]:
+    """Return the place of each parameter in the longest order in which one trial asked for it."""
+    places: dict[str, int] = {}
+    for config in configs:
+        for place, name in enumerate(config):
+            places[name] = max(place, places.get(name, 0))
+    return {name: places.get(name, len(names) + i) for i, name in enumerate(names)}
+
+
+def _explain(
+    space: Space, name: str, configs: Sequence[Config], earlier: Sequence[str], depth: int
+) -> str | None:
+    """Return an expression that is true exactly for the trials with the parameter, or None."""
+    lacking = sum(name not in config for config in configs)
+    partial: list[tuple[int, str, str]] = []
+    for other in earlier:
+        inside = [config[other] for config in configs if name in config]
+        outside = [c[other] for c in configs if name not in c and other in c]
+        condition = _separate(space.parameters[other], other, inside, outside)
+        if condition is None:
+            continue
+        text, left = condition
+        if not left:
+            return text
+        if left < lacking:
+            partial.append((left, other, text))
+    for _, other, text in sorted(partial, key=lambda each: each[0]) if depth > 1 else ():
+        values = {_key(config[other]) for config in configs if name in config}
+        rest = [c for c in configs if other in c and _key(c[other]) in values]
+        more = _explain(space, name, rest, [n for n in earlier if n != other], depth - 1)
+        if more is not None:
+            return f"{text} and {more}"
+    for other in earlier:  # both are there, or none of them
+        if not any(name not in config and other in config for config in configs):
+            return f"{write_name(other)} == {write_name(other)}"
+    return None
+
+
+def _key(value: Any) -> tuple[type, Any]:
+    return type(value), value
+
+
+def _separate(
+    parameter: Parameter, name: str, inside: Sequence[Any], outside: Sequence[Any]
+) -> tuple[str, int] | None:
+    """Return an expression that is true for all values inside, and for how many of those outside, or None."""
+    shown = write_name(name)
+    if parameter.kind is ParameterKind.PERMUTATION or not outside:
+        return None
+    numbers = all(isinstance(value, (int, float)) for value in (*inside, *outside))
+    if parameter.kind is not ParameterKind.UNORDERED and numbers:
+        if max(outside) < min(inside):
+            return f"{shown} > {max(outside)!r}", 0
+        if min(outside) > max(inside):
+            return f"{shown} < {min(outside)!r}", 0
+    if parameter.cardinality > _LISTED:
+        return None
+    known = {_key(value) for value in inside}
+    never = [value for value in dict.fromkeys(outside) if _key(value) not in known]
+    left = sum(_key(value) in known for value in outside)
+    return (f"{shown} not in {never!r}", left) if never else None
