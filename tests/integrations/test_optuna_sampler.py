@@ -396,12 +396,12 @@ def test_a_strategy_for_one_objective_and_wrong_arguments_are_rejected():
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     monkeypatch.delitem(sys.modules, "baco_like.integrations.optuna")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations._optuna_conversion")
     with pytest.raises(MissingExtra, match=r"baco-like\[optuna\]"):
         importlib.import_module("baco_like.integrations.optuna")
 
 
 def test_the_documentation_page_runs(capsys):
     page = Path(__file__).parents[2] / "docs" / "optuna.md"
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
-    exec(code, {})
+    exec("\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), re.S)), {})
     assert "loops" in capsys.readouterr().out
