@@ -15,7 +15,7 @@ from baco_like.integrations._shared import check_options, read_permutations, wri
 from baco_like.optimizer import Optimizer
 from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Real
 from baco_like.parameters.values import is_number
-from baco_like.records import FAILURE_WORDS
+from baco_like.records import FAILURE_WORDS, Direction
 from baco_like.records.reading import finite_number
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
@@ -38,6 +38,8 @@ _RETRYABLE = ("FAILED", "STALE")
 
 class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need all of its packages
     """Suggests configurations to an Ax experiment: ``GenerationStrategy(nodes=[BacoNode(space)])``.
+
+    The experiment may have several objectives, as in ``"-time, -power"``; thresholds of objectives are not used.
 
     Every suggestion satisfies the constraints and differs from all observed and running trials. Infeasible, and
     never suggested again, are: abandoned trials; failed trials whose reason begins with a failure word
@@ -92,7 +94,7 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
         """Observe the trials that have finished since the last call.
 
         Raises:
-            ValueError: The experiment has several objectives.
+            ValueError: An objective of the experiment is a sum of metrics.
             SpaceError: A parameter of the experiment cannot be converted.
         """
         self._search_space = experiment.search_space
@@ -124,14 +126,9 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
         return to_parameterization(trial.config, self.optimizer.space, self._search_space)
 
     def _create_optimizer(self, experiment: Experiment) -> Optimizer:
-        config = experiment.optimization_config
-        if config is None or not config.objective.is_single_objective:
-            raise ValueError(f"objective {config!r:.100}: BacoNode supports exactly one metric")
-        (metric,) = config.objective.metric_names
         return Optimizer(
             from_search_space(experiment.search_space) if self._space is None else self._space,
-            "minimize" if config.objective.minimize else "maximize",
-            objective=metric,
+            objectives=_directions(experiment.optimization_config),
             **self._options,
         )
 
@@ -155,6 +152,24 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
             return
         value = dict(values) if failure is None else None
         self.optimizer.observe(config, value, failed=failure, message=message, imported=True)
+
+
+def _directions(config: Any) -> dict[str, Direction]:
+    """Return the metrics that an experiment optimises, with their directions.
+
+    Raises:
+        ValueError: The experiment has no objective, or one that is a sum of metrics.
+    """
+    objective = None if config is None else config.objective
+    if objective is None or len(objective.expression.split(",")) != len(objective.metric_names):
+        raise ValueError(
+            f"objective {config!r:.100}: BacoNode supports one or several metrics, as in '-time, -power', and no sums"
+        )
+    weights = [weight for _, weight in objective.metric_weights]
+    return {
+        name: "minimize" if weight < 0 else "maximize"
+        for name, weight in zip(objective.metric_names, weights, strict=True)
+    }
 
 
 def _values_by_arm(data: Data) -> dict[tuple[int, str], dict[str, float]]:
@@ -185,8 +200,8 @@ def _failure(
         sign = 1 if constraint.op.name == "LEQ" else -1
         if sign * total > sign * constraint.bound and not constraint.relative:
             return "constraints", f"{constraint} violated"
-    (metric,) = config.objective.metric_names
-    return (None, "") if metric in values else ("runtime", f"{metric} has no finite value")
+    missing = [name for name in config.objective.metric_names if name not in values]
+    return ("runtime", f"{missing[0]} has no finite value") if missing else (None, "")
 
 
 # Conversion of search spaces ------------------------------------------------------------------------------------------

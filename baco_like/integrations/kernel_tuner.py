@@ -22,7 +22,8 @@ from baco_like._optional import needs_extra
 from baco_like.exceptions import BacoWarning, SpaceExhausted
 from baco_like.integrations._shared import ForeignRow, ListedSpace, check_options, read_listed_space
 from baco_like.optimizer import Optimizer
-from baco_like.records import Trial
+from baco_like.records import Direction, Outcome, Trial
+from baco_like.records.reading import finite_number
 from baco_like.results.kernel_tuner_cache import cache_outcome
 from baco_like.strategies import STRATEGIES, Strategy
 
@@ -210,7 +211,7 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         """Return the rows that Kernel Tuner reports; Kernel Tuner calls this.
 
         Raises:
-            ValueError: There are several objectives.
+            StrategyError: There are several objectives, and the strategy optimises one.
         """
         rows: list[Any] = OptAlgWrapper(self).tune(searchspace, runner, tuning_options)
         return rows
@@ -220,17 +221,14 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         """Evaluate suggestions until Kernel Tuner's budget is spent or the space is exhausted.
 
         Returns:
-            The best configuration and its objective, or None if every evaluation failed.
+            The best configuration and its objective, or None if every evaluation failed. With several objectives the
+            knee of the front and its first objective.
 
         Raises:
-            ValueError: There are several objectives.
+            StrategyError: There are several objectives, and the strategy optimises one.
             StopCriterionReached: The budget is spent; Kernel Tuner catches it.
         """
         options = func.tuning_options
-        if len(options.objective) > 1:
-            raise ValueError(
-                f"objectives = {list(options.objective)}: BacoStrategy supports one; name only that one"
-            )
         listed = read_listed_space(
             options.tune_params, options.restrictions_unmodified, searchspace.list
         )
@@ -242,13 +240,18 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
 
     def _create_optimizer(self, listed: ListedSpace, options: Any) -> Optimizer:
         """Return the optimizer of a run; the user's ``x0`` is its first suggestion."""
-        (maximize,) = options.objective_higher_is_better
+        directions: list[Direction] = [
+            "maximize" if is_higher_better else "minimize"
+            for is_higher_better in options.objective_higher_is_better
+        ]
+        # Journals of one objective have its default name.
+        names = options.objective if len(directions) > 1 else ["value"]
         strategy_options = options.strategy_options
         seed = options.get("seed") if self._seed is None else self._seed
         optimizer = Optimizer(
             listed.space,
-            "maximize" if maximize else "minimize",
-            0 if seed is None else seed,
+            seed=0 if seed is None else seed,
+            objectives=dict(zip(names, directions, strict=True)),
             budget=strategy_options.get("max_fevals"),
             **self._options,
         )
@@ -282,7 +285,7 @@ def _observe_results(
     optimizer: Optimizer, func: CostFunc, trials: Sequence[Trial], rows: Sequence[ForeignRow]
 ) -> int:
     """Observe the trials that have a result, abandon the rest, and return the number of results."""
-    (objective,) = func.tuning_options.objective
+    objective, *further = func.tuning_options.objective
     observed = 0
     for trial, row in zip(trials, rows, strict=True):
         result = func.unique_results.get(",".join(map(str, row)))
@@ -290,9 +293,14 @@ def _observe_results(
             optimizer.abandon(trial, "Kernel Tuner has not evaluated it")
             continue
         outcome = cache_outcome(result, optimizer.space.names, objective)
+        values = {optimizer.options.objective: outcome.value}
+        values |= {name: finite_number(result.get(name)) for name in further}
+        if outcome.value is not None and None in values.values():
+            name = next(name for name, value in values.items() if value is None)
+            outcome = Outcome.failure(trial.id, "runtime", f"{name} = {result.get(name)!r:.200}")
         optimizer.observe(
             trial,
-            outcome.value,
+            values if outcome.value is not None else None,
             failed=outcome.failed,
             message=outcome.message,
             extra={"repeats": list(outcome.repeats), "seconds": {}, **outcome.extra},

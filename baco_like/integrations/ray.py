@@ -10,11 +10,11 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like._optional import needs_extra
-from baco_like.exceptions import SpaceExhausted
+from baco_like.exceptions import SpaceExhausted, TrialError
 from baco_like.integrations._shared import check_options
 from baco_like.journal import MemoryJournal
 from baco_like.optimizer import Optimizer
-from baco_like.records import Noise
+from baco_like.records import Direction, Noise
 from baco_like.records.reading import finite_number
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
@@ -23,6 +23,9 @@ with needs_extra("ray", "ray"):
     from ray.tune.search import Searcher
 
 __all__ = ["BacoSearch"]
+
+_Texts = str | list[str]
+"""One text, or a list with one for each objective."""
 
 
 class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
@@ -34,9 +37,10 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
 
     Args:
         space: The space, known up front; leave ``param_space`` empty, or give it constants with other names.
-        metric: Name of the reported value. None takes it from ``TuneConfig``; Ray passes it on only if there is a
-            ``param_space``.
-        mode: ``min`` or ``max``; None as for the metric.
+        metric: Name of the reported value, or a list of the names of several objectives. None takes it from
+            ``TuneConfig``; Ray passes it on only if there is a ``param_space``. Leave it out of ``TuneConfig`` if there
+            are several.
+        mode: ``min`` or ``max``, or a list with one for each metric; None as for the metric.
         seed: Seed of the suggestions.
         strategy: A registered name, or a strategy object.
         settings: Settings of the named strategy.
@@ -44,14 +48,14 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         noise: ``none``: no configuration is suggested twice; ``repeat``: it may be.
 
     Raises:
-        ValueError: The mode, the strategy or a setting does not exist.
+        ValueError: The metric or the mode is wrong, or the strategy or a setting does not exist.
     """
 
     def __init__(
         self,
         space: Space,
-        metric: str | None = None,
-        mode: str | None = None,
+        metric: _Texts | None = None,
+        mode: _Texts | None = None,
         *,
         seed: int = 0,
         strategy: str | Strategy[Any] = "auto",
@@ -59,14 +63,10 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         budget: int | None = None,
         noise: Noise = "none",
     ) -> None:
-        if not isinstance(metric, (str, type(None))):
-            raise ValueError(
-                f"metric = {metric!r:.80}: BacoSearch optimises one; for several, use Optimizer(objectives=...) in a "
-                "loop of your own"
-            )
+        _directions("any" if metric is None else metric, "min" if mode is None else mode)
         super().__init__(metric, mode)
-        self._metric: str | None = metric
-        self._mode: str | None = mode
+        self._metric: _Texts | None = metric
+        self._mode: _Texts | None = mode
         self._space = space
         self._options = check_options(
             seed=seed, strategy=strategy, settings=settings, budget=budget, noise=noise
@@ -74,8 +74,6 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         self._pending_ids: dict[str, int] = {}
         self._journal = MemoryJournal()
         self._optimizer: Optimizer | None = None
-        if mode not in (None, "min", "max"):
-            raise ValueError(f"mode = {mode!r}: expected 'min' or 'max'")
 
     @property
     def optimizer(self) -> Optimizer:
@@ -92,8 +90,7 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
                 )
             self._optimizer = Optimizer(
                 self._space,
-                "minimize" if self._mode == "min" else "maximize",
-                objective=self._metric,
+                objectives=_directions(self._metric, self._mode),
                 storage=self._journal,
                 **self._options,
             )
@@ -127,11 +124,15 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         trial = self.optimizer.history.find(self._pending_ids[trial_id])
         assert trial is not None
         metrics = dict(result or {})
-        value = None if error else finite_number(metrics.get(self.optimizer.options.objective))
+        names = self.optimizer.options.objectives or [self.optimizer.options.objective]
+        values = {name: finite_number(metrics.get(name)) for name in names}
         failure, message = None, ""
-        if value is None or metrics.get("failed"):
+        if error or None in values.values() or metrics.get("failed"):
+            invalid = [name for name, value in values.items() if value is None]
             reason = (
-                "the trial ended with an error" if error else "the metric is not a finite number"
+                "the trial ended with an error"
+                if error or not invalid
+                else f"the metric {invalid[0]!r} is not a finite number"
             )
             failure = str(metrics.get("failed") or "runtime")
             message = str(metrics.get("message") or reason)
@@ -140,7 +141,7 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         is_pending = trial.id in self.optimizer.history.pending
         self.optimizer.observe(
             trial if is_pending else dict(trial.config),
-            None if failure else value,
+            None if failure else values,
             failed=failure,
             message=message,
             extra={} if seconds is None else {"seconds": {"run": seconds}},
@@ -152,15 +153,26 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
     def add_evaluated_point(
         self,
         parameters: Mapping[str, Any],
-        value: float,
+        value: float | list[float],
         error: bool = False,
         pruned: bool = False,
         intermediate_values: list[float] | None = None,
     ) -> None:
-        """Observe a configuration that was evaluated elsewhere; outside the space it is kept but not modelled."""
-        number = None if error or pruned else finite_number(value)
-        failure = None if number is not None else "pruned" if pruned else "runtime"
-        self.optimizer.observe(dict(parameters), number, failed=failure, imported=True)
+        """Observe a configuration that was evaluated elsewhere; outside the space it is kept but not modelled.
+
+        With several metrics, ``value`` is a list with one number for each.
+
+        Raises:
+            TrialError: The length of the list differs from the number of metrics.
+        """
+        names = list(self.optimizer.options.objectives) or [self.optimizer.options.objective]
+        given = value if isinstance(value, (list, tuple)) else [value]
+        numbers = [finite_number(number) for number in given]
+        failure = "pruned" if pruned else "runtime" if error or None in numbers else None
+        if failure is None and len(numbers) != len(names):
+            raise TrialError(f"value = {value!r:.80}: expected one number for each of {names}")
+        values = None if failure else dict(zip(names, numbers, strict=True))
+        self.optimizer.observe(dict(parameters), values, failed=failure, imported=True)
 
     @override
     def save(self, checkpoint_path: str) -> None:
@@ -199,3 +211,28 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         attributes = {name: value for name, value in state.items() if name != "events"}
         journal = MemoryJournal(list(state["events"]))
         self.__dict__.update(attributes, _journal=journal, _optimizer=None)
+
+
+def _directions(metric: _Texts, mode: _Texts) -> dict[str, Direction]:
+    """Return the directions of the metrics by name.
+
+    Raises:
+        ValueError: A mode is neither ``min`` nor ``max``, a name is missing, or the lists differ in length.
+    """
+    names = [metric] if isinstance(metric, str) else metric
+    modes = [mode] if isinstance(mode, str) else mode
+    if (
+        isinstance(metric, str) != isinstance(mode, str)
+        or not all(isinstance(each, list) and each for each in (names, modes))
+        or len(names) != len(modes)
+        or not all(isinstance(name, str) and name for name in names)
+        or not set(modes) <= {"min", "max"}
+    ):
+        raise ValueError(
+            f"metric = {metric!r:.80}, mode = {mode!r:.80}: expected a name with 'min' or 'max', or two lists of the same "
+            "length"
+        )
+    return {
+        name: "minimize" if each == "min" else "maximize"
+        for name, each in zip(names, modes, strict=True)
+    }

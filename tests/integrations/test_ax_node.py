@@ -180,9 +180,24 @@ def test_a_space_that_differs_from_the_experiment_is_rejected(space, message):
         ax.get_next_trials(max_trials=3)
 
 
-def test_several_objectives_are_rejected():
-    with pytest.raises(ValueError, match="supports exactly one metric"):
-        client(BacoNode(), "-time, -power").get_next_trials(max_trials=1)
+def test_several_objectives():
+    node = BacoNode(SPACE, strategy="nsga2")
+    ax = client(node, "-time, speed", outcome_constraints=["speed >= -100"])
+    measurements = [(1.0, 5.0), (2.0, 9.0), (2.0, 5.0), (3.0, 9.5)]
+    for time, speed in measurements:
+        ((index, _),) = ax.get_next_trials(max_trials=1).items()
+        ax.complete_trial(index, {"time": time, "speed": speed})
+    ax.get_next_trials(max_trials=1)
+    optimizer = node.optimizer
+    assert optimizer.options.objectives == {"time": "minimize", "speed": "maximize"}
+    assert [(t.value, t.metrics["speed"]) for t in optimizer.trials] == measurements
+    assert [trial.value for trial in optimizer.front] == [1.0, 2.0, 3.0]
+
+
+def test_sums_of_metrics_are_rejected():
+    for objective in ("-time - power", "-time - power, speed"):
+        with pytest.raises(ValueError, match="and no sums"):
+            client(BacoNode(), objective).get_next_trials(max_trials=1)
     with pytest.raises(ValueError, match="bayesain"):
         BacoNode(strategy="bayesain")
     with pytest.raises(ValueError, match="after Ax has requested"):

@@ -16,7 +16,7 @@ import pytest
 from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.evaluators import ReplayEvaluator
 from baco_like.evaluators.replay import load
-from baco_like.exceptions import BacoWarning, ConfigError, MissingExtra
+from baco_like.exceptions import BacoWarning, ConfigError, MissingExtra, StrategyError
 
 kernel_tuner = pytest.importorskip("kernel_tuner")
 from constraint import FunctionConstraint  # noqa: E402
@@ -25,6 +25,7 @@ from kernel_tuner.strategies.wrapper import OptAlgWrapper  # noqa: E402
 from baco_like.integrations import BacoStrategy  # noqa: E402
 from baco_like.integrations import kernel_tuner as ours  # noqa: E402
 from baco_like.integrations._shared import read_listed_space  # noqa: E402
+from baco_like.records.front import is_non_dominated  # noqa: E402
 
 TUNE_PARAMS = {
     "block_size_x": [16, 32, 64, 128],
@@ -155,13 +156,31 @@ def test_the_seed_decides_the_run(cache):
 
 
 def test_wrong_arguments_are_rejected_before_the_run(cache):
-    both = {"time": False, "compile_time": False}
-    with pytest.raises(ValueError, match="supports one"):
-        simulated(cache, BacoStrategy(), objectives=both)
+    both = {"time": False, "size": False}
+    with pytest.raises(StrategyError, match="optimises one objective, not 'time', 'size'"):
+        simulated(cache, BacoStrategy("bayesian"), objectives=both)
     with pytest.raises(ValueError, match="bayesain"):
         BacoStrategy("bayesain")
     with pytest.raises(ValueError, match="batch must be"):
         BacoStrategy(batch=0)
+
+
+def test_several_objectives_and_metrics_of_kernel_tuner(cache):
+    """As in a script with user-defined metrics: one is measured time, the other is computed from the parameters."""
+    strategy = BacoStrategy(seed=3)
+    metrics = {"speed": lambda p: 100.0 * p["unroll"] + p["block_size_x"] / p["time"]}
+    options = {"metrics": metrics, "strategy_options": {"max_fevals": 30}}
+    results, _ = simulated(cache, strategy, objectives={"time": False, "speed": True}, **options)
+    optimizer = strategy.optimizer
+    assert optimizer.options.objectives == {"time": "minimize", "speed": "maximize"}
+    assert len(results) == len(optimizer.trials) == 30
+    for trial, result in zip(optimizer.trials, results, strict=True):
+        if trial.failure is None:
+            assert (trial.value, trial.metrics["speed"]) == (result["time"], result["speed"])
+    measured = np.array([[r["time"], -r["speed"]] for r in results if "__error__" not in r])
+    front = {tuple(row) for row in measured[is_non_dominated(measured)].tolist()}
+    assert {(t.value, -t.metrics["speed"]) for t in optimizer.front} == front
+    assert {t.failure for t in optimizer.trials} <= {None, "compile", "runtime"}
 
 
 def test_results_before_an_interrupt_are_observed(cache, monkeypatch):

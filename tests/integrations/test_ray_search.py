@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from baco_like import Optimizer, Ordinal, Permutation, Space
-from baco_like.exceptions import JournalError, MissingExtra
+from baco_like.exceptions import JournalError, MissingExtra, TrialError
 
 tune = pytest.importorskip("ray.tune")
 import ray  # noqa: E402
@@ -52,9 +52,43 @@ def test_ray_runs_like_a_plain_ask_tell_loop():
     assert run_without_ray(BacoSearch(SPACE, "time", "min", seed=3, budget=6), 6) == alone
 
 
-def test_several_metrics_are_refused():
-    with pytest.raises(ValueError, match="BacoSearch optimises one"):
-        BacoSearch(Space({"a": [1, 2]}), ["time", "energy"], ["min", "min"])
+def test_several_metrics_are_several_objectives(tmp_path):
+    searcher = BacoSearch(SPACE, ["time", "speed"], ["min", "max"], strategy="nsga2")
+    for name in "abcd":
+        searcher.suggest(name)
+    searcher.on_trial_complete("a", {"time": 1.0, "speed": 5.0})
+    searcher.on_trial_complete("b", {"time": 2.0, "speed": 9.0})
+    searcher.on_trial_complete("c", {"time": 0.5, "speed": math.nan})
+    searcher.on_trial_complete("d", {"time": 2.0, "speed": 5.0})
+    searcher.add_evaluated_point({"tile": 3, "loops": ("i", "j")}, [3.0, 9.5])
+    optimizer = searcher.optimizer
+    assert [t.value for t in optimizer.front] == [1.0, 2.0]  # tile = 3 is outside the space
+    assert optimizer.trials[4].metrics["speed"] == 9.5
+    assert [t.failure for t in optimizer.trials] == [None, None, "runtime", None, None]
+    assert optimizer.trials[2].message == "the metric 'speed' is not a finite number"
+    with pytest.raises(TrialError, match="one number for each"):
+        searcher.add_evaluated_point({"tile": 1, "loops": ("i", "j")}, 3.0)
+    searcher.save(str(tmp_path / "state.json"))
+    again = BacoSearch(SPACE, strategy="nsga2")
+    again.restore(str(tmp_path / "state.json"))
+    assert again.optimizer.options.objectives == {"time": "minimize", "speed": "maximize"}
+    assert len(again.optimizer.front) == 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "mode"),
+    [
+        ("time", "best"),
+        (["time", "size"], "min"),
+        (["time", "size"], ["min"]),
+        ([], []),
+        (["time", 1], ["min", "max"]),
+        (None, ["min"]),
+    ],
+)
+def test_wrong_metrics_are_rejected_before_the_run(metric, mode):
+    with pytest.raises(ValueError, match="expected a name with 'min' or 'max'"):
+        BacoSearch(SPACE, metric, mode)
 
 
 def test_metric_and_mode_from_ray_configuration():
