@@ -1,142 +1,373 @@
-"""Hypervolume of strategies for several objectives, beside Optuna's samplers where Optuna is installed.
+"""The strategies for several objectives, and limits on metrics, beside Optuna's samplers and pymoo's NSGA-II.
 
-    python benchmarks/quality/several_objectives.py --seeds 5
+    OMP_NUM_THREADS=1 python benchmarks/quality/several_objectives.py --data DIR --rows rows.jsonl --seeds 20 \\
+        --methods ehvi,random_search,nsga2,optuna_nsga2,pymoo_nsga2
+    OMP_NUM_THREADS=1 python benchmarks/quality/several_objectives.py --data DIR --rows rows.jsonl --seeds 0 \\
+        --table several_objectives.md
 
-The problems are DTLZ2 (Deb et al. 2002), ZDT1 with a categorical switch and ZDT2 with a permutation (Zitzler, Deb and
-Thiele 2000), on grids of 21 values. The table has the share of the volume of the true front that is dominated, the mean
-over seeds with its standard error, and the mean CPU seconds of a run.
+`several_problems.py` has the problems. Runs append to `--rows`; those that it has already are left out. `--limits` runs
+one objective with limits on other metrics instead of two objectives.
+
+A configuration counts as an evaluation the first time that it is requested. Repeated ones, and ones that a known
+constraint excludes, are answered but not counted, in the favour of the other packages; a run ends after 50 questions
+for each evaluation, or after `--seconds`. The other packages see numbers by their index, and one categorical parameter
+for the feasible orders of a permutation. They get an excluded configuration as a violated constraint with the worst
+values so far.
 """
 
-from __future__ import annotations
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
+import json
 import time
 import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from several_problems import LIMITED, NAMES, Problem, limited_problem, problem
 
-from baco_like import Categorical, Integer, Optimizer, Permutation, Space
+from baco_like import Categorical, Integer, Optimizer, Permutation
 from baco_like.records.front import hypervolume
 
-GRID = 20
-OURS = ("random_search", "nsga2", "parego", "ehvi")
-REFERENCE = np.array([2.5, 2.5])
+PATIENCE = 50
+BUDGETS = (60, 120)
+OURS = ("auto", "ehvi", "parego", "nsga2", "random_search")
+REFERENCE = "ehvi"
+RESAMPLES = 2000
+MOST_LISTED = 100_000
+POPULATION = 20
 
 
-def dtlz2(config):
-    x = [config[f"x{i}"] / GRID for i in range(5)]
-    g = sum((value - 0.5) ** 2 for value in x[1:])
-    angle = x[0] * np.pi / 2
-    return (1 + g) * np.cos(angle), (1 + g) * np.sin(angle)
+class Spent(Exception):
+    """The run is over."""
 
 
-def zdt1_categorical(config):
-    x = [config[f"x{i}"] / GRID for i in range(4)]
-    g = 1 + 2 * sum(x[1:]) / 3 + {"a": 0.6, "b": 0.0, "c": 0.3}[config["kind"]]
-    return x[0], g * (1 - np.sqrt(x[0] / g))
+class Questions:
+    """Answers questions until the evaluations, the questions or the seconds are spent.
+
+    Attributes:
+        rows: The metrics of each evaluation, in order.
+        cpu: Processor seconds after each evaluation.
+    """
+
+    def __init__(self, problem: Problem, evaluations: int, seconds: float) -> None:
+        self.problem, self.evaluations, self.seconds = problem, evaluations, seconds
+        self.rows: list[dict[str, float]] = []
+        self.cpu: list[float] = []
+        self.asked = 0
+        self._known: dict[str, dict[str, float]] = {}
+        self._began = time.process_time()
+
+    def __call__(self, config: Mapping[str, Any]) -> dict[str, float] | None:
+        """Return the metrics of a configuration, or None if a known constraint excludes it."""
+        used = time.process_time() - self._began
+        self.asked += 1
+        spent = len(self.rows) >= self.evaluations or used > self.seconds
+        if spent or self.asked > PATIENCE * self.evaluations:
+            raise Spent
+        key = json.dumps(dict(config), sort_keys=True)
+        if key not in self._known:
+            if not self.problem.space.contains(config):
+                return None
+            self._known[key] = self.problem.measure(config)
+            self.rows.append(self._known[key])
+            self.cpu.append(round(used, 3))
+        return self._known[key]
+
+    def worst(self, name: str) -> float:
+        """Return the largest value of a metric so far."""
+        return max((row[name] for row in self.rows), default=0.0)
 
 
-def zdt2_permutation(config):
-    order = [int(name) for name in config["order"]]
-    inversions = sum(a > b for i, a in enumerate(order) for b in order[i + 1 :]) / 10
-    x = [config[f"x{i}"] / GRID for i in range(3)]
-    g = 1 + inversions + sum(x[1:]) / 2
-    return x[0], g * (1 - (x[0] / g) ** 2)
+# Methods -----------------------------------------------------------------------------------------------------------
 
 
-def _integers(count):
-    return {f"x{i}": Integer(0, GRID) for i in range(count)}
-
-
-_ENDS = np.linspace(0, 1, GRID + 1)
-PROBLEMS = {
-    "dtlz2": (
-        Space(_integers(5)),
-        dtlz2,
-        np.column_stack([np.cos(_ENDS * np.pi / 2), np.sin(_ENDS * np.pi / 2)]),
-    ),
-    "zdt1_categorical": (
-        Space({**_integers(4), "kind": Categorical(["a", "b", "c"])}),
-        zdt1_categorical,
-        np.column_stack([_ENDS, 1 - np.sqrt(_ENDS)]),
-    ),
-    "zdt2_permutation": (
-        Space({**_integers(3), "order": Permutation(list("01234"))}),
-        zdt2_permutation,
-        np.column_stack([_ENDS, 1 - _ENDS**2]),
-    ),
-}
-"""Space, objectives and true front of each problem."""
-
-
-def run_ours(name, space, function, seed, budget):
-    objectives = {"first": "minimize", "second": "minimize"}
-    optimizer = Optimizer(space, objectives=objectives, strategy=name, seed=seed, budget=budget)
-    costs = []
-    for _ in range(budget):
+def run_ours(name: str, questions: Questions, seed: int) -> None:
+    known = questions.problem
+    objectives = dict.fromkeys(known.objectives, "minimize")
+    limits = [f"{metric} <= {bound!r}" for metric, bound in (known.limits or {}).items()]
+    optimizer = Optimizer(
+        known.space,
+        objectives=objectives,
+        strategy=name,
+        seed=seed,
+        budget=questions.evaluations,
+        limits=limits,
+    )
+    while True:
         trial = optimizer.suggest()
-        costs.append(function(trial))
-        optimizer.observe(trial, dict(zip(objectives, costs[-1], strict=True)))
-    return np.array(costs)
+        optimizer.observe(trial, questions(trial.config))
 
 
-def run_optuna(name, space, function, seed, budget):
+@cache
+def choices(known: Problem) -> dict[str, tuple[Any, ...]]:
+    """Return the values of each parameter; of a permutation the feasible orders."""
+    size = known.space.feasible_size
+    listed = size is not None and size <= MOST_LISTED
+    configs = known.space.decode(known.space.feasible.listed) if listed else []
+    values: dict[str, tuple[Any, ...]] = {}
+    for name, parameter in known.space.parameters.items():
+        if isinstance(parameter, Permutation):
+            orders = {config[name] for config in configs} or permutations(parameter.elements)
+            values[name] = tuple(sorted(orders))
+        else:
+            is_whole = isinstance(parameter, Integer)
+            own = range(parameter.low, parameter.high + 1) if is_whole else parameter.values
+            values[name] = tuple(own)
+    return values
+
+
+def _is_unordered(parameter: Any) -> bool:
+    return isinstance(parameter, Categorical | Permutation)
+
+
+def run_optuna(sampler: str, questions: Questions, seed: int, **options: Any) -> None:
     import optuna
+    from optuna.distributions import CategoricalDistribution, IntDistribution
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    samplers = {
-        "optuna_gp": optuna.samplers.GPSampler,
-        "optuna_nsga2": optuna.samplers.NSGAIISampler,
-    }
-    extra = {"population_size": 20} if name == "optuna_nsga2" else {}
+    known = questions.problem
     study = optuna.create_study(
-        directions=["minimize", "minimize"], sampler=samplers[name](seed=seed, **extra)
+        directions=["minimize"] * len(known.objectives),
+        sampler=getattr(optuna.samplers, sampler)(seed=seed, **options),
     )
-    costs = []
+    values = choices(known)
+    distributions = {
+        name: CategoricalDistribution(range(len(values[name])))
+        if _is_unordered(parameter)
+        else IntDistribution(0, len(values[name]) - 1)
+        for name, parameter in known.space.parameters.items()
+        if len(values[name]) > 1
+    }
+    is_constrained = bool(known.limits) or known.space.feasible_size != np.prod(
+        [float(len(own)) for own in values.values()]
+    )
+    while True:
+        trial = study.ask(distributions)
+        row = questions({name: values[name][trial.params.get(name, 0)] for name in values})
+        if is_constrained:
+            trial.set_constraint("known", float(row is None))
+        for metric, bound in (known.limits or {}).items():
+            measured = questions.worst(metric) if row is None else row[metric]
+            trial.set_constraint(metric, measured - bound)
+        answer = [questions.worst(n) if row is None else row[n] for n in known.objectives]
+        study.tell(trial, answer)
 
-    def objective(trial):
-        config = {}
-        for key, parameter in space.parameters.items():
-            if isinstance(parameter, Integer):
-                config[key] = trial.suggest_int(key, 0, GRID)
-            elif isinstance(parameter, Categorical):
-                config[key] = trial.suggest_categorical(key, list(parameter.values))
-            else:  # a permutation, as the order of random keys
-                keys = [trial.suggest_float(f"{key}{e}", 0, 1) for e in parameter.elements]
-                config[key] = [parameter.elements[i] for i in np.argsort(keys)]
-        costs.append(function(config))
-        return costs[-1]
 
-    study.optimize(objective, n_trials=budget)
-    return np.array(costs)
+def run_pymoo(questions: Questions, seed: int) -> None:
+    from pymoo.core.mixed import MixedVariableGA
+    from pymoo.core.problem import ElementwiseProblem
+    from pymoo.core.termination import NoTermination
+    from pymoo.core.variable import Choice
+    from pymoo.core.variable import Integer as Whole
+    from pymoo.operators.survival.rank_and_crowding import RankAndCrowding
+
+    known = questions.problem
+    values = choices(known)
+    variables = {
+        name: Choice(options=list(range(len(values[name]))))
+        if _is_unordered(parameter)
+        else Whole(bounds=(0, len(values[name]) - 1))
+        for name, parameter in known.space.parameters.items()
+        if len(values[name]) > 1
+    }
+
+    class Asked(ElementwiseProblem):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(vars=variables, n_obj=len(known.objectives), n_ieq_constr=1)
+
+        def _evaluate(self, x: Mapping[str, int], out: dict[str, Any], *_: Any, **__: Any) -> None:
+            row = questions({name: values[name][x.get(name, 0)] for name in values})
+            out["F"] = [questions.worst(n) if row is None else row[n] for n in known.objectives]
+            out["G"] = [-1.0 if row is not None else 1.0]
+
+    algorithm = MixedVariableGA(pop_size=POPULATION, survival=RankAndCrowding())
+    algorithm.setup(Asked(), termination=NoTermination(), seed=seed, verbose=False)
+    while algorithm.has_next():
+        algorithm.next()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+METHODS: Mapping[str, Callable[[Questions, int], None]] = {
+    "optuna_gp": lambda q, seed: run_optuna("GPSampler", q, seed, deterministic_objective=True),
+    "optuna_tpe": lambda q, seed: run_optuna("TPESampler", q, seed),
+    "optuna_nsga2": lambda q, seed: run_optuna(
+        "NSGAIISampler", q, seed, population_size=POPULATION
+    ),
+    "pymoo_nsga2": run_pymoo,
+}
+
+
+def one_run(name: str, known: Problem, seed: int, budget: int, seconds: float) -> dict[str, Any]:
+    questions = Questions(known, budget, seconds)
+    try:
+        if name in OURS:
+            run_ours(name, questions, seed)
+        else:
+            METHODS[name](questions, seed)
+    except Spent:
+        pass
+    rounded = [{k: float(f"{v:.7g}") for k, v in row.items()} for row in questions.rows]
+    at = [questions.cpu[min(n, len(questions.cpu)) - 1] for n in BUDGETS] if questions.cpu else []
+    return {"rows": rounded, "cpu": at, "asked": questions.asked}
+
+
+# Figures -----------------------------------------------------------------------------------------------------------
+
+
+def share_of_volume(known: Problem, rows: Sequence[Mapping[str, float]]) -> float:
+    """Return the dominated volume as a share of that of the best known front."""
+    assert known.front is not None
+    scale = np.log if known.is_log else np.asarray
+    reference = scale(np.array(known.reference))
+    values = np.array([[row[name] for name in known.objectives] for row in rows])
+    if not len(values):
+        return 0.0
+    return hypervolume(scale(values), reference) / hypervolume(scale(known.front), reference)
+
+
+def count_violations(known: Problem, rows: Sequence[Mapping[str, float]]) -> tuple[int, float]:
+    """Return the number of evaluations beyond a limit, and the best value of the others (infinity without any)."""
+    (objective,) = known.objectives
+    limits = (known.limits or {}).items()
+    within = [row for row in rows if all(row[name] <= bound for name, bound in limits)]
+    best = min((row[objective] for row in within), default=np.inf)
+    return len(rows) - len(within), best
+
+
+def interval(values: np.ndarray) -> tuple[float, float]:
+    """Return the bootstrapped 95 % interval of the mean."""
+    rng = np.random.default_rng(0)
+    means = rng.choice(values, (RESAMPLES, len(values))).mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def difference(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
+    """Return the bootstrapped 95 % interval of the difference of two means."""
+    rng = np.random.default_rng(0)
+    draws = [rng.choice(v, (RESAMPLES, len(v))).mean(axis=1) for v in (ours, theirs)]
+    low, high = np.quantile(draws[0] - draws[1], [0.025, 0.975])
+    return float(low), float(high)
+
+
+def table_of_volumes(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]:
+    lines = [
+        "| problem | method | seeds | volume after 60 | volume after 120 | CPU seconds of 60 |",
+        "|---|---|---|---|---|---|",
+    ]
+    counts = {n: dict[str, list[int]]() for n in BUDGETS}
+    for name in NAMES:
+        known = problem(name, data)
+        volumes: dict[tuple[str, int], np.ndarray] = {}
+        for method in dict.fromkeys(row["method"] for row in rows):
+            own = [row for row in rows if (row["problem"], row["method"]) == (name, method)]
+            cells = []
+            for n in BUDGETS:
+                enough = [row for row in own if row["budget"] >= n]
+                if not enough:
+                    cells.append("")
+                    continue
+                values = np.array([share_of_volume(known, row["rows"][:n]) for row in enough])
+                volumes[method, n] = values
+                low, high = interval(values)
+                cells.append(f"{values.mean():.3f} ({low:.3f} to {high:.3f})")
+            if own:
+                seconds = np.mean([row["cpu"][0] for row in own if row["cpu"]])
+                lines.append(
+                    f"| {name} | {method} | {len(own)} | {' | '.join(cells)} | {seconds:.1f} |"
+                )
+        for (method, n), values in volumes.items():
+            if method != REFERENCE and (REFERENCE, n) in volumes:
+                low, high = difference(volumes[REFERENCE, n], values)
+                ahead = volumes[REFERENCE, n].mean() >= values.mean()
+                tally = counts[n].setdefault(method, [0, 0, 0, 0])
+                tally[0] += 1
+                tally[1] += bool(ahead)
+                tally[2] += low > 0
+                tally[3] += high < 0
+    lines += [
+        "",
+        f"| `{REFERENCE}` beside | after | problems | ahead | clearly ahead | clearly behind |",
+    ]
+    lines.append("|---|---|---|---|---|---|")
+    for n, tallies in counts.items():
+        for method, tally in tallies.items():
+            lines.append(f"| {method} | {n} | {' | '.join(map(str, tally))} |")
+    return lines
+
+
+def table_of_limits(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]:
+    lines = [
+        "| problem | method | seeds | evaluations beyond a limit | best value within | CPU seconds |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in LIMITED:
+        known = limited_problem(name, data)
+        for method in dict.fromkeys(row["method"] for row in rows):
+            own = [row for row in rows if (row["problem"], row["method"]) == (name, method)]
+            if not own:
+                continue
+            figures = [count_violations(known, row["rows"]) for row in own]
+            beyond, best = map(np.array, zip(*figures, strict=True))
+            found = best[np.isfinite(best)]
+            low, high = interval(beyond)
+            text = "none"
+            if len(found):
+                ends = interval(found)
+                text = f"{found.mean():.4g} ({ends[0]:.4g} to {ends[1]:.4g})"
+                text += f" in {len(found)} of {len(own)}" if len(found) < len(own) else ""
+            seconds = np.mean([row["cpu"][0] for row in own if row["cpu"]])
+            lines.append(
+                f"| {name} | {method} | {len(own)} | {beyond.mean():.1f} ({low:.1f} to {high:.1f}) | {text} "
+                f"| {seconds:.1f} |"
+            )
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BACO_LIKE_DATA", "data")))
+    parser.add_argument(
+        "--rows", type=Path, required=True, help="rows of runs, one JSON object each"
+    )
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--budget", type=int, default=60)
-    parser.add_argument("--methods", default=",".join(OURS), help="also optuna_gp, optuna_nsga2")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--budget", type=int, default=120)
+    parser.add_argument("--seconds", type=float, default=600.0, help="CPU seconds of a run")
+    parser.add_argument("--methods", default="ehvi,random_search")
+    parser.add_argument("--problems", help="names, separated by commas; default: all")
+    parser.add_argument("--limits", action="store_true", help="one objective with limits")
+    parser.add_argument("--table", type=Path)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    lines = ["| problem | method | volume | CPU seconds |", "|---|---|---|---|"]
-    for problem, (space, function, front) in PROBLEMS.items():
-        whole = hypervolume(front, REFERENCE)
-        for name in args.methods.split(","):
-            run = run_optuna if name.startswith("optuna") else run_ours
-            began, shares = time.process_time(), []
-            for seed in range(args.seeds):
-                costs = run(name, space, function, seed, args.budget)
-                shares.append(hypervolume(costs, REFERENCE) / whole)
-            seconds = (time.process_time() - began) / args.seeds
-            error = np.std(shares, ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else np.nan
-            lines.append(
-                f"| {problem} | {name} | {np.mean(shares):.4f} ± {error:.4f} | {seconds:.1f} |"
-            )
-            print(lines[-1], flush=True)
-    if args.out:
-        args.out.write_text("\n".join(lines) + "\n")
+    load, names = (limited_problem, tuple(LIMITED)) if args.limits else (problem, NAMES)
+    chosen = args.problems.split(";" if args.limits else ",") if args.problems else names
+    text = args.rows.read_text() if args.rows.exists() else ""
+    rows = [json.loads(line) for line in text.splitlines()]
+    known = {(r["problem"], r["method"], r["seed"], r["budget"]) for r in rows}
+    problems = {name: load(name, args.data) for name in chosen} if args.seeds else {}
+    for seed in range(args.first_seed, args.first_seed + args.seeds):
+        for method in args.methods.split(","):
+            for name in chosen:
+                key = (name, method, seed, args.budget)
+                if key in known:
+                    continue
+                run = one_run(method, problems[name], seed, args.budget, args.seconds)
+                keys = dict(zip(("problem", "method", "seed", "budget"), key, strict=True))
+                rows.append({**keys, **run})
+                with args.rows.open("a") as file:
+                    file.write(json.dumps(rows[-1]) + "\n")
+                cpu = run["cpu"][-1] if run["cpu"] else 0.0
+                print(name, method, seed, len(run["rows"]), f"{cpu:.1f} s", flush=True)
+    if args.table:
+        make = table_of_limits if args.limits else table_of_volumes
+        args.table.write_text("\n".join(make(rows, args.data)) + "\n")
 
 
 if __name__ == "__main__":

@@ -64,15 +64,22 @@ def unrest(trial: Trial) -> float:
     return trial.value / min(trial.repeats) if trial.value is not None else 0.0
 
 
-def shortened(trial: Trial) -> Trial:
-    """Return a trial with rounded digits, the stages of the format, and a shortened message."""
+def shortened(trial: Trial, least: bool) -> Trial:
+    """Return a trial with rounded digits, the stages of the format, and a shortened message.
+
+    Args:
+        trial: An observed trial.
+        least: Keep only the lowest repeat.
+    """
     outcome, seconds = trial.outcome, dict(trial.extra.get("seconds", {}))
     if "launch" in seconds:
         seconds["run"] = seconds.get("run", 0.0) + seconds.pop("launch")
     extra = {"seconds": {name: short(taken) for name, taken in seconds.items()}}
     if outcome.value is not None:
         repeats = tuple(map(short, outcome.repeats))
-        return trial.with_outcome(Outcome.success(trial.id, repeats, extra=extra))
+        repeats = (min(repeats),) if least else repeats
+        metrics = dict(outcome.metrics)
+        return trial.with_outcome(Outcome.success(trial.id, repeats, metrics=metrics, extra=extra))
     message = " ".join(outcome.message.split())[:120]
     return trial.with_outcome(replace(outcome, message=message, extra=extra))
 
@@ -82,9 +89,15 @@ def short(number: float) -> float:
 
 
 def write_problem(
-    folder: Path, name: str, space: Space, trials: list[Trial], objective: Objective, compiler: str
+    folder: Path,
+    name: str,
+    space: Space,
+    trials: list[Trial],
+    objective: Objective,
+    compiler: str,
+    least: bool = False,
 ) -> None:
-    trials = [shortened(trial) for trial in in_order(space, trials)]
+    trials = [shortened(trial, least) for trial in in_order(space, trials)]
     metadata = {
         "machine": platform.machine(),
         "compiler": compiler,
@@ -120,6 +133,9 @@ def main() -> None:
     parser.add_argument(
         "--settle", type=float, help="largest ratio of the median to the least repeat"
     )
+    parser.add_argument(
+        "--least", action="store_true", help="the lowest repeat counts, for a busy machine"
+    )
     args = parser.parse_args()
     asked = runfile.read(args.file)
     args.out.mkdir(parents=True, exist_ok=True)
@@ -127,7 +143,9 @@ def main() -> None:
     if args.settle:
         trials = settled(trials, asked, args.settle)
     compiler = args.compiler or c_compiler()
-    write_problem(args.out, args.file.stem, asked.space, trials, asked.objective, compiler)
+    write_problem(
+        args.out, args.file.stem, asked.space, trials, asked.objective, compiler, args.least
+    )
 
 
 if __name__ == "__main__":
