@@ -229,8 +229,8 @@ def _directions(metric: _Texts, mode: _Texts) -> dict[str, Direction]:
         or not set(modes) <= {"min", "max"}
     ):
         raise ValueError(
-            f"metric = {metric!r:.80}, mode = {mode!r:.80}: expected a name with 'min' or 'max', or two lists of the same "
-            "length"
+            f"metric = {metric!r:.80}, mode = {mode!r:.80}: expected a name with 'min' or 'max', or two lists of "
+            "the same length"
         )
     return {
         name: "minimize" if each == "min" else "maximize"
