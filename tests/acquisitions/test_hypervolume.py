@@ -61,3 +61,16 @@ def test_it_has_a_slope_far_from_the_front():
     scores = log_ehvi(means, np.full((10, 2), 1e-4), *boxes)
     assert np.isfinite(scores).all()
     assert (np.diff(scores) < 0.0).all()
+
+
+@pytest.mark.parametrize("objectives", [2, 3])
+def test_the_sum_and_the_sum_of_logarithms_agree(objectives, monkeypatch):
+    """Candidates from near the front to so far away that most terms underflow."""
+    front, means, variances = _case(objectives, 7)
+    boxes = non_dominated_boxes(front, front.max(axis=0) + 0.3)
+    means = means + np.linspace(0.0, 12.0, len(means))[:, None]
+    by_sum = log_ehvi(means, np.minimum(variances, 0.25), *boxes)
+    monkeypatch.setattr("baco_like.acquisitions.hypervolume._LEAST", np.inf)
+    by_logarithms = log_ehvi(means, np.minimum(variances, 0.25), *boxes)
+    np.testing.assert_allclose(by_sum, by_logarithms, rtol=1e-9, atol=1e-9)
+    assert by_logarithms.min() < -1000.0
