@@ -58,15 +58,15 @@ def _sum_of_products(means: Array, deviation: Array, lower: Array, upper: Array)
     """Return the expected gains in units of the deviations, ``(n,)``."""
     from scipy.special import ndtr
 
-    product: Array | float = 1.0
+    product = np.ones((len(means), len(lower)))
     for j in range(lower.shape[1]):
         ends, at_lower, at_upper, bounded = _ends_of(lower[:, j], upper[:, j])
         z = (ends - means[:, j, None]) / deviation[:, j, None]
         heights = np.exp(-0.5 * z * z - HALF_LOG_2PI) + z * ndtr(z)
         lengths = heights[:, at_upper]
         lengths[:, bounded] -= heights[:, at_lower]
-        product = product * lengths
-    return np.asarray(product).sum(axis=1)
+        product *= lengths
+    return np.asarray(product.sum(axis=1))
 
 
 def _log_sum(means: Array, deviation: Array, lower: Array, upper: Array) -> Array:

@@ -20,6 +20,14 @@ def is_non_dominated(costs: Array) -> Mask:
     kept = np.logical_not(np.isnan(costs).any(axis=1))
     order = np.flatnonzero(kept)
     order = order[np.lexsort(costs[order].T[::-1])]  # a row is dominated by earlier ones only
+    if costs.shape[1] == 2 and len(order):
+        first, second = costs[order].T
+        # Rows with the same first cost form a group. Its lowest second cost comes first, and has to be
+        # below those of all groups before.
+        start = np.searchsorted(first, first)
+        least = np.minimum.accumulate(second)
+        kept[order] = (second == second[start]) & ((start == 0) | (second < least[start - 1]))
+        return np.asarray(kept)
     front = np.empty((0, costs.shape[1]))
     for i in order:
         below = (front <= costs[i]).all(axis=1) & (front < costs[i]).any(axis=1)
@@ -112,6 +120,8 @@ def non_dominated_boxes(front: Array, reference: Array) -> tuple[Array, Array]:
         The lower and upper corners, each ``(k, m)``; lower corners are -infinity where a box has no lower end.
     """
     n, m = front.shape
+    if m == 2:
+        return _strips(front, reference)
     # In ranks no two rows are equal in an objective. Ties become boxes without volume, which are left out at the end.
     ranks = np.empty((n, m))
     for j in range(m):
@@ -145,6 +155,18 @@ def non_dominated_boxes(front: Array, reference: Array) -> tuple[Array, Array]:
     high = np.take_along_axis(scales, upper.astype(int), axis=0)
     filled = (low < high).all(axis=1)
     return low[filled], high[filled]
+
+
+def _strips(front: Array, reference: Array) -> tuple[Array, Array]:
+    """Return the boxes for two objectives: one below each row, and one beside the last row."""
+    ordered = front[np.lexsort(front.T[::-1])]
+    upper = np.column_stack(
+        [np.append(ordered[:, 0], reference[0]), np.append(reference[1], ordered[:, 1])]
+    )
+    lower = np.full_like(upper, -np.inf)
+    lower[:-1, 1] = ordered[:, 1]
+    filled = (lower < upper).all(axis=1)
+    return lower[filled], upper[filled]
 
 
 def knee(costs: Array, weights: Array | None = None) -> int:

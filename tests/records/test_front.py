@@ -99,3 +99,16 @@ def test_the_knee_is_near_the_best_of_both():
 
 def test_the_knee_of_values_with_both_signs():
     assert knee(np.array([[-1.0, 5.0], [0.0, 0.0], [5.0, -1.0]])) == 1
+
+
+@given(
+    st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, 2.0, 3.0, np.inf, np.nan])] * 2), max_size=12)
+)
+def test_two_objectives_as_by_definition(rows):
+    """Two objectives have their own fast way; ties, infinities and NaN included."""
+    costs = np.array(rows).reshape(-1, 2)
+    expected = [
+        not np.isnan(a).any() and not any((b <= a).all() and (b < a).any() for b in costs)
+        for a in costs
+    ]
+    assert is_non_dominated(costs).tolist() == expected
