@@ -20,7 +20,7 @@ from baco_like.cli.runs import JOURNAL, folder_to_resume, run_and_report
 from baco_like.evaluators.command import describe_compiler
 from baco_like.exceptions import RunFileError
 from baco_like.journal.header import describe_host
-from baco_like.optimizer import WarmStart
+from baco_like.optimizer import Optimizer, WarmStart
 from baco_like.records import Direction, Limits
 from baco_like.records.regression import RegressionRule
 from baco_like.results.files import replace_file
@@ -109,7 +109,11 @@ def _read(args: argparse.Namespace) -> _Checked:
     view = JournalView(file, with_constraints=True)
     if view.objectives:
         raise RunFileError(f"{file} has several objectives; a check compares one")
-    table = make_table([run_of(view.history, view.opened, args.task)], view.history.space)
+    if view.history.space.tasks is not None:
+        run = Optimizer.load(file).shipped_run()
+    else:
+        run = run_of(view.history, view.opened, args.task)
+    table = make_table([run], view.history.space)
     return _Checked(table, file, run_file)
 
 
@@ -168,7 +172,12 @@ def _measure(
     rule = RegressionRule(slowdown, _MIN_TOLERANCE * slowdown, rounds=args.rounds)
     evidence, objective = entry.evidence, run_file.objective
     direction: Direction = "maximize" if objective.direction == "maximize" else "minimize"
-    pair = CheckedPair(entry.config, table.default, evidence.ratios, evidence.candidates, direction)
+    # The configurations of a space with tasks have the descriptor too.
+    task = {} if table.space.tasks is None else entry.task
+    default = None if table.default is None else {**table.default, **task}
+    pair = CheckedPair(
+        {**entry.config, **task}, default, evidence.ratios, evidence.candidates, direction
+    )
     limits = Limits(run_file.limits)
     display = Display(sys.stdout, args.rounds, "round", interval=10.0)
     with closing(display):

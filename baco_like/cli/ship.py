@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from baco_like._output import explain_os_error, print_line
 from baco_like.exceptions import RunFileError
+from baco_like.optimizer import Optimizer
 from baco_like.running.journal_view import JournalView
-from baco_like.shipping import ShippedTable, make_table, read_table, run_of, ship
+from baco_like.shipping import ShippedRun, ShippedTable, make_table, read_table, run_of, ship
 from baco_like.shipping.table import describe_task
 
 
@@ -57,8 +59,15 @@ def _read_sources(args: argparse.Namespace) -> ShippedTable:
             raise RunFileError(
                 f"{view.path} has several objectives, and no single winner; choose a trial of its front yourself"
             )
-    runs = [run_of(v.history, v.opened, task) for v, task in zip(views, tasks, strict=True)]
+    runs = [_run_of(view, task) for view, task in zip(views, tasks, strict=True)]
     return make_table(runs, views[0].history.space, device=args.device, constraints=args.constraint)
+
+
+def _run_of(view: JournalView, task: dict[str, Any]) -> ShippedRun:
+    """Return the run; a recommendation for several tasks needs the strategy, so the optimizer is loaded for it."""
+    if view.history.space.tasks is None:
+        return run_of(view.history, view.opened, task)
+    return Optimizer.load(view.path).shipped_run(task)
 
 
 def _journal(path: Path) -> Path:

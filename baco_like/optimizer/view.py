@@ -13,14 +13,14 @@ from typing_extensions import override
 
 from baco_like._optional import require
 from baco_like._output import html_table
-from baco_like.exceptions import BacoWarning
+from baco_like.exceptions import BacoWarning, RunFileError
 from baco_like.journal import START, Journal, Options, WarmStartResults
 from baco_like.optimizer.ahead import ProposalStore
 from baco_like.optimizer.explaining import Explanations
 from baco_like.optimizer.objectives import hypervolume_of
 from baco_like.optimizer.state import JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import Terms
-from baco_like.records import History, Observation, StopRule, Trial, sign_of
+from baco_like.records import Goal, History, Observation, StopRule, Trial, sign_of
 from baco_like.records.trial import table_row
 from baco_like.results.formats import write
 from baco_like.results.journal_file import run_recording
@@ -215,11 +215,12 @@ class RunView(Explanations):
 
         The winner is the recommended configuration of the confirmation, else the best observed one. ``baco-like ship``
         does the same for journals, also for several of different tasks. `baco_like.shipping.FORMATS` has the formats.
+        With tasks, the file has the configurations that `recommend` returns.
 
         Args:
             kind: ``c``, ``json``, ``python``, ``triton``, ``vllm``, ``inductor`` or ``wisdom``.
             path: The file; with ``vllm`` and ``wisdom`` also the folder for it.
-            task: Descriptor of the task, such as ``{"n": 512}``.
+            task: Descriptor of the task of a run without tasks, such as ``{"n": 512}``.
             name: Beginning of the names in a C header, or the tuning key of a wisdom file.
             unit: Unit of the value.
             device: Name of the device. None: the model of the CPU.
@@ -239,16 +240,26 @@ class RunView(Explanations):
         )
         return ship(table, kind, path, name)
 
-    def shipped_run(self, task: Mapping[str, Any] | None = None) -> ShippedRun:
-        """Return the winner as one entry of a table; `baco_like.shipping.make_table` joins those of several runs.
+    def shipped_run(
+        self, task: Mapping[str, Any] | None = None, goal: Goal | None = None
+    ) -> ShippedRun:
+        """Return the winner as an entry of a table; `baco_like.shipping.make_table` joins those of several runs.
+
+        With tasks, there is an entry for each of them.
 
         Args:
-            task: Descriptor of the task, such as ``{"n": 512}``.
+            task: Descriptor of the task of a run without tasks, such as ``{"n": 512}``.
+            goal: With tasks: another goal than that of the run, as for `recommend`.
 
         Raises:
-            RunFileError: No trial has succeeded.
+            RunFileError: No trial has succeeded, or the run has tasks of its own.
+            ValueError: There is a goal without tasks.
         """
-        return run_of(self.history, next(iter(self.journal.read(START)))[0], task)
+        recommendation = None if self.space.tasks is None else self.recommend(goal=goal)
+        if self.space.tasks is not None and recommendation is None:
+            raise RunFileError("the run has no successful trial; there is nothing to ship")
+        opened = next(iter(self.journal.read(START)))[0]
+        return run_of(self.history, opened, task, recommendation)
 
     def should_stop(self, rule: StopRule) -> str | None:
         """Return why the run should end, or None."""

@@ -17,6 +17,15 @@ import numpy as np
 
 from baco_like._typing import Array
 
+_MAD = 1.4826
+"""Standard deviation of normal values over their median absolute deviation."""
+
+MANY = 20
+"""Ratios from which on disturbed ones are left out of the spread, and a sample shows whether a machine is stable."""
+
+_LOAD = 5.0
+"""Standard deviations by which the load of an unstable machine may change ratios."""
+
 FIRST_LOOK = 5
 """Rounds before the first decision; the number doubles until the next one."""
 
@@ -51,10 +60,14 @@ class RegressionRule:
                 f"alpha = {self.alpha}, rounds = {self.rounds}: expected 0 < alpha < 0.5 and rounds from {FIRST_LOOK}"
             )
 
-    @property
-    def looks(self) -> tuple[int, ...]:
-        """The numbers of rounds after which a decision is possible; each has the same share of ``alpha``."""
-        looks, n = [], FIRST_LOOK
+    def looks(self, before: int) -> tuple[int, ...]:
+        """Return the numbers of rounds after which a decision is possible; each has the same share of ``alpha``.
+
+        Args:
+            before: Number of earlier ratios. With few, the present rounds alone must show an unstable machine, so the
+                first decision comes later.
+        """
+        looks, n = [], FIRST_LOOK if before >= MANY else MANY
         while n < self.rounds:
             looks.append(n)
             n *= 2
@@ -101,8 +114,9 @@ def compare_ratios(
         alpha: Error probability of each end of the interval.
     """
     x, y = np.log(before), np.log(now)
-    p_regressed = _rank_test(y + math.log1p(rule.tolerance), x, "less")
-    p_fine = _rank_test(y + math.log1p(rule.slowdown), x, "greater")
+    margin = _margin(rule, x, y)
+    p_regressed = _rank_test(y + math.log1p(rule.tolerance) + margin, x, "less")
+    p_fine = _rank_test(y + math.log1p(rule.slowdown) - margin, x, "greater")
     value, low, high = _shift(x, y, alpha)
     return Loss(math.exp(value), math.exp(low), math.exp(high), p_regressed, p_fine)
 
@@ -125,17 +139,42 @@ def compare_with_default(now: Sequence[float], rule: RegressionRule, alpha: floa
     from scipy.stats import wilcoxon
 
     y = np.log(now)
+    margin = _margin(rule, y)
     walsh = np.sort((y[:, None] + y[None])[np.triu_indices(len(y))] / 2.0)
     n = len(y)
     spread = math.sqrt(n * (n + 1) * (2 * n + 1) / 24.0)
     low, high = _ends(walsh, n * (n + 1) / 4.0, spread, alpha)
     p_regressed, p_fine = 1.0, 1.0
-    if np.any(y + math.log1p(rule.tolerance) != 0.0):
-        p_regressed = float(wilcoxon(y + math.log1p(rule.tolerance), alternative="less").pvalue)
-    if np.any(y != 0.0):
-        p_fine = float(wilcoxon(y, alternative="greater").pvalue)
+    worse, better = y + math.log1p(rule.tolerance) + margin, y - margin
+    if np.any(worse != 0.0):
+        p_regressed = float(wilcoxon(worse, alternative="less").pvalue)
+    if np.any(better != 0.0):
+        p_fine = float(wilcoxon(better, alternative="greater").pvalue)
     median = float(np.median(walsh))
     return Loss(math.exp(-median), math.exp(-high), math.exp(-low), p_regressed, p_fine)
+
+
+def spread(ratios: Sequence[float]) -> float:
+    """Return the standard deviation of the logarithms of ratios; 0 with fewer than two.
+
+    From 20 ratios on, it comes from the median absolute deviation, which ignores disturbed rounds. With fewer, a calm
+    moment of an unstable machine looks like a stable one, so it is the larger of both estimates.
+    """
+    logs = np.log(ratios)
+    if len(logs) < 2:
+        return 0.0
+    robust = _MAD * float(np.median(np.abs(logs - np.median(logs))))
+    return robust if len(logs) >= MANY else max(robust, float(np.std(logs, ddof=1)))
+
+
+def _margin(rule: RegressionRule, *samples: Array) -> float:
+    """Return what both hypotheses are widened by: 0 on a stable machine.
+
+    Tests of ranks assume independent rounds. Where ratios vary by more than the slow-down to find, they vary with the
+    load of the machine, which may last longer than all rounds of a check.
+    """
+    largest = max(spread(np.exp(sample).tolist()) for sample in samples)
+    return _LOAD * largest if largest > math.log1p(rule.slowdown) else 0.0
 
 
 def _rank_test(values: Array, others: Array, alternative: Literal["less", "greater"]) -> float:

@@ -19,18 +19,16 @@ from baco_like.records import Direction, Outcome, Trial, sign_of
 from baco_like.records.confirmation import CandidateResults
 from baco_like.records.reading import without_bound
 from baco_like.records.regression import (
+    MANY,
     Loss,
     RegressionRule,
     compare_ratios,
     compare_with_default,
+    spread,
 )
 
 _ATTEMPTS = 2
 """Failures in a row that count as one: a single one may be a disturbance of the machine."""
-
-_BASELINE_ROUNDS = 20
-"""Fewest rounds of a recorded baseline. With 10, a slow-down of 5 % was found in 84 % of the cases on the noisiest GPU
-of `benchmarks/quality/check.py`; with 40 in all."""
 
 _PRECISION = 0.2
 """Half width of the interval of a recorded baseline, in slow-downs to find."""
@@ -157,10 +155,11 @@ def check_winner(
         meter = _Meter(evaluator, pair, seed, judge)
         if pair.default is None or dict(pair.default) == dict(pair.winner):
             return _check_alone(meter, pair)
-        alpha = rule.alpha / len(rule.looks)
+        looks = rule.looks(len(pair.before))
+        alpha = rule.alpha / len(looks)
         ratios: list[float] = []
         result = CheckResult("unknown", "nothing was measured")
-        for look in rule.looks:
+        for look in looks:
             while len(ratios) < look:
                 failed = meter.measure_round()
                 if failed is not None:
@@ -205,7 +204,7 @@ def record_baseline(
                 return failed
             ratios.append(meter.ratio())
             show(len(ratios))
-            if len(ratios) >= min(_BASELINE_ROUNDS, rule.rounds):
+            if len(ratios) >= min(MANY, rule.rounds):
                 loss = compare_with_default(ratios, rule, rule.alpha)
                 if loss.high <= loss.low * (1.0 + rule.slowdown) ** (2.0 * _PRECISION):
                     break
@@ -250,7 +249,10 @@ def _decide(
     elif verdict is None:
         status = "unknown"
         reason = f"{len(ratios)} rounds cannot tell; allow more by --rounds, or measure on a quieter machine"
-        if len(pair.before) < _BASELINE_ROUNDS:
+        varied = max(spread(ratios), spread(pair.before))
+        if varied > rule.slowdown:
+            reason += f"; the ratios of single rounds vary by {in_percent(varied)}, more than the slow-down to find"
+        elif len(pair.before) < MANY:
             reason += "; the table has few rounds to compare with: add some by --record"
     else:
         status = "fine"

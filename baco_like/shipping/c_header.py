@@ -95,12 +95,10 @@ def header_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
 class _HeaderWriter:
     def __init__(self, table: ShippedTable, prefix: str) -> None:
         self._table, self._prefix = table, prefix
-        names = list(table.entries[0].config)
+        names = [name for name in table.space.parameters if name not in table.kinds]
         taken = ("space", "device", "compiler", "date", "count", "tuned_h", "allow_stale")
         self._fields = c_names(names, (*taken, "expect_space"))
-        self._configs: list[Config] = [entry.config for entry in table.entries]
-        if table.default is not None:
-            self._configs.append(table.default)
+        self._configs = table.configs
         self._types = {name: self._type_of(name) for name in names}
         kinds = table.kinds
         self._arguments = {
@@ -110,11 +108,11 @@ class _HeaderWriter:
 
     def _type_of(self, name: str) -> str:
         """Return the C type of a parameter: int, long long, double or const char *."""
-        parameter = self._table.space.parameters.get(name)
-        listed = None if parameter is None else parameter.values
+        parameter = self._table.space.parameters[name]
+        listed = parameter.values
         if is_permutation(parameter):
             listed = parameter.elements
-        values = list(listed) if listed is not None else [c[name] for c in self._configs]
+        values = list(listed) if listed is not None else [0.0]  # a real
         if all(isinstance(value, bool) for value in values):
             return "int"
         if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
@@ -125,6 +123,13 @@ class _HeaderWriter:
         if isinstance(value, (tuple, list)):
             return "{" + ", ".join(self._scalar(self._types[name], item) for item in value) + "}"
         return self._scalar(self._types[name], value)
+
+    def _member(self, name: str, config: Config) -> str:
+        """Return the value of a member of the struct; that of an inactive parameter is 0 or an empty text."""
+        if name in config:
+            return self._value(name, config[name])
+        zero = '""' if self._types[name].endswith("*") else "0"
+        return f"{{{zero}}}" if is_permutation(self._table.space.parameters[name]) else zero
 
     def _scalar(self, kind: str, value: Any) -> str:
         if kind == "const char *":
@@ -177,6 +182,8 @@ class _HeaderWriter:
             is_default = i == len(self._table.entries)
             middle = "DEFAULT_" if is_default else f"{i}_" if len(self._table.entries) > 1 else ""
             for name, word in self._fields.items():
+                if name not in config:  # inactive
+                    continue
                 macro = f"{self._prefix.upper()}_{middle}{word.upper()}"
                 lines.append(f"#define {macro} {self._value(name, config[name])}")
         return "\n".join(lines)
@@ -185,13 +192,13 @@ class _HeaderWriter:
         """Return the type of a configuration and the table."""
         lines = ["typedef struct {"]
         for name, word in self._fields.items():
-            first = self._configs[0][name]
-            size = f"[{len(first)}]" if isinstance(first, (tuple, list)) else ""
+            parameter = self._table.space.parameters[name]
+            size = f"[{len(parameter.elements)}]" if is_permutation(parameter) else ""
             lines.append(
                 f"    {self._types[name].removesuffix(' *')} {self._star(name)}{word}{size};"
             )
         rows = [
-            "    {" + ", ".join(self._value(name, config[name]) for name in self._fields) + "}"
+            "    {" + ", ".join(self._member(name, config) for name in self._fields) + "}"
             for config in self._configs
         ]
         lines += [
@@ -217,16 +224,17 @@ class _HeaderWriter:
         distances = [self._distance(dict(entry.task)) for entry in self._table.entries]
         steps = "".join(f"    distances[{i}] = {d};\n" for i, d in enumerate(distances))
         count, has_default = len(self._table.entries), self._table.default is not None
-        last = (
-            f"    if (best < 0 && {prefix}_may_use({', '.join(filter(None, [str(count), passed]))})) "
-            f"best = {count};\n"
-            if has_default
-            else ""
-        )
+        of_default = ", ".join(filter(None, [str(count), passed]))
+        is_restricted = not all(map(all, self._table.allowed))
+        test = f"{prefix}_may_use({of_default})"
+        if is_restricted:
+            test = f"(nearest < 0 || {prefix}_allowed[nearest][{count}]) && {test}"
+        last = f"    if (best < 0 && {test}) best = {count};\n" if has_default else ""
+        nearest = f" && {prefix}_allowed[nearest][i]" if is_restricted else ""
         own = f"int index{', ' if parameters else ''}{parameters}"
         arguments = ", ".join(filter(None, ["i", passed]))
         return f"""\
-/* Whether a configuration satisfies the known constraints for a task. */
+{self._allowed() if is_restricted else ""}/* Whether a configuration satisfies the known constraints for a task. */
 static inline int {prefix}_may_use({own}) {{
     int ok = 1, holds = 0;
 {unused}    switch (index) {{
@@ -238,10 +246,13 @@ static inline int {prefix}_may_use({own}) {{
 {self._comment()}
 static inline int {prefix}_index({parameters or "void"}) {{
     double distances[{count}];
-    int best = -1, i;
+    int best = -1, nearest = -1, i;
 {steps}    for (i = 0; i < {count}; i++)
+        if (distances[i] <= DBL_MAX && (nearest < 0 || distances[i] < distances[nearest]))
+            nearest = i;
+    for (i = 0; i < {count}; i++)
         if (distances[i] <= DBL_MAX && (best < 0 || distances[i] < distances[best]) &&
-            {prefix}_may_use({arguments}))
+            {prefix}_may_use({arguments}){nearest})
             best = i;
 {last}    return best;
 }}
@@ -255,6 +266,17 @@ static inline const {prefix}_config *{prefix}_select({parameters or "void"}) {{
 static inline int {prefix}_is_other_device(const char *device) {{
     return {prefix.upper()}_DEVICE[0] != 0 && strcmp(device, {prefix.upper()}_DEVICE) != 0;
 }}"""
+
+    def _allowed(self) -> str:
+        rows = [
+            "    {" + ", ".join(str(int(is_allowed)) for is_allowed in row) + "}"
+            for row in self._table.allowed
+        ]
+        name = f"{self._prefix}_allowed[][{len(self._configs)}]"
+        return (
+            "/* Whether each configuration satisfies the constraints of the nearest task alone. */\n"
+            f"static const unsigned char {name} = {{\n" + ",\n".join(rows) + "\n};\n\n"
+        )
 
     def _parameters(self) -> str:
         kinds = self._table.kinds

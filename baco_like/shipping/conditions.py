@@ -85,9 +85,8 @@ def read_conditions(
         ExpressionError: A further constraint cannot be read.
         RunFileError: A constraint that reads descriptors is no text.
     """
-    parameters = {**space.parameters, **{n: _stand_in(v) for n, v in descriptors.items()}}
     texts = []
-    for constraint in space.constraints:
+    for constraint in space.given_constraints:
         if not descriptors.keys() & set(constraint.parameters):
             continue
         if not isinstance(constraint, Expression):
@@ -95,24 +94,40 @@ def read_conditions(
                 f"the constraint {constraint.text!r} reads a descriptor and is no text; write it as an expression"
             )
         texts.append(constraint.text)
+    parameters = with_descriptors(space, descriptors)
     return tuple(Expression(text, parameters) for text in [*texts, *extra])
+
+
+def with_descriptors(
+    space: Space, descriptors: Mapping[str, Sequence[Any]]
+) -> dict[str, Parameter]:
+    """Return the parameters of a space and those that let constraints name descriptors.
+
+    Args:
+        space: The space.
+        descriptors: The known values of each descriptor; other tasks have others.
+    """
+    stand_ins = {
+        name: Real(0.0, 1.0)
+        if all(map(is_number, values))
+        else Categorical(list(dict.fromkeys(values)))
+        for name, values in descriptors.items()
+    }
+    return {**space.parameters, **stand_ins}
 
 
 def bind(
     expression: Expression, config: Mapping[str, Any], parameters: Mapping[str, Parameter]
 ) -> Condition:
-    """Return a constraint with the values of a configuration; ``parameters`` are those of the space."""
-    all_parameters = {**parameters}
-    for name in expression.parameters:
-        all_parameters.setdefault(name, Real(0.0, 1.0))
-    node = read(expression.text, {**all_parameters})
-    return Condition(expression.text, _substitute(node, config, parameters))
+    """Return a constraint with the values of a configuration.
 
-
-def _stand_in(values: Sequence[Any]) -> Parameter:
-    """Return a parameter that lets constraints name a descriptor; unknown tasks have other values."""
-    return (
-        Real(0.0, 1.0) if all(map(is_number, values)) else Categorical(list(dict.fromkeys(values)))
+    Args:
+        expression: The constraint.
+        config: The configuration.
+        parameters: The parameters of the space and of the descriptors, by `with_descriptors`.
+    """
+    return Condition(
+        expression.text, _substitute(read(expression.text, parameters), config, parameters)
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.results.files import read_text
 from baco_like.shipping.stamp import Stamp, parse_json
-from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable
+from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable, own_constraints
 from baco_like.spaces import Space
 
 VERSION = 1
@@ -17,8 +17,8 @@ VERSION = 1
 
 _RULE = (
     "The entry with the nearest sizes among those whose other descriptors are equal and whose configuration satisfies "
-    "the constraints; the distance is the product of the ratios of the larger to the smaller size. Otherwise the "
-    "default."
+    "the constraints and those of the nearest entry; the distance is the product of the ratios of the larger to the "
+    "smaller size. Otherwise the default."
 )
 
 _SCALAR = {"type": ["string", "number", "boolean"]}
@@ -39,7 +39,7 @@ def table_schema() -> dict[str, Any]:
         "required": ["value", "measurements"],
         "properties": {
             "value": {"type": "number"},
-            "measurements": {"type": "integer", "minimum": 1},
+            "measurements": {"type": "integer", "minimum": 0},
             "default_value": _NUMBER_OR_NULL,
             "speedup": _NUMBER_OR_NULL,
             "low": _NUMBER_OR_NULL,
@@ -70,7 +70,12 @@ def table_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["task", "config", "evidence"],
         "additionalProperties": False,
-        "properties": {"task": task, "config": _CONFIG, "evidence": evidence},
+        "properties": {
+            "task": task,
+            "config": _CONFIG,
+            "evidence": evidence,
+            "constraints": {"type": "array", "items": {"type": "string"}},
+        },
     }
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -102,6 +107,7 @@ def table_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
                 "task": dict(entry.task),
                 "config": dict(entry.config),
                 "evidence": entry.evidence.to_dict(),
+                "constraints": list(own_constraints(table.space, entry.task)),
             }
             for entry in table.entries
         ],
@@ -144,7 +150,7 @@ def _table_of(document: dict[str, Any]) -> ShippedTable:
         for row in document["entries"]
     )
     default = document["default"]
-    known = [constraint.text for constraint in space.constraints]
+    known = [constraint.text for constraint in space.given_constraints]
     extra = tuple(text for text in document["constraints"] if text not in known)
     return ShippedTable(
         entries,

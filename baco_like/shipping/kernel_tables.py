@@ -14,7 +14,13 @@ from typing import Any
 from baco_like.exceptions import RunFileError
 from baco_like.parameters.values import is_number
 from baco_like.shipping.stamp import KEY, TRITON_VERSION
-from baco_like.shipping.table import Config, ShippedEntry, ShippedTable, describe_task
+from baco_like.shipping.table import (
+    Config,
+    ShippedEntry,
+    ShippedTable,
+    describe_task,
+    own_constraints,
+)
 
 _MOE_PARAMETERS = ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M")
 """Constants of the fused-MoE kernel of vLLM without a default."""
@@ -157,7 +163,7 @@ def wisdom_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
     stamp = table.stamp
     if stamp.direction != "minimize":
         raise RunFileError("Kernel Launcher prefers small values, and this run maximises")
-    parameters = list(table.entries[0].config)
+    parameters = [name for name in table.space.parameters if name not in table.kinds]
     header: dict[str, Any] = {
         "version": "1.0",
         "objective": "time",
@@ -174,7 +180,7 @@ def wisdom_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
         environment = {"date": stamp.date, "device_name": device, "space": stamp.space}
         lines.append(
             {
-                "config": [config[word] for word in parameters],
+                "config": [_active(config, word) for word in parameters],
                 "problem_size": _problem_size(entry),
                 "time": float(entry.evidence.value),
                 "environment": {**environment, "compiler": stamp.compiler or ""},
@@ -182,6 +188,12 @@ def wisdom_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
         )
     text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
     return text.encode("ascii")
+
+
+def _active(config: Config, name: str) -> Any:
+    if name not in config:
+        raise RunFileError(f"{name} is inactive in an entry, and Kernel Launcher needs its value")
+    return config[name]
 
 
 def _problem_size(entry: ShippedEntry) -> list[int]:
@@ -196,9 +208,11 @@ def _problem_size(entry: ShippedEntry) -> list[int]:
 
 
 def _refuse_conditions(table: ShippedTable, program: str) -> None:
-    if table.conditions:
+    own = [text for e in table.entries for text in own_constraints(table.space, e.task)]
+    texts = [*(expression.text for expression in table.conditions), *own]
+    if texts:
         raise RunFileError(
-            f"{program} would choose an entry for another size without the constraint {table.conditions[0].text!r}; "
+            f"{program} would choose an entry for another size without the constraint {texts[0]!r}; "
             "ship a format with code of its own (c, python, triton), or a JSON table"
         )
 

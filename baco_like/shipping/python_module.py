@@ -31,6 +31,9 @@ _CONDITIONS = [
 {conditions}
 ]
 
+# For each entry whether each configuration satisfies the constraints of the entry's task alone.
+_ALLOWED = {allowed}
+
 
 def _may_use(index, task):
     try:
@@ -59,11 +62,12 @@ def index(**task):
         raise TypeError("expected the descriptors " + ", ".join(KINDS) + ", got " + ", ".join(task))
     task = {{name: task[name] for name in KINDS}}
     distances = [_distance(known, task) for known, _ in ENTRIES]
-    for i in sorted(range(len(ENTRIES)), key=distances.__getitem__):
-        if distances[i] < float("inf") and _may_use(i, task):
+    order = sorted(range(len(ENTRIES)), key=distances.__getitem__)
+    near = [i for i in order if distances[i] < float("inf")]
+    for i in [*near, *range(len(ENTRIES), len(_CONDITIONS))]:
+        if (not near or _ALLOWED[near[0]][i]) and _may_use(i, task):
             return i
-    last = len(ENTRIES)
-    return last if DEFAULT is not None and _may_use(last, task) else -1
+    return -1
 
 
 def select(**task):
@@ -142,10 +146,7 @@ def triton_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
     Raises:
         RunFileError: An option is not a whole number, or a parameter is no identifier.
     """
-    configs = [entry.config for entry in table.entries]
-    if table.default is not None:
-        configs.append(table.default)
-    lines = ",\n".join(f"    {_triton_config(config)}" for config in configs)
+    lines = ",\n".join(f"    {_triton_config(config)}" for config in table.configs)
     text = _module(table) + _TRITON.format(configs=lines)
     return text.encode("ascii", "backslashreplace")
 
@@ -162,9 +163,8 @@ def _module(table: ShippedTable) -> str:
         entries=_listed(entries),
         default=ascii(default),
     )
-    configs = [config for _, config in entries] + ([] if default is None else [default])
-    conditions = ",\n".join(f"    {_condition(table, config)}" for config in configs)
-    return head + _RULES.format(conditions=conditions)
+    conditions = ",\n".join(f"    {_condition(table, config)}" for config in table.configs)
+    return head + _RULES.format(conditions=conditions, allowed=list(table.allowed))
 
 
 def _listed(entries: Sequence[tuple[Mapping[str, Any], Config]]) -> str:

@@ -11,7 +11,14 @@ from baco_like.exceptions import RunFileError
 from baco_like.journal import Header
 from baco_like.journal.events import Event
 from baco_like.journal.header import COMPILER
-from baco_like.records import Confirmation, History, Trial, read_confirmation, sign_of
+from baco_like.records import (
+    Confirmation,
+    History,
+    TaskRecommendation,
+    Trial,
+    read_confirmation,
+    sign_of,
+)
 from baco_like.records.confirmation import confirmation_state
 from baco_like.shipping.stamp import Stamp, fingerprint
 from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable
@@ -19,6 +26,44 @@ from baco_like.spaces import Space
 
 _MOST_RATIOS = 200
 """Rounds of a confirmation that are kept as evidence."""
+
+
+def entries_of_tasks(
+    history: History, recommendation: TaskRecommendation
+) -> tuple[ShippedEntry, ...]:
+    """Return the entries of a run with tasks, one for each task.
+
+    Args:
+        history: The history.
+        recommendation: What `Optimizer.recommend` returns.
+    """
+    default = _default_of(history.space)
+    entries = []
+    for choice in recommendation.choices:
+        own = _find(history, {**choice.config, **choice.task})
+        other = None if default is None else _find(history, {**default, **choice.task})
+        reference = None if other is None else other.value
+        speedup = None
+        if reference is not None and reference > 0.0 and choice.value > 0.0:
+            speedup = (reference / choice.value) ** sign_of(history.direction)
+        count = 0 if own is None else len(own.repeats) or 1
+        evidence = Evidence(choice.value, count, reference, speedup, evaluations=history.searched)
+        entries.append(ShippedEntry(dict(choice.task), dict(choice.config), evidence))
+    return tuple(entries)
+
+
+def _default_of(space: Space) -> dict[str, Any] | None:
+    """Return the default configuration without the descriptor of a task, or None."""
+    config = space.default_config
+    if config is None or space.tasks is None:
+        return config
+    return space.tasks.configuration(config)
+
+
+def _find(history: History, config: Mapping[str, Any]) -> Trial | None:
+    """Return the first successful trial of a configuration, or None."""
+    trials = (t for t in history.target_trials if dict(t.config) == config)
+    return next((trial for trial in trials if trial.value is not None), None)
 
 
 def entry_of_run(history: History, task: Mapping[str, Any] | None = None) -> ShippedEntry:
@@ -33,7 +78,7 @@ def entry_of_run(history: History, task: Mapping[str, Any] | None = None) -> Shi
     """
     if history.space.tasks is not None:
         raise RunFileError(
-            "the run has several tasks; ship its winners by Optimizer.recommend and make_table"
+            "the run has several tasks, and each has an entry of its own: call Optimizer.shipped_run"
         )
     confirmation = read_confirmation(history)
     recommended = None if confirmation is None else confirmation.recommended
@@ -97,31 +142,50 @@ class ShippedRun:
     Attributes:
         header: The header of its journal.
         opened: The first event of the journal, which also has the machine, the versions and the date.
-        entry: The winner.
+        entries: The winner, or those of the tasks of the run.
         may_use_default: Whether the default configuration may be a fallback: it was not evaluated, or has run.
     """
 
     header: Header
     opened: Event
-    entry: ShippedEntry
+    entries: tuple[ShippedEntry, ...]
     may_use_default: bool = True
 
 
-def run_of(history: History, opened: Event, task: Mapping[str, Any] | None = None) -> ShippedRun:
+def run_of(
+    history: History,
+    opened: Event,
+    task: Mapping[str, Any] | None = None,
+    recommendation: TaskRecommendation | None = None,
+) -> ShippedRun:
     """Return a run to ship.
 
     Args:
         history: The history.
         opened: The first event of the journal.
         task: The descriptor of the run's task.
+        recommendation: Of a run with tasks, what `Optimizer.recommend` returns.
 
     Raises:
-        RunFileError: No trial has succeeded.
+        RunFileError: No trial has succeeded, or the run has tasks and no recommendation, or another task is given.
     """
-    trials = [t for t in history.target_trials if dict(t.config) == history.space.default_config]
-    may_use_default = not trials or any(trial.value is not None for trial in trials)
+    tasks, default = history.space.tasks, _default_of(history.space)
+    own = (dict(t.config) for t in history.target_trials)
+    configs = own if tasks is None else map(tasks.configuration, own)
+    values = [
+        trial.value
+        for trial, config in zip(history.target_trials, configs, strict=True)
+        if config == default
+    ]
+    may_use_default = not values or any(value is not None for value in values)
     header = Header.read(opened, "the journal")
-    return ShippedRun(header, opened, entry_of_run(history, task), may_use_default)
+    if recommendation is None:
+        entries: tuple[ShippedEntry, ...] = (entry_of_run(history, task),)
+    elif task:
+        raise RunFileError(f"task = {dict(task)!r:.80}: the run has tasks of its own")
+    else:
+        entries = entries_of_tasks(history, recommendation)
+    return ShippedRun(header, opened, entries, may_use_default)
 
 
 def make_table(
@@ -148,7 +212,8 @@ def make_table(
     header = runs[0].header
     for other in runs[1:]:
         _check_same(header, other.header)
-    entries, opened = tuple(run.entry for run in runs), [run.opened for run in runs]
+    entries = tuple(entry for run in runs for entry in run.entries)
+    opened = [run.opened for run in runs]
     context = header.options.context
     kept = ("name", "machine", "system")
     stamp = Stamp(
@@ -163,9 +228,11 @@ def make_table(
         max(str(event.get("created", "")) for event in opened),
         tuple({"task": dict(e.task), **e.evidence.summary()} for e in entries),
     )
-    default = space.default_config
+    default = _default_of(space)
+    tasks = [{}] if space.tasks is None else space.tasks.descriptors
     if default is not None and not (
-        space.contains(default) and all(run.may_use_default for run in runs)
+        all(run.may_use_default for run in runs)
+        and any(space.contains({**default, **task}) for task in tasks)
     ):
         default = None
     return ShippedTable(entries, default, space, stamp, tuple(constraints))

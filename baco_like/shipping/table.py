@@ -11,7 +11,7 @@ from typing import Any
 from baco_like.constraints import Expression
 from baco_like.exceptions import RunFileError, TrialError
 from baco_like.parameters.values import is_number
-from baco_like.shipping.conditions import Condition, bind, read_conditions
+from baco_like.shipping.conditions import Condition, bind, read_conditions, with_descriptors
 from baco_like.shipping.stamp import Stamp
 from baco_like.spaces import Space
 
@@ -36,7 +36,7 @@ class Evidence:
 
     Attributes:
         value: Its measured value.
-        measurements: Number of measurements that the value comes from.
+        measurements: Number of measurements that the value comes from; 0 if it is a prediction.
         default_value: Measured value of the default configuration, or None.
         speedup: How many times better than the default it is, or None.
         low: Lower end of the interval of the speed-up, or None without a confirmation.
@@ -107,8 +107,8 @@ class ShippedTable:
 
     `select` chooses as every format does that has code of its own: the entry with the nearest sizes among those whose
     other descriptors are equal. The distance of two sizes is the ratio of the larger to the smaller one, and the
-    ratios of several sizes are multiplied. Entries that violate a constraint for the task are left out. If none is
-    left, the default configuration is chosen.
+    ratios of several sizes are multiplied. Entries that violate a constraint for the task are left out, also those that
+    violate a constraint of the nearest task alone. If none is left, the default configuration is chosen.
 
     Attributes:
         entries: The entries, with different tasks and the same names of descriptors.
@@ -143,10 +143,10 @@ class ShippedTable:
                     f"two entries have the task {describe_task(task)}; name the task of each journal by --task"
                 )
         for entry in self.entries:
-            for expression in self.conditions:
-                if not bind(expression, entry.config, self.space.parameters).holds(entry.task):
+            for condition in self.conditions_of(entry.config):
+                if not condition.holds(entry.task):
                     raise RunFileError(
-                        f"the configuration for {describe_task(entry.task)} violates {expression.text!r}"
+                        f"the configuration for {describe_task(entry.task)} violates {condition.text!r}"
                     )
 
     @cached_property
@@ -158,12 +158,54 @@ class ShippedTable:
     @cached_property
     def conditions(self) -> tuple[Expression, ...]:
         """The constraints that read descriptors."""
-        values = {name: [entry.task[name] for entry in self.entries] for name in self.kinds}
-        return read_conditions(self.space, values, self.extra_constraints)
+        return read_conditions(self.space, self._known_values, self.extra_constraints)
 
-    def conditions_of(self, config: Config) -> list[Condition]:
-        """Return the constraints that read descriptors, with the values of a configuration."""
-        return [bind(each, config, self.space.parameters) for each in self.conditions]
+    @cached_property
+    def _known_values(self) -> dict[str, list[Any]]:
+        return {name: [entry.task[name] for entry in self.entries] for name in self.kinds}
+
+    @cached_property
+    def configs(self) -> tuple[Config, ...]:
+        """The configurations of the entries, and the default configuration if there is one."""
+        default = () if self.default is None else (self.default,)
+        return (*(entry.config for entry in self.entries), *default)
+
+    def conditions_of(self, config: Config, extra: Sequence[str] = ()) -> list[Condition]:
+        """Return the constraints that read descriptors, with the values of a configuration.
+
+        Constraints that read an inactive parameter, which the configuration lacks, do not apply.
+
+        Args:
+            config: The configuration.
+            extra: Further constraints.
+        """
+        parameters = with_descriptors(self.space, self._known_values)
+        inactive = self.space.parameters.keys() - config.keys() - self.kinds.keys()
+        expressions = [*self.conditions, *(Expression(text, parameters) for text in extra)]
+        return [
+            bind(each, config, parameters)
+            for each in expressions
+            if not inactive & set(each.parameters)
+        ]
+
+    @cached_property
+    def allowed(self) -> tuple[tuple[bool, ...], ...]:
+        """For each entry whether each of `configs` satisfies the constraints of the entry's own task.
+
+        A task of a space may have constraints of its own. They apply to it, and to other tasks that are nearest to it.
+        """
+        rows = []
+        for entry in self.entries:
+            texts = own_constraints(self.space, entry.task)
+            rows.append(
+                tuple(
+                    all(c.holds(entry.task) for c in self.conditions_of(config, texts))
+                    for config in self.configs
+                )
+                if texts
+                else (True,) * len(self.configs)
+            )
+        return tuple(rows)
 
     def find(self, task: Task) -> ShippedEntry:
         """Return the entry of exactly this task.
@@ -190,9 +232,11 @@ class ShippedTable:
             )
         distances = [self._distance(entry.task, task) for entry in self.entries]
         order = sorted(range(len(distances)), key=lambda i: (distances[i], i))
-        near = [self.entries[i].config for i in order if distances[i] < float("inf")]
-        for config in [*near, *([] if self.default is None else [self.default])]:
-            if all(condition.holds(task) for condition in self.conditions_of(config)):
+        near = [i for i in order if distances[i] < float("inf")]
+        allowed = self.allowed[near[0]] if near else (True,) * len(self.configs)
+        for i in [*near, *range(len(self.entries), len(self.configs))]:
+            config: Config = self.configs[i]
+            if allowed[i] and all(c.holds(task) for c in self.conditions_of(config)):
                 return config
         raise TrialError(
             f"no entry and no default configuration may be used for {describe_task(task)}"
@@ -209,6 +253,16 @@ class ShippedTable:
             elif old != new or isinstance(old, str) != isinstance(new, str):
                 return float("inf")
         return distance
+
+
+def own_constraints(space: Space, task: Task) -> tuple[str, ...]:
+    """Return the constraints that a space has for one of its tasks only."""
+    tasks = space.tasks
+    if tasks is None:
+        return ()
+    named = zip(tasks.names, tasks.descriptors, strict=True)
+    name = next((name for name, known in named if dict(known) == dict(task)), None)
+    return () if name is None else tuple(tasks.constraints.get(name, ()))
 
 
 def describe_task(task: Task) -> str:

@@ -11,6 +11,7 @@ from baco_like.records.regression import (
     RegressionRule,
     compare_ratios,
     compare_with_default,
+    spread,
 )
 
 RULE = RegressionRule()
@@ -25,9 +26,11 @@ def decide(before, now, alpha=0.01):
 
 
 def test_looks_double_until_the_last_round():
-    assert RegressionRule(rounds=5).looks == (5,)
-    assert RegressionRule(rounds=50).looks == (5, 10, 20, 40, 50)
-    assert RULE.looks == (5, 10, 20, 40, 80, 160)
+    assert RegressionRule(rounds=5).looks(20) == (5,)
+    assert RegressionRule(rounds=50).looks(20) == (5, 10, 20, 40, 50)
+    assert RULE.looks(20) == (5, 10, 20, 40, 80, 160)
+    assert RULE.looks(19) == (20, 40, 80, 160)
+    assert RegressionRule(rounds=10).looks(0) == (10,)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +104,22 @@ def test_a_disturbed_round_changes_little():
     assert decide(before, now) is False
     before[3] *= 100.0
     assert decide(before, now / 1.05) is True
+
+
+def test_the_load_of_an_unstable_machine_is_no_regression():
+    """Two sessions of different load: rounds within a session vary by 10 %, sessions by 30 %."""
+    rng = np.random.default_rng(5)
+    before, now = ratios(rng, 40, 0.1), ratios(rng, 40, 0.1, 2.0 / 1.3)
+    assert decide(before, now) is None
+    assert decide(before, 2.0 * now) is None
+    assert decide(before, now / 2.0) is True  # more than the load explains
+    assert decide(before, np.full(40, 2.0)) is None
+
+
+def test_disturbed_rounds_count_in_the_spread_of_a_few():
+    few, many = [2.0] * 9 + [4.0], [2.0] * 19 + [4.0]
+    assert spread(few) > 0.2
+    assert spread(many) == spread([2.0]) == spread([]) == 0.0
 
 
 def test_without_earlier_ratios_only_the_order_is_decided():

@@ -67,10 +67,11 @@ def test_a_noisy_machine_cannot_tell():
 
 
 def test_few_earlier_rounds_that_chose_the_winner_need_more_evidence():
-    exact = Machine(1.05, spread=0.001)
-    assert len(check(exact, before=BEFORE[:6]).winner) == 5
-    several = check(Machine(1.05, spread=0.001), before=BEFORE[:6], candidates=3)
-    assert (several.status, len(several.winner)) == ("regressed", 10)
+    assert len(check(Machine(1.05, spread=0.001)).winner) == 5
+    few = check(Machine(1.05, spread=0.001), before=BEFORE[:3])
+    assert (few.status, len(few.winner)) == ("regressed", 20)
+    several = check(Machine(1.05, spread=0.001), before=BEFORE[:3], candidates=9)
+    assert (several.status, len(several.winner)) == ("regressed", 40)
 
 
 def test_without_earlier_rounds_the_order_is_checked():
