@@ -1,7 +1,8 @@
 """Convert spaces to ConfigSpace, for SMAC3 and ytopt; `Space.from_configspace` converts the other way.
 
 ConfigSpace forbids values, combinations of values, and comparisons of two parameters. It has no arithmetic, so any
-other constraint is written as the list of combinations that violate it, or raises an error.
+other constraint is written as the list of combinations that violate it, or raises an error; a condition of a
+conditional parameter is written as the list of values for which it is true.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from baco_like._optional import needs_extra
-from baco_like.constraints import Constraint
+from baco_like.constraints import Constraint, Expression
 from baco_like.exceptions import SpaceError
 from baco_like.integrations._shared import order_texts, read_permutations, write_permutations
 from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permutation, Real
@@ -54,23 +55,28 @@ def to_configspace(space: Space, seed: int | None = None) -> cs.ConfigurationSpa
 
     Args:
         space: Each constraint must be a comparison of two parameters, or at most `MAX_CLAUSES` combinations violate
-            it.
+            it. Each comparison of a condition must read listed values, or be a bound of one number.
         seed: Seed of ConfigSpace's own sampling.
 
     Raises:
-        SpaceError: ConfigSpace cannot express a constraint or a prior, or a permutation is too long; the message
-            names it.
+        SpaceError: ConfigSpace cannot express a constraint, a condition or a prior, or a permutation is too long; the
+            message names it.
     """
     default = space.default_config
     if default is None or not space.contains(default):
         (default,) = space.sample(1)
-    defaults = write_permutations(default, space)
+    defaults = write_permutations(space.activity.complete(default), space)
     converted = {n: _hyperparameter(n, p, defaults[n]) for n, p in space.parameters.items()}
     target = cs.ConfigurationSpace(seed=seed)
-    target.add(*converted.values())
+    members = list(converted.values())
+    for name, expression in space.conditions.expressions.items():
+        members.append(_condition(converted[name], expression, space, converted))
     for constraint in space.constraints:
-        for part in split_constraint(constraint):
-            target.add(*_forbidden_clauses(part, space, converted))
+        # A constraint rests as a whole where one of its parameters is inactive.
+        is_guarded = any(name in space.conditions.expressions for name in constraint.parameters)
+        for part in [constraint] if is_guarded else split_constraint(constraint):
+            members += _forbidden_clauses(part, space, converted)
+    target.add(*members)  # at once, because the defaults are checked after each call
     return target
 
 
@@ -141,6 +147,83 @@ def _forbidden_clauses(
         values = write_permutations(violation, space)
         equal = [cs.ForbiddenEqualsClause(converted[n], v) for n, v in values.items()]
         yield cs.ForbiddenAndConjunction(*equal) if len(equal) > 1 else equal[0]
+
+
+def _condition(
+    child: Any, expression: Expression, space: Space, converted: Mapping[str, Any]
+) -> Any:
+    """Return the condition of a parameter.
+
+    Raises:
+        SpaceError: ConfigSpace cannot express it.
+    """
+    if expression.junction is not None:
+        word, parts = expression.junction
+        join = cs.AndConjunction if word == "and" else cs.OrConjunction
+        return join(*(_condition(child, part, space, converted) for part in parts))
+    parameters = {name: space.parameters[name] for name in expression.parameters}
+    if math.prod(p.cardinality for p in parameters.values()) > _MAX_TESTED:
+        return _bounds(child, expression, parameters, converted)
+    free = Space(parameters)
+    (codes,) = free.feasible.iterate(_MAX_TESTED)
+    columns = {n: p.column(codes[:, free.columns[n]]) for n, p in parameters.items()}
+    configs = free.decode(codes[np.asarray(expression.holds(columns))])
+    if not configs or len(configs) > MAX_CLAUSES:
+        raise SpaceError(
+            f"the condition {expression.text!r:.100} of {child.name!r} is true for {len(configs)} combinations of "
+            f"values; ConfigSpace needs 1 to {MAX_CLAUSES}"
+        )
+    allowed = [write_permutations(config, space) for config in configs]
+    if len(parameters) == 1:
+        (name,) = parameters
+        values = [config[name] for config in allowed]
+        parent = converted[name]
+        if len(values) == 1:
+            return cs.EqualsCondition(child, parent, values[0])
+        return cs.InCondition(child, parent, values)
+    every = [
+        cs.AndConjunction(*(cs.EqualsCondition(child, converted[n], v) for n, v in config.items()))
+        for config in allowed
+    ]
+    return every[0] if len(every) == 1 else cs.OrConjunction(*every)
+
+
+def _bounds(
+    child: Any,
+    expression: Expression,
+    parameters: Mapping[str, Parameter],
+    converted: Mapping[str, Any],
+) -> Any:
+    """Return the condition that a number is above or below constants.
+
+    Raises:
+        SpaceError: The expression says something else.
+    """
+    name, parameter = next(iter(parameters.items()))
+    low, high = expression.bounds(name)
+    if (
+        len(parameters) > 1
+        or not isinstance(parameter, Real | Integer)
+        or low == -high == -math.inf
+    ):
+        raise SpaceError(
+            f"the condition {expression.text!r:.100} of {child.name!r} cannot be expressed in ConfigSpace: it compares "
+            "a number of many values with something else than a constant"
+        )
+    parts = []
+    for bound, make, way in ((low, cs.GreaterThanCondition, -1), (high, cs.LessThanCondition, 1)):
+        if not math.isfinite(bound) or not parameter.low <= bound <= parameter.high:
+            continue
+        is_allowed = bool(expression.holds({name: parameter.column(parameter.encode([bound]))})[0])
+        strict = bound
+        if is_allowed:  # ConfigSpace has strict comparisons only
+            strict = (
+                math.nextafter(bound, way * math.inf)
+                if isinstance(parameter, Real)
+                else bound + way
+            )
+        parts.append(make(child, converted[name], strict, check_condition_legality=False))
+    return parts[0] if len(parts) == 1 else cs.AndConjunction(*parts)
 
 
 def _is_comparable(parameter: Parameter | None) -> bool:

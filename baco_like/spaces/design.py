@@ -12,7 +12,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.parameters.protocol import ParameterKind
-from baco_like.spaces.neighbourhoods import ParameterLocation, locate_parameters
+from baco_like.spaces.neighbourhoods import ParameterLocation, hamming, locate_parameters
 from baco_like.spaces.rows import drop_duplicates
 from baco_like.spaces.space import Space
 
@@ -45,6 +45,16 @@ _SEARCHED = 2**14
 
 _STEPS = 4
 """Number of steps between the ends of a real when distances from the middle are compared."""
+
+_ENTRIES = int(__import__("os").environ.get("ENTRIES", "1"))
+
+_MOST_BRANCHES = 16
+"""Most values of an unordered parameter of which each is a branch."""
+
+_SWITCHED = 64
+"""Rows whose changes are searched for new branches, each with at most so many values of a parameter."""
+
+_LEAST_CHANGES = 16
 
 _VAGUE = 0.1
 """Share of a space that is equally near to the middle, from which the middle is not informative."""
@@ -152,11 +162,21 @@ def has_distinct_middle(space: Space, rng: Rng) -> bool:
 
 def _by_distance(space: Space, rng: Rng, taken: Taken) -> tuple[Codes, Array]:
     """Return feasible rows that are not taken, in random order, and their squared distances from the middle."""
-    count = space.feasible.count
-    few = count is not None and count <= _SEARCHED
-    drawn = space.affordable(_SEARCHED)
-    rows = space.feasible.listed if few else drop_duplicates(space.feasible.sample(drawn, rng))
+    rows = _searched(space, rng)
     rows = rng.permutation(rows[~taken(rows)])
+    return rows, _off_middle(space, rows)
+
+
+def _searched(space: Space, rng: Rng) -> Codes:
+    """Return all feasible rows if there are few, else many random ones."""
+    count = space.feasible.count
+    if count is not None and count <= _SEARCHED:
+        return space.feasible.listed
+    return drop_duplicates(space.feasible.sample(space.affordable(_SEARCHED), rng))
+
+
+def _off_middle(space: Space, rows: Codes) -> Array:
+    """Return the squared distances from the middle, ``(n,)``."""
     features, owner = space.derived_features.own_features(rows), space.derived_features.own_owner
     for name, active in space.activity.masks(
         rows
@@ -168,7 +188,50 @@ def _by_distance(space: Space, rng: Rng, taken: Taken) -> tuple[Codes, Array]:
     # A real counts as one of a few values: otherwise all points near the middle would be the same.
     features = np.where(real, (features * _STEPS).round() / _STEPS, features)
     off: Array = ((features - 0.5) ** 2).sum(axis=1)
-    return rows, off.round(9)
+    return np.asarray(off.round(9))
+
+
+def middle_of_branch(space: Space, seen: Codes, rng: Rng, taken: Taken) -> Codes:
+    """Return the row nearest to the middle of those that enter the most new branches, ``(1, w)``; none if all are seen.
+
+    A branch is a value of an unordered parameter that a condition reads, or a conditional parameter that is active, or
+    inactive. Without a trial in every branch, a model stays for a long time in those that it knows.
+
+    Args:
+        space: A space with conditional parameters.
+        seen: Rows that were evaluated or are pending, ``(n, w)``.
+        rng: Random numbers.
+        taken: Rows that are not returned.
+    """
+    rows = _searched(space, rng)
+    # Draws seldom enter a branch of few configurations; a change of what a condition reads does.
+    some = rows[rng.permutation(len(rows))[:_SWITCHED]]
+    changed, _ = hamming(space, some, rng, limit=_LEAST_CHANGES)
+    rows = drop_duplicates(np.concatenate([rows, changed]))
+    rows = rng.permutation(rows[~taken(rows)])
+    entered, known = _branches(space, rows), _branches(space, seen).sum(axis=0)
+    for least in range(1, _ENTRIES + 1):
+        new = (entered & (known < least)).sum(axis=1)
+        if new.max(initial=0):
+            rows = rows[new == new.max()]
+            nearest = int(np.argmin(_off_middle(space, rows))) if least == 1 else 0
+            return np.asarray(rows[[nearest]])
+    return rows[:0]
+
+
+def _branches(space: Space, rows: Codes) -> Mask:
+    """Return which branches each row is in, ``(n, w)`` -> ``(n, b)``."""
+    masks = space.activity.masks(rows)
+    columns = [mask == state for mask in masks.values() for state in (True, False)]
+    deciding = dict.fromkeys(n for e in space.conditions.expressions.values() for n in e.parameters)
+    for name in deciding:
+        parameter, at = space.parameters[name], space.columns[name]
+        if parameter.kind is ParameterKind.UNORDERED and parameter.cardinality <= _MOST_BRANCHES:
+            active = space.activity.where(name, rows)
+            columns += [
+                active & (rows[:, at.start] == code) for code in range(int(parameter.cardinality))
+            ]
+    return np.stack(columns, axis=1)
 
 
 def _completed(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:

@@ -525,7 +525,7 @@ class Space:
         """Return the space of a ``ConfigSpace.ConfigurationSpace``.
 
         Raises:
-            SpaceError: It has conditional parameters, or other members that are not supported.
+            SpaceError: It has members that are not supported.
             MissingExtra: ConfigSpace is not installed.
         """
         return cls._of(read_configspace(source))

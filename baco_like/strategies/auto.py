@@ -14,7 +14,11 @@ from baco_like.spaces.design import distinct_middle, has_distinct_middle, latin_
 from baco_like.spaces.space import Space, format_size
 from baco_like.strategies.bayesian.bayesian import Bayesian, TransferLearning, with_quantities
 from baco_like.strategies.bayesian.several_objectives import ExpectedHypervolume, ParEGO
-from baco_like.strategies.composite.adaptive_design import AdaptiveDesign, size_by_orders
+from baco_like.strategies.composite.adaptive_design import (
+    MOST_BRANCHES,
+    AdaptiveDesign,
+    size_by_orders,
+)
 from baco_like.strategies.composite.wrappers import (
     Design,
     Phased,
@@ -163,6 +167,8 @@ class Auto:
 
 def _describe_size(design: AdaptiveDesign, space: Space, seed: int) -> str:
     """Return how many trials the default design has; ``seed`` is the one by which it looks for a middle."""
+    if space.conditions:
+        return f"one trial in each branch of the conditions, at most {MOST_BRANCHES}"
     if has_distinct_middle(space, generator(seed, Purpose.MODEL)):
         return f"{design.middles + 1} of the design, up to {design.most} if the middle loses"
     return f"{design.most} of the design, as the space has no distinct middle"

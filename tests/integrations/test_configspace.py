@@ -179,11 +179,6 @@ def test_clauses_on_descending_numbers_keep_their_meaning():
 def test_unsupported_spaces_are_rejected():
     with pytest.raises(SpaceError, match="from_json"):
         Space.from_configspace({"a": 1})
-    source = cs.ConfigurationSpace()
-    child = cs.UniformIntegerHyperparameter("child", 1, 3)
-    source.add(C, child, cs.EqualsCondition(child, C, "x"))
-    with pytest.raises(SpaceError, match=r"1 conditions, such as .child"):
-        Space.from_configspace(source)
     mixed = cs.ConfigurationSpace()
     mixed.add(cs.OrdinalHyperparameter("o", [1, 8, 2]))
     with pytest.raises(SpaceError, match=r"'o': its numbers .* not sorted"):

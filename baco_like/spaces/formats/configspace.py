@@ -1,6 +1,6 @@
 """Spaces of ConfigSpace, as used by SMAC3, auto-sklearn and ytopt.
 
-Forbidden clauses become constraints. Conditional parameters are refused.
+Forbidden clauses become constraints, and conditions those of conditional parameters.
 """
 
 from __future__ import annotations
@@ -27,6 +27,15 @@ _SIGNS: Mapping[str, str] = {
     "Equals": "==",
 }
 
+_CONDITIONS: Mapping[str, str] = {
+    "EqualsCondition": "==",
+    "NotEqualsCondition": "!=",
+    "LessThanCondition": "<",
+    "GreaterThanCondition": ">",
+}
+
+_NEGATED: Mapping[str, str] = {"==": "!=", "!=": "==", "<": ">=", ">": "<="}
+
 _RANGES = {
     f"{prior}{kind}" for prior in ("Uniform", "Normal", "Beta") for kind in ("Float", "Integer")
 }
@@ -39,7 +48,7 @@ def read_configspace(source: ConfigurationSpace) -> SpaceDescription:
     with a note.
 
     Raises:
-        SpaceError: It has conditional parameters, or members that no parameter or constraint can represent.
+        SpaceError: It has members that no parameter, condition or constraint can represent.
         MissingExtra: ConfigSpace is not installed.
     """
     package = require("ConfigSpace", "configspace")
@@ -47,16 +56,50 @@ def read_configspace(source: ConfigurationSpace) -> SpaceDescription:
         raise SpaceError(
             f"a ConfigurationSpace is needed, got {type(source).__name__}; read a file by ConfigurationSpace.from_json"
         )
-    if source.conditions:
-        first = source.conditions[0]
-        raise SpaceError(
-            f"{len(source.conditions)} conditions, such as {str(first)!r:.100}: parameters that are active only "
-            "sometimes are not supported; make a space for each case, or keep them always active"
-        )
     notes: list[str] = []
     parameters = {given.name: _parameter(given, notes) for given in source.values()}
-    constraints = tuple(f"not ({_text(clause)})" for clause in source.forbidden_clauses)
-    return SpaceDescription(parameters, constraints, tuple(notes))
+    constraints = tuple(
+        f"not ({_text(part)})" for clause in source.forbidden_clauses for part in _parts(clause)
+    )
+    given = {each.child.name: each for each in source.conditions}
+    when = {name: _condition(each, given) for name, each in given.items()}
+    return SpaceDescription(parameters, constraints, tuple(notes), when=when)
+
+
+def _parts(clause: Any) -> list[Any]:
+    """Return the clauses that an ``or`` joins: each rests alone where one of its parameters is inactive."""
+    if type(clause).__name__ != "ForbiddenOrConjunction":
+        return [clause]
+    return [part for component in clause.components for part in _parts(component)]
+
+
+def _condition(given: Any, every: Mapping[str, Any], negated: bool = False) -> str:
+    """Return a condition, or its negation, as an expression.
+
+    In ConfigSpace an inactive parameter differs from every value: its ``!=`` is true, and all else false. Here all its
+    comparisons are false, so that the text says where the parameter is inactive.
+
+    Args:
+        given: The condition.
+        every: The condition of each conditional parameter.
+        negated: Whether to negate it.
+    """
+    kind = type(given).__name__
+    if kind in ("AndConjunction", "OrConjunction"):
+        word = " and " if (kind == "AndConjunction") != negated else " or "
+        return word.join(f"({_condition(part, every, negated)})" for part in given.components)
+    name, parent = write_name(given.parent.name), given.parent
+    if kind == "InCondition":
+        sign = "not in" if negated else "in"
+        text = f"{name} {sign} {[plain(value) for value in given.values]!r}"
+    elif kind in _CONDITIONS:
+        sign = _CONDITIONS[kind]
+        text = _compare(parent, _NEGATED[sign] if negated else sign, plain(given.value))
+    else:
+        raise SpaceError(f"a {kind} is not supported: {given}")
+    if (kind == "NotEqualsCondition") == negated or parent.name not in every:
+        return text
+    return f"({text}) or ({_condition(every[parent.name], every, True)})"
 
 
 def _parameter(given: Any, notes: list[str]) -> Parameter:
@@ -113,8 +156,12 @@ def _text(clause: Any) -> str:
         raise SpaceError(f"a {type(clause).__name__} is not supported: {clause}")
     if kind.endswith("Relation"):
         return f"{write_name(clause.left.name)} {sign} {write_name(clause.right.name)}"
-    given, value = clause.hyperparameter, plain(clause.value)
-    if sign == "==" or not hasattr(given, "sequence"):
+    return _compare(clause.hyperparameter, sign, plain(clause.value))
+
+
+def _compare(given: Any, sign: str, value: Any) -> str:
+    """Return the comparison of a parameter with a value."""
+    if sign in ("==", "!=") or not hasattr(given, "sequence"):
         return f"{write_name(given.name)} {sign} {value!r}"
     # An ordinal is compared by the order of its list.
     values = [plain(each) for each in given.sequence]

@@ -14,7 +14,13 @@ from baco_like._typing import Codes, Mask, Rng
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Proposal, Trial
-from baco_like.spaces.design import has_distinct_middle, latin_hypercube, middle, uniform
+from baco_like.spaces.design import (
+    has_distinct_middle,
+    latin_hypercube,
+    middle,
+    middle_of_branch,
+    uniform,
+)
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import (
     Prediction,
@@ -26,6 +32,11 @@ from baco_like.strategies.protocol import (
 
 MIDDLE = "middle"
 SPREAD = "latin_hypercube"
+
+BRANCHES = "branches"
+
+MOST_BRANCHES = 16
+"""Most trials that enter the branches of a space with conditional parameters before a model begins."""
 
 _LOST = "the middle did not win against spread points"
 
@@ -70,7 +81,8 @@ class AdaptiveDesign:
     two kinds, the later strategy begins, after further points near the middle if permutations have many orders
     (`size_by_orders`). If not, more points of the hypercube follow, and the comparison is repeated
     after each of them. A space without a distinct middle (flags, choices and orders) gets points of the hypercube only.
-    The decision is a function of the history.
+    The decision is a function of the history. In a space with conditional parameters, each trial enters as many new
+    branches as possible, near their middle, until every branch has one (`middle_of_branch`).
 
     Attributes:
         then: The strategy after the design. It receives every observation from the start of the run.
@@ -109,7 +121,10 @@ class AdaptiveDesign:
         proposals: list[Proposal] = []
         assumed = history
         while len(proposals) < n:
-            tag = self._next(problem.space, history, len(proposals), state.seed)
+            # The comparison reads results; the branches of the proposals before this one are entered.
+            known = assumed if problem.space.conditions else history
+            ahead = 0 if problem.space.conditions else len(proposals)
+            tag = self._next(problem.space, known, ahead, state.seed)
             if tag is None:
                 rest = self.then.ask(problem, assumed, state.later, n - len(proposals), rng)
                 return [*proposals, *rest]
@@ -145,6 +160,8 @@ class AdaptiveDesign:
     def _next(self, space: Space, history: History, ahead: int, seed: int) -> dict[str, str] | None:
         """Return the tag of the next point of the design; None if the design is over."""
         done = len(history) + len(history.pending) + ahead
+        if space.conditions:
+            return self._next_branch(space, history, done, seed)
         if done >= self.most:
             return None
         if not has_distinct_middle(space, generator(seed, Purpose.MODEL)):
@@ -161,8 +178,25 @@ class AdaptiveDesign:
             return {"phase": "design", "design": MIDDLE} if done < size_by_orders(space) else None
         return {"phase": "design", "design": SPREAD, "note": _LOST}
 
+    def _next_branch(
+        self, space: Space, history: History, done: int, seed: int
+    ) -> dict[str, str] | None:
+        if done >= MOST_BRANCHES:
+            return None
+        if len(self._new_branch(space, history, generator(seed, Purpose.MODEL))):
+            return {"phase": "design", "design": BRANCHES}
+        return {"phase": "design", "design": SPREAD} if done <= self.middles else None
+
+    @staticmethod
+    def _new_branch(space: Space, history: History, rng: Rng) -> Codes:
+        seen = np.concatenate([history.codes, history.pending_codes])
+        seen = seen[~np.isnan(seen).any(axis=1)]
+        return middle_of_branch(space, seen, rng, history.is_excluded)
+
     def _row(self, space: Space, history: History, design: str, seed: int, rng: Rng) -> Codes:
         """Return one more row of a kind, ``(1, w)``; ``(0, w)`` if the space has no more."""
+        if design == BRANCHES:
+            return self._new_branch(space, history, generator(seed, Purpose.MODEL))
         if design == MIDDLE:
             return middle(space, 1, rng, history.is_excluded)
         # The same hypercube at every call, so that the points of single calls spread as those of one call do.
