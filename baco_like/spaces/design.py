@@ -46,8 +46,6 @@ _SEARCHED = 2**14
 _STEPS = 4
 """Number of steps between the ends of a real when distances from the middle are compared."""
 
-_ENTRIES = int(__import__("os").environ.get("ENTRIES", "1"))
-
 _MOST_BRANCHES = 16
 """Most values of an unordered parameter of which each is a branch."""
 
@@ -209,14 +207,11 @@ def middle_of_branch(space: Space, seen: Codes, rng: Rng, taken: Taken) -> Codes
     changed, _ = hamming(space, some, rng, limit=_LEAST_CHANGES)
     rows = drop_duplicates(np.concatenate([rows, changed]))
     rows = rng.permutation(rows[~taken(rows)])
-    entered, known = _branches(space, rows), _branches(space, seen).sum(axis=0)
-    for least in range(1, _ENTRIES + 1):
-        new = (entered & (known < least)).sum(axis=1)
-        if new.max(initial=0):
-            rows = rows[new == new.max()]
-            nearest = int(np.argmin(_off_middle(space, rows))) if least == 1 else 0
-            return np.asarray(rows[[nearest]])
-    return rows[:0]
+    new = (_branches(space, rows) & ~_branches(space, seen).any(axis=0)).sum(axis=1)
+    if not new.max(initial=0):
+        return rows[:0]
+    rows = rows[new == new.max()]
+    return np.asarray(rows[[int(np.argmin(_off_middle(space, rows)))]])
 
 
 def _branches(space: Space, rows: Codes) -> Mask:

@@ -323,3 +323,57 @@ def test_files_of_results_lack_inactive_parameters(tmp_path):
     for source in (table, tmp_path / "csv", tmp_path / "t4", tmp_path / "run.jsonl", optimizer):
         warm = Optimizer(space, warm_start=source)
         assert [dict(trial.config) for trial in warm.trials] == configs
+
+
+def test_the_default_strategy_enters_every_branch_before_its_model():
+    large = [2**i for i in range(12)]
+    space = Space(
+        {"kind": ["rare", "common", "other"], "x": large, "y": large, "deep": [True, False]},
+        when={"x": "kind == 'common'", "y": "kind == 'common'", "deep": "kind != 'common'"},
+    )
+    optimizer = Optimizer(space, seed=2)
+    first = optimizer.suggest(
+        3
+    )  # 2, 144 and 2 configurations: uniform draws would enter one branch
+    assert {trial["kind"] for trial in first} == {"rare", "common", "other"}
+    for trial in first:
+        optimizer.observe(trial, float(len(trial.config)))
+    assert {trial.tag["design"] for trial in first} == {"branches"}
+    assert optimizer.suggest().tag.get("phase") != "design"
+
+
+def test_a_run_file_and_a_command_know_conditions(tmp_path, capfd):
+    from baco_like.cli import main
+
+    (tmp_path / "run.toml").write_text(
+        """
+[space.kind]
+type = "categorical"
+values = ["plain", "tiled"]
+
+[space.tile]
+type = "ordinal"
+values = [8, 16]
+when = "kind == 'tiled'"
+
+[evaluator]
+kind = "command"
+run = "echo {kind} --tile={tile} 7"
+measure = "regex"
+pattern = '\\d+$'
+
+[budget]
+evaluations = 3
+"""
+    )
+    assert main(["tune", str(tmp_path / "run.toml"), "--out", str(tmp_path / "out")]) == 0
+    recorded = read(tmp_path / "out" / "run.jsonl")
+    found = {tuple(config.values()) for config in recorded.configs}
+    assert found == {("plain",), ("tiled", 8), ("tiled", 16)}
+    best = json.loads((tmp_path / "out" / "best.json").read_text())
+    if best["config"] == {"kind": "plain"}:
+        assert best["commands"]["run"] == "echo plain 7"
+    text = (tmp_path / "run.toml").read_text().replace("== 'tiled'", "=> 'tiled'")
+    (tmp_path / "wrong.toml").write_text(text)
+    assert main(["tune", str(tmp_path / "wrong.toml")]) == 2
+    assert "in the condition of 'tile'" in capfd.readouterr().err
