@@ -25,9 +25,10 @@ from baco_like.evaluators.settings_table import Key, Table, choice, suggestion
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.journal.header import COMPILER
 from baco_like.optimizer import WarmStart
+from baco_like.optimizer.setup import default_points
 from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.parameters.registry import PARAMETER_TYPES
-from baco_like.records import Limits, Noise, Objective
+from baco_like.records import Cover, Limits, Noise, Objective
 from baco_like.running.confirming import ConfirmationSettings
 from baco_like.running.control import RECHECK, ControlSettings
 from baco_like.running.journal_view import FOLDER, PEAK, UNITS
@@ -39,8 +40,9 @@ from baco_like.running.stopping import (
     StoppingRule,
     Target,
     check_rule,
+    check_rule_for_tasks,
 )
-from baco_like.spaces import Space
+from baco_like.spaces import Space, Tasks
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -50,7 +52,7 @@ else:
 _REQUIRED = ("space", "evaluator", "budget")
 _TABLES = (
     *(*_REQUIRED, "flags", "constraints", "objective"),
-    *("optimizer", "confirmation", "drift", "fidelity", "warm_start"),
+    *("optimizer", "confirmation", "drift", "fidelity", "tasks", "warm_start"),
 )
 _MAX_DEPTH = 16
 """Most dots of a key and deepest nesting of brackets; a run file needs about 3."""
@@ -89,6 +91,7 @@ class RunFile:
         limits: Conditions on the metrics of outcomes.
         peak: The best value that the machine allows, for the report, or None.
         objectives: All objectives if there are several, else empty.
+        goal: The goal of a run with tasks, or None.
     """
 
     path: Path
@@ -112,6 +115,7 @@ class RunFile:
     limits: tuple[str, ...] = ()
     peak: float | None = None
     objectives: tuple[Objective, ...] = ()
+    goal: Cover | None = None
 
     @property
     def folder(self) -> Path:
@@ -180,10 +184,15 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
         if not top.has(key) and not (key == "space" and top.has("flags")):
             raise RunFileError(f"{path}: the table [{key}] is missing")
     first, objectives = _read_objectives(top)
+    tasks, goal = _read_tasks(top)
     run_file = RunFile(
         path=path,
         space=_read_space(
-            top.table("space"), top.table("constraints"), _read_flags(top), top.table("fidelity")
+            top.table("space"),
+            top.table("constraints"),
+            _read_flags(top),
+            top.table("fidelity"),
+            tasks,
         ),
         objective=first,
         evaluator_table=_replace_slots(_permit_large(_evaluator_table(top), large), slots),
@@ -193,6 +202,7 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
         limits=_read_limits(top.table("constraints")),
         peak=None if objectives else _read_peak(_objective_tables(top)[0]),
         objectives=objectives,
+        goal=goal,
         control=_read_control(top),
         warm_start=_read_warm_starts(
             top.entries.get("warm_start", []), path.resolve().parent, large
@@ -322,10 +332,10 @@ def _read_confirmation(top: Table) -> ConfirmationSettings | None:
 
 
 def _read_control(top: Table) -> ControlSettings:
-    """Return when the incumbent is measured again; recorded results do not drift."""
+    """Return when the incumbent is measured again; recorded results do not drift, and tasks have no common best."""
     every, threshold = top.table("drift").read(keys.DRIFT).values()
     is_recorded = top.table("evaluator").entries.get("kind") == "replay"
-    default = 0 if is_recorded else RECHECK
+    default = 0 if is_recorded or top.has("tasks") else RECHECK
     return ControlSettings(default if every is None else every, threshold)
 
 
@@ -340,7 +350,9 @@ def _check_slow_ratio(run_file: RunFile) -> None:
 
 
 def _check_several(run_file: RunFile) -> None:
-    """Reject what is about one objective if there are several."""
+    """Reject what is about one objective if there are several, or about one task."""
+    if run_file.goal is not None and len(run_file.space.tasks or ()) > 1:
+        _check_tasks(run_file)
     if not run_file.objectives:
         return
     if run_file.confirmation is not None:
@@ -356,6 +368,17 @@ def _check_several(run_file: RunFile) -> None:
             )
     try:
         check_rule(AnyOf(run_file.rules), run_file.objectives)
+    except ValueError as error:
+        raise RunFileError(f"[budget] {error}") from None
+
+
+def _check_tasks(run_file: RunFile) -> None:
+    if run_file.confirmation is not None or run_file.control.every:
+        raise RunFileError(
+            "[confirmation] and [drift] measure the best configuration of one task again; leave them out with [tasks]"
+        )
+    try:
+        check_rule_for_tasks(AnyOf(run_file.rules))
     except ValueError as error:
         raise RunFileError(f"[budget] {error}") from None
 
@@ -409,7 +432,11 @@ def _evaluator_table(top: Table) -> Table:
 
 
 def _read_space(
-    table: Table, constraints: Table, flags: Mapping[str, Parameter], fidelity: Table
+    table: Table,
+    constraints: Table,
+    flags: Mapping[str, Parameter],
+    fidelity: Table,
+    tasks: Tasks | None,
 ) -> Space:
     if not table.entries and not flags:
         raise RunFileError("[space] has no parameter; write one table [space.NAME] per parameter")
@@ -418,7 +445,24 @@ def _read_space(
     if twice := next((name for name in parameters if name in flags), None):
         raise RunFileError(f"[space.{twice}]: [flags] has this parameter too; rename or remove one")
     known = constraints.read(keys.CONSTRAINTS)["known"]
-    return Space({**parameters, **flags}, known, _read_fidelity(fidelity), when=when)
+    return Space({**parameters, **flags}, known, _read_fidelity(fidelity), tasks, when=when)
+
+
+def _read_tasks(top: Table) -> tuple[Tasks | None, Cover | None]:
+    """Return the tasks and the goal; None without the table."""
+    if not top.has("tasks"):
+        return None, None
+    table = top.table("tasks")
+    values = table.read(keys.TASKS)
+    try:
+        tasks = Tasks(values["list"], values["constraints"])
+    except SpaceError as error:
+        raise SpaceError(f"[tasks] {error}") from None
+    goal, within = values["goal"], values["within"]
+    if within is not None and table.has("goal"):
+        raise table.error("within", within, "no key 'goal' beside it")
+    count = {"single": 1, "each": None}.get(goal, goal)
+    return tasks, Cover(None if within is not None else count, within, values["aggregate"])
 
 
 def _read_fidelity(table: Table) -> Mapping[str, Any] | None:
@@ -472,7 +516,7 @@ def _check_metrics(run_file: RunFile, evaluator: Evaluator) -> None:
 def _check_default(space: Space) -> None:
     """Check that the default configuration is feasible, because it is evaluated first."""
     default = space.default_config
-    violated = [] if default is None else space.explain(default)
+    violated = [] if default is None or default_points(space) else space.explain(default)
     if violated:
         raise RunFileError(
             f"[space] the default configuration is not feasible: {'; '.join(violated)}; change or remove a default"

@@ -21,6 +21,7 @@ from baco_like.evaluators.settings_table import (
 from baco_like.journal.warm_start_results import MODES
 from baco_like.parameters.registry import PARAMETER_TYPES
 from baco_like.records import Direction, Noise
+from baco_like.records.covering import Aggregate
 from baco_like.running.control import RECHECK
 from baco_like.strategies.registry import STRATEGIES
 
@@ -150,7 +151,7 @@ DRIFT = (
         "every",
         whole(0),
         "evaluations from one control measurement to the next; 0: none",
-        absent=f'{RECHECK}; 0 for `kind = "replay"`',
+        absent=f'{RECHECK}; 0 for `kind = "replay"` and with `[tasks]`',
     ),
     Key("threshold", POSITIVE, "relative change that counts as drift", default=0.05),
 )
@@ -162,6 +163,46 @@ FIDELITY = {
     "maxProperties": 1,
 }
 """The JSON Schema of the table ``[fidelity]``; its only key is a name that the user chooses."""
+
+TASKS = (
+    Key(
+        "list",
+        {
+            "title": "an array of tables, such as `[{ n = 512 }, { n = 4096 }]`, or of names",
+            "type": "array",
+            "minItems": 1,
+            "items": {"anyOf": [{"type": "object"}, {"type": "string"}]},
+        },
+        "the descriptors of the tasks",
+        required=True,
+    ),
+    Key(
+        "goal",
+        {
+            "title": "`each`, `single` or a number of configurations",
+            "anyOf": [choice(("each", "single")), whole(1)],
+        },
+        "`each`: the best configuration of each task; `single`: one for all",
+        default="each",
+    ),
+    Key(
+        "within",
+        {"type": "number", "minimum": 1},
+        "instead of `goal`: the fewest configurations whose combined slowdown is at most this",
+    ),
+    Key(
+        "aggregate",
+        choice(get_args(Aggregate)),
+        "how the slowdowns of the tasks are combined",
+        default="geometric_mean",
+    ),
+    Key(
+        "constraints",
+        {"type": "object", "additionalProperties": TEXTS},
+        'further known constraints by name of a task, such as `"n=512" = ["tile <= 32"]`',
+        default={},
+    ),
+)
 
 WARM_START = (
     Key("file", TEXT, "the earlier results; relative paths start at the run file", required=True),

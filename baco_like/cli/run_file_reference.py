@@ -136,6 +136,13 @@ Measures the best configurations and the default again at the end, see
 One key: the name of a parameter that makes evaluations cheaper, with its values in increasing order, such as
 `size = [256, 512, 1024]`. The last value is the target. See [cheap proxies](../seconds.md#try-cheap-proxies-first).
 
+## `[tasks]`
+
+Sizes, inputs or devices that are tuned together, see [Tune many sizes and devices](../tasks.md). The names of their
+descriptors are parameters that constraints and the evaluator may read.
+
+<TASKS>
+
 ## `[drift]`
 
 Measures the best configuration again during the run, see

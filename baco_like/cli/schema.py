@@ -55,6 +55,7 @@ def json_schema() -> dict[str, Any]:
             "confirmation": table_shape(keys.CONFIRMATION),
             "drift": table_shape(keys.DRIFT),
             "fidelity": keys.FIDELITY,
+            "tasks": table_shape(keys.TASKS),
             "warm_start": {"anyOf": [warm_start, {"type": "array", "items": warm_start}]},
         },
         "additionalProperties": False,
@@ -119,6 +120,7 @@ def reference() -> str:
         "STRATEGIES": "\n".join(strategies),
         "CONFIRMATION": _markdown(keys.CONFIRMATION),
         "DRIFT": _markdown(keys.DRIFT),
+        "TASKS": _markdown(keys.TASKS),
         "WARM_START": _markdown(keys.WARM_START),
     }
     page = PAGE

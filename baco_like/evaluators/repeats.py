@@ -53,7 +53,7 @@ def repeats_keys(least: int) -> tuple[Key, ...]:
 
 
 class BestValues:
-    """The least value so far; with a fidelity, the least at each of its levels, because only these can be compared.
+    """The least value so far; with a fidelity or tasks, the least at each level or task: only these can be compared.
 
     Args:
         fidelity: Name of the fidelity parameter, or None.
@@ -67,7 +67,7 @@ class BestValues:
             self.add(trial, trial.value)
 
     def find(self, trial: Trial) -> float | None:
-        """Return the best value at the level of a trial, or None."""
+        """Return the best value at the level or task of a trial, or None."""
         return self._values.get(self._level(trial))
 
     def add(self, trial: Trial, value: float | None) -> None:
@@ -77,6 +77,8 @@ class BestValues:
             self._values[level] = min(value, self._values.get(level, value))
 
     def _level(self, trial: Trial) -> Any:
+        if trial.task is not None:
+            return tuple(trial.task.values())
         return None if self._fidelity is None else trial.config.get(self._fidelity)
 
 

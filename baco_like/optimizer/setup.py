@@ -106,10 +106,14 @@ def default_points(space: Space) -> list[Config]:
 
 
 def for_tasks(space: Space, config: Config) -> list[Config]:
-    """Return the configuration, or one for each task if the space has tasks and the configuration names none."""
+    """Return the configuration, or one for each task that allows it if it names no task.
+
+    If no task allows it, all are returned, so that an error can say why.
+    """
     if space.tasks is None or any(name in config for name in space.tasks.descriptor_names):
         return [config]
-    return [{**config, **descriptor} for descriptor in space.tasks.descriptors]
+    every: list[Config] = [{**config, **descriptor} for descriptor in space.tasks.descriptors]
+    return [own for own in every if space.contains(own)] or every
 
 
 def check_lease(seconds: float | None) -> float | None:

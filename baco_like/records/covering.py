@@ -128,10 +128,12 @@ def best_cover(logs: Array, count: int, aggregate: Aggregate) -> list[int]:
             break
         chosen.append(best)
         floor = np.minimum(floor, logs[best])
-    if count == 2 and len(chosen) == 2 and len(logs) <= _PAIRS:
-        pairs = np.minimum(logs[:, None], logs[None])
-        first = np.unravel_index(int(np.argmin(_orderly(pairs, aggregate))), pairs.shape[:2])
-        return sorted(map(int, first), key=lambda i: float(_orderly(logs[i], aggregate)))
+    if count == 2 and 2 <= len(logs) <= _PAIRS:
+        values = _orderly(np.minimum(logs[:, None], logs[None]), aggregate)
+        i, j = np.unravel_index(int(np.argmin(values)), values.shape)
+        if values[i, j] < _orderly(logs[chosen[0]], aggregate):
+            chosen = sorted((int(i), int(j)), key=lambda row: float(_orderly(logs[row], aggregate)))
+        return chosen
     return _exchange(logs, chosen, aggregate)
 
 
@@ -158,13 +160,16 @@ def least_cover(logs: Array, within: float, aggregate: Aggregate) -> list[int]:
         within: The slowdown that is allowed, at least 1.
         aggregate: How the tasks are combined.
     """
-    chosen: list[int] = []
+    kept: list[int] = []
+    least = np.inf
     for count in range(1, min(logs.shape) + 1):
         chosen = best_cover(logs, count, aggregate)
-        reached = combine(logs[chosen].min(axis=0), aggregate)
-        if len(chosen) < count or reached <= math.log(within) + 1e-12:
+        value = float(_orderly(logs[chosen].min(axis=0), aggregate))
+        if value < least - 1e-12:
+            kept, least = chosen, value
+        if combine(logs[kept].min(axis=0), aggregate) <= math.log(within) + 1e-12:
             break
-    return chosen
+    return kept
 
 
 def cover_for(goal: Cover, logs: Array) -> list[int]:
@@ -177,7 +182,11 @@ def cover_for(goal: Cover, logs: Array) -> list[int]:
 
 
 def _orderly(logs: Array, aggregate: Aggregate) -> Array:
-    """Return an aggregate that also orders sets that lack a configuration for some tasks: fewer such tasks first."""
+    """Return an aggregate that also orders sets that lack a configuration for some tasks: fewer such tasks first.
+
+    Of sets with the same worst slowdown, the one with the lower mean comes first.
+    """
     lacking = np.isinf(logs)
     finite = np.where(lacking, 0.0, logs)
-    return np.asarray(combine(finite, aggregate) + 1e6 * lacking.sum(axis=-1))
+    tie = 1e-9 * finite.mean(axis=-1) if aggregate == "worst" else 0.0
+    return np.asarray(combine(finite, aggregate) + tie + 1e6 * lacking.sum(axis=-1))

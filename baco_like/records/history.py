@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Mask
+from baco_like._typing import Array, Codes, Ints, Mask
 from baco_like.exceptions import TrialError
 from baco_like.records.buffer import STATUSES, Buffer, read_only
 from baco_like.records.confirmation import ConfirmationPlan
@@ -234,14 +234,26 @@ class History:
         """Return the OK trial inside the space with the lowest cost (the first of several), or None.
 
         With a fidelity only the target counts. With several objectives it is the knee of the front, see
-        `baco_like.records.front.knee`.
+        `baco_like.records.front.knee`. With several tasks it is the trial with the largest gain over the first success
+        of its task: the ratio of both values, or the difference if values have both signs.
         """
         ok = np.flatnonzero(self.where(Status.OK) & self.is_target)
         if not len(ok):
             return None
+        if self.space.tasks is not None and len(self.space.tasks) > 1:
+            return self._buffer.trials[int(ok[np.argmin(self._relative_costs(ok))])]
         if self.objectives:
             return self._buffer.trials[int(ok[knee(self.objective_costs()[0][ok])])]
         return self._buffer.trials[int(ok[np.argmin(self.costs[ok])])]
+
+    def _relative_costs(self, ok: Ints) -> Array:
+        """Return the costs of some successes, (n,), relative to the first success of their task."""
+        costs, task = self.costs[ok], self.space.task_columns.index_of(self.codes[ok])
+        _, first, owner = np.unique(task, return_index=True, return_inverse=True)
+        reference = costs[first][owner.reshape(-1)]  # NumPy 2.0 returns two dimensions
+        if np.all(costs > 0) or np.all(costs < 0):
+            return np.asarray(np.sign(costs) * (costs / reference))
+        return np.asarray(costs - reference)
 
     def find(self, trial_id: int) -> Trial | None:
         """Return the observed or pending trial with this id, or None."""

@@ -56,6 +56,14 @@ def winner_section(facts: RunFacts) -> Section:
         return Section("winner", question, "No evaluation has succeeded yet.")
     if summary.objectives:
         return _front_section(facts, question, best)
+    if summary.by_task is not None:
+        answer = (
+            f"The run has {len(summary.by_task[1])} tasks. The table has the best configuration of each. The other "
+            "sections treat the tasks as parameters."
+        )
+        head, rows = summary.by_task
+        shown = [[show(c) if isinstance(c, tuple) else c for c in row] for row in rows]
+        return Section("winner", question, answer, [ReportTable(head, shown)])
     value = f"{show(best.value)} {facts.view.objective.unit}".strip()
     name = "The default configuration" if summary.is_default_best else f"Trial {best.id}"
     answer = f"{name} is the best: {facts.view.objective.name} = {value}."

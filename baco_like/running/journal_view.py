@@ -27,6 +27,7 @@ from baco_like.optimizer.state import apply_events, initial_state
 from baco_like.records import History, Objective, Trial, sign_of
 from baco_like.records.confirmation import read_confirmation
 from baco_like.records.drift import CONTROL
+from baco_like.running.by_task import best_by_task, format_task_table, task_table
 from baco_like.running.front import describe_front, describe_values, format_front
 from baco_like.running.progress import format_result, group_failures, in_words
 from baco_like.running.summary import (
@@ -270,6 +271,9 @@ def _result_lines(summary: Summary) -> list[str]:
         )
         knee = f"knee: trial {best.id}, {describe_values(best, summary.objectives)}{ending}"
         return [describe_front(summary.front, summary.objectives), knee]
+    if summary.by_task is not None:
+        _, rows = summary.by_task
+        return [f"{len(rows)} tasks; the best configuration of each is below"]
     unit = f" {summary.objective.unit}" if summary.objective.unit else ""
     number = f"trial {best.id}, " if best.id >= 0 else ""
     value = f"{summary.objective.name} = {format_result(best)}{unit}"
@@ -300,10 +304,12 @@ def _best_table(view: JournalView, top: int, width: int) -> str:
     """Return the best configurations: first those measured again by the confirmation, then others.
 
     Each parameter has a column; if that is too wide, a row has the values that differ from the default. With several
-    objectives, the front is shown.
+    objectives, the front is shown; with several tasks, the best configuration of each.
     """
     if view.objectives:
         return _front_table(view, width)
+    if best_by_task(view.history):
+        return format_task_table(*task_table(view.history, view.objective))
     history, objective = view.history, view.objective
     confirmation = read_confirmation(history)
     candidates = () if confirmation is None else confirmation.candidates

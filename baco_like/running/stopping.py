@@ -353,3 +353,18 @@ def check_rule(rule: StopRule, objectives: Sequence[Objective]) -> None:
         )
     for part in rule.rules if isinstance(rule, _Combination) else ():
         check_rule(part, objectives)
+
+
+def check_rule_for_tasks(rule: StopRule) -> None:
+    """Refuse a rule about the best value of one task in a run with several.
+
+    Raises:
+        ValueError: The rule, or a part of it, is `Target`, `LowOutlook` or `NoImprovement`.
+    """
+    if isinstance(rule, (Target, LowOutlook, NoImprovement)):
+        raise ValueError(
+            f"{type(rule).__name__} is about the best value of one task, and there are several; end the run by "
+            "MaxEvals or MaxTime"
+        )
+    for part in rule.rules if isinstance(rule, _Combination) else ():
+        check_rule_for_tasks(part)

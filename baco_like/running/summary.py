@@ -27,6 +27,7 @@ from baco_like.records import (
 )
 from baco_like.records.confirmation import CONFIRMATION
 from baco_like.records.drift import CONTROL, read_drift
+from baco_like.running.by_task import best_by_task, format_task_table, task_table
 from baco_like.running.front import describe_front, format_front
 from baco_like.running.progress import (
     censoring,
@@ -68,6 +69,7 @@ class Summary:
         utilisation: How busy the workers were, or None if no outcome names its worker.
         objectives: All objectives if there are several, else empty; `best` is then the knee of the front.
         front: The trials that no other one dominates, if there are several objectives.
+        by_task: Head and rows of the table of `baco_like.running.by_task`, if there are several tasks.
     """
 
     objective: Objective
@@ -83,6 +85,7 @@ class Summary:
     utilisation: Utilisation | None = None
     objectives: tuple[Objective, ...] = ()
     front: tuple[Trial, ...] = ()
+    by_task: tuple[list[str], list[list[object]]] | None = None
 
     def with_confirmation(self, confirmation: Confirmation) -> Summary:
         """Return the summary with the recommended candidate as the best trial and the default's new measurements."""
@@ -125,10 +128,10 @@ class Summary:
     def speedup(self) -> float | None:
         """Ratio of the default and the best value, above 1 if the best is better; None if it is not defined.
 
-        With several objectives there is none, because the knee need not be better in each.
+        With several objectives there is none, because the knee need not be better in each; with several tasks neither.
         After a confirmation, the ratio of measurements of the same rounds; None if the default has none.
         """
-        if self.objectives:
+        if self.objectives or self.by_task:
             return None
         if self.is_default_best:
             return 1.0
@@ -175,6 +178,7 @@ def summarise(
         utilisation=read_utilisation(history),
         objectives=(objectives or history.objectives) if history.objectives else (),
         front=tuple(history.front()) if history.objectives else (),
+        by_task=task_table(history, objective) if best_by_task(history) else None,
     )
 
 
@@ -190,7 +194,7 @@ def _prior_weights(trials: Sequence[Trial]) -> dict[str, float]:
 def format_summary(summary: Summary) -> str:
     """Return default against best as a text table: parameters, value, speed-up, repeats and their spread.
 
-    With several objectives, return the front with its knee and the default.
+    With several objectives, return the front with its knee and the default; with several tasks the best of each.
     """
     best, objective = summary.best, summary.objective
     failures = in_words(summary.failures) or "none"
@@ -209,6 +213,9 @@ def format_summary(summary: Summary) -> str:
         table = format_front(summary.front, summary.objectives, best, summary.default, COMPLETE)
         on_front = describe_front(summary.front, summary.objectives)
         return "\n".join([table, "", *summary.drift, on_front, total.lstrip("\n")])
+    if summary.by_task is not None:
+        table = format_task_table(*summary.by_task)
+        return "\n".join([table, "", *summary.drift, total.lstrip("\n")])
     label = objective.label
     speedup, other, title = summary.speedup, best, "best"
     if summary.leader is not None and summary.confirmation is not None:

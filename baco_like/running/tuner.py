@@ -27,6 +27,7 @@ from baco_like.optimizer import Callback, Optimizer
 from baco_like.optimizer.objectives import resolve_objectives
 from baco_like.records import (
     Direction,
+    Goal,
     History,
     Noise,
     Observation,
@@ -43,9 +44,10 @@ from baco_like.running.lock import journal_file, sole_runner
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Progress, show_progress
 from baco_like.running.running_trials import RunningTrials
-from baco_like.running.stopping import check_rule, time_limit
+from baco_like.running.stopping import check_rule, check_rule_for_tasks, time_limit
 from baco_like.spaces import Space
 from baco_like.spaces.fidelity import GivenFidelity
+from baco_like.spaces.tasks import GivenTasks
 from baco_like.strategies import Strategy
 
 _WARN_AFTER = 10
@@ -138,6 +140,8 @@ def tune(
     lease: float | None = None,
     fidelity: GivenFidelity | None = None,
     objectives: Mapping[str, Direction] | None = None,
+    tasks: GivenTasks | None = None,
+    goal: Goal | None = None,
 ) -> Result:
     """Tune a Python function.
 
@@ -196,6 +200,9 @@ def tune(
             at the last one count for the best configuration. See `Space`.
         objectives: Directions of several values by name, such as ``{"time": "minimize", "size": "minimize"}``; ``fn``
             then returns a mapping with all of them. It replaces ``objective`` and ``direction``; see `Optimizer`.
+        tasks: Sizes, inputs or devices to tune together, such as ``[{"n": 512}, {"n": 4096}]``: ``fn`` gets
+            ``trial.task["n"]``. See `Optimizer`; ``result.optimizer.recommend()`` has a configuration for each.
+        goal: With tasks: ``each``, ``single``, or a `Cover`; see `Optimizer`.
 
     Returns:
         The best configuration and all trials.
@@ -204,7 +211,8 @@ def tune(
         JournalError: Another run uses the same journal, or it belongs to another space.
         TypeError: ``stop`` is not a stopping rule, or a callback is not callable.
         ValueError: An argument has a wrong value, see `Optimizer`; or it is for one objective and there are several:
-            ``confirm_best``, and the rules `Target` and `LowOutlook`.
+            ``confirm_best``, and the rules `Target` and `LowOutlook`. The same holds for several tasks, with
+            ``recheck`` and `NoImprovement` too.
         Exception: Any exception of ``fn`` whose type is not in ``failures``.
     """
     first, _, several = resolve_objectives(objectives, objective, direction)
@@ -233,7 +241,16 @@ def tune(
     if not callable(getattr(stop, "room", None)):
         raise TypeError(f"stop must be a rule such as MaxEvals(60), not {stop!r}")
     space = (space if isinstance(space, Space) else Space(space)).with_fidelity(fidelity)
+    space = space.with_tasks(tasks)
     check_rule(stop, read_objectives(several) if several else ())
+    if space.tasks is not None and len(space.tasks) > 1:
+        check_rule_for_tasks(stop)
+        if confirm_best or recheck:
+            raise ValueError(
+                "confirm_best and recheck measure the best configuration of one task, and there are several; "
+                "leave them out"
+            )
+        control = ControlSettings(0, drift_threshold)
     budget = stop.room(History.start(space))
     # Without a limit on evaluations the budget is in time. Parallel evaluations share the wall time.
     limit = time_limit(stop) if budget is None else None
@@ -261,6 +278,7 @@ def tune(
             lease=lease,
             seconds=seconds,
             objectives=objectives,
+            goal=goal,
         )
         display = show_progress(sys.stderr, budget, seconds=time_limit(stop)) if progress else None
         for note in describe_machine() if progress else ():

@@ -52,7 +52,7 @@ _EXIT_WRONG_RESULT = 3
 """Exit code of the harness for a wrong result."""
 
 SIZE = "size"
-"""Name of a fidelity parameter that replaces the setting ``size``."""
+"""Name of a fidelity parameter, or of a descriptor of tasks, that replaces the setting ``size``."""
 
 PROGRAM_BYTES = "program_bytes"
 """The metric of every compiled kernel: the bytes of code and data in its executable."""
@@ -343,7 +343,10 @@ class CKernelEvaluator(StagedEvaluator):
         self, space: Space, settings: CKernelSettings, folder: Path = Path(), ahead: int = 0
     ) -> None:
         path = find_problem(settings.problem, folder)
-        has_sizes = space.fidelity is not None and space.fidelity.name == SIZE
+        described = () if space.tasks is None else space.tasks.descriptor_names
+        has_sizes = SIZE in described or (
+            space.fidelity is not None and space.fidelity.name == SIZE
+        )
         own = {n: p for n, p in space.parameters.items() if not (has_sizes and n == SIZE)}
         complete = completion(path, settings.constants, own)
         problem = load_problem(path, settings.constants)

@@ -1,0 +1,54 @@
+"""The results of a run with tasks, task by task, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from baco_like._output import escape_control_characters
+from baco_like.records import History, Objective, Status, Trial, sign_of
+
+
+def best_by_task(history: History) -> list[tuple[str, list[Trial], Trial | None]]:
+    """Return for each task its name, its observed trials, and the best of them; empty with fewer than two tasks."""
+    tasks = history.space.tasks
+    if tasks is None or len(tasks) < 2:
+        return []
+    sign, found = sign_of(history.direction), []
+    for name, descriptor in zip(tasks.names, tasks.descriptors, strict=True):
+        own = [trial for trial in history.trials if trial.task == descriptor]
+        ok = [trial for trial in own if trial.value is not None]
+        best = min(ok, key=lambda t: sign * (t.value or 0.0), default=None)
+        found.append((name, own, best))
+    return found
+
+
+def task_table(history: History, objective: Objective) -> tuple[list[str], list[list[object]]]:
+    """Return the head and the rows of a table: task, evaluations, failures, best value, its trial and parameters."""
+    tasks = history.space.tasks
+    names = [] if tasks is None else list(tasks.configuration(dict.fromkeys(history.space.names)))
+    head = ["task", "evaluations", "failures", objective.label, "trial", *names]
+    rows: list[list[object]] = []
+    for name, own, best in best_by_task(history):
+        failed = sum(trial.status is Status.FAILED for trial in own)
+        chosen: list[object] = ["-", "-", *["-"] * len(names)]
+        if best is not None:
+            chosen = [best.value, best.id, *(best.config.get(n, "-") for n in names)]
+        rows.append([name, len(own), failed, *chosen])
+    return head, rows
+
+
+def format_task_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table as text."""
+    cells = [list(head), *([_shown(cell) for cell in row] for row in rows)]
+    cells = [[escape_control_characters(cell) for cell in row] for row in cells]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(f"{c:>{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in cells
+    ]
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+
+
+def _shown(cell: object) -> str:
+    if isinstance(cell, tuple):
+        return " ".join(map(str, cell))
+    return f"{cell:.5g}" if isinstance(cell, float) else str(cell)

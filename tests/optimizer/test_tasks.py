@@ -1,0 +1,213 @@
+"""Runs with tasks: every goal, resume, bound workers, constraints, the recommendation; one task is no change."""
+
+import numpy as np
+import pytest
+
+from baco_like import (
+    Cover,
+    JournalError,
+    MaxEvals,
+    NoImprovement,
+    Optimizer,
+    Space,
+    SpaceError,
+    StrategyError,
+    Tasks,
+    tune,
+)
+from baco_like.records import TaskRecommendation
+
+PARAMETERS = {"tile": [8, 16, 32, 64, 128], "unroll": [1, 2, 4, 8], "kind": ["a", "b", "c"]}
+SIZES = (64, 512, 4096)
+TASKS = Tasks({f"n={n}": {"n": n} for n in SIZES}, constraints={"n=64": ["unroll <= 4"]})
+SPACE = Space(PARAMETERS, ["tile <= n"], tasks=TASKS)
+GOALS = ("each", "single", Cover(2), Cover(within=1.2), Cover(1, aggregate="worst"))
+
+
+def measure(trial):
+    n = trial.task["n"]
+    off = abs(np.log2(trial["tile"]) - 0.5 * np.log2(n)) + 0.3 * abs(np.log2(trial["unroll"]) - 1)
+    return float(n * (1.0 + off + (trial["kind"] == "c")))
+
+
+def advance(optimizer, count):
+    for _ in range(count):
+        trial = optimizer.suggest()
+        if trial["kind"] == "b" and trial["tile"] == 8:
+            optimizer.observe(trial, failed="runtime")
+        else:
+            optimizer.observe(trial, measure(trial))
+    return optimizer
+
+
+def configs(optimizer):
+    return [dict(trial.config) for trial in optimizer.trials]
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=str)
+def test_every_goal_resumes_bit_for_bit_and_keeps_the_constraints(goal, tmp_path):
+    # The design needs 3 to 8 shared configurations, so models choose the last trials.
+    settings = {"seed": 2, "goal": goal, "budget": 32, "settings": {"initial": 3}}
+    whole = advance(Optimizer(SPACE, **settings), 20)
+    path = tmp_path / "run.jsonl"
+    advance(Optimizer(SPACE, storage=path, **settings), 14)
+    resumed = advance(Optimizer.load(path), 6)
+    assert configs(resumed) == configs(whole)
+    assert [trial.task["n"] for trial in resumed.trials] == [c["n"] for c in configs(whole)]
+    assert all(SPACE.contains(config) for config in configs(whole))
+    assert len({tuple(config.values()) for config in configs(whole)}) == 20
+    assert any((trial.tag or {}).get("phase") == "model" for trial in whole.trials)
+    found = whole.recommend()
+    assert isinstance(found, TaskRecommendation)
+    for choice in found.choices:
+        assert SPACE.contains({**choice.config, **choice.task})
+        assert choice.slowdown >= 1.0 - 1e-9 or not choice.is_measured
+
+
+def test_one_task_is_the_optimizer_without_tasks():
+    plain = Optimizer(Space(PARAMETERS, ["tile * unroll <= 256"]), seed=3)
+    own = Optimizer(Space(PARAMETERS, ["tile * unroll <= 256"], tasks=[{"n": 512}]), seed=3)
+    for _ in range(14):
+        trial, other = plain.suggest(), own.suggest()
+        assert dict(other) == {**trial, "n": 512}
+        value = float(trial["tile"] + trial["unroll"] + (trial["kind"] == "b"))
+        plain.observe(trial, value)
+        own.observe(other, value)
+    assert own.recommend().choices[0].config == dict(plain.best.config)
+
+
+def test_every_task_begins_with_the_same_configurations():
+    optimizer = advance(Optimizer(SPACE, goal="each", settings={"initial": 2}), 6)
+    without = [TASKS.configuration(config) for config in configs(optimizer)]
+    assert without[0] == without[1] == without[2]
+    assert without[3] == without[4] == without[5]
+
+
+def test_the_default_and_first_configurations_go_to_every_task_that_allows_them():
+    first = {"tile": 32, "unroll": 8, "kind": "a"}  # not allowed for n=64
+    optimizer = Optimizer(SPACE, initial=[first])
+    trials = optimizer.suggest(2)
+    assert [trial.task["n"] for trial in trials] == [512, 4096]
+    assert TASKS.configuration(trials[0].config) == first
+
+
+def test_the_same_configuration_on_two_tasks_is_two_trials():
+    optimizer = Optimizer(SPACE)
+    config = {"tile": 32, "unroll": 2, "kind": "a"}
+    optimizer.observe({**config, "n": 64}, 3.0)
+    optimizer.observe({**config, "n": 512}, 30.0)
+    assert [trial.value for trial in optimizer.trials] == [3.0, 30.0]
+    assert optimizer.trials[1].task == {"n": 512}
+    frame = optimizer.to_dataframe()
+    assert frame["n"].tolist() == [64, 512]
+
+
+@pytest.mark.parametrize("goal", ["each", "single", Cover(2)], ids=str)
+def test_a_worker_may_be_bound_to_a_task(goal):
+    optimizer = Optimizer(SPACE, goal=goal, initial=[{"tile": 16, "unroll": 2, "kind": "a"}])
+    for i in range(12):
+        task = TASKS.names[i % 2]
+        trial = optimizer.suggest(task=task)
+        assert trial.task == TASKS.descriptors[i % 2]
+        optimizer.observe(trial, measure(trial))
+    pending = optimizer.suggest(3, task={"n": 4096})
+    assert {trial.task["n"] for trial in pending} == {4096}
+    assert TASKS.configuration(pending[0].config) == {"tile": 16, "unroll": 2, "kind": "a"}
+    with pytest.raises(SpaceError, match="the tasks are n=64"):
+        optimizer.suggest(task={"n": 65})
+
+
+def test_pending_trials_are_not_suggested_again():
+    optimizer = advance(Optimizer(SPACE, goal="single", settings={"initial": 2}), 9)
+    trials = optimizer.suggest(6)
+    assert len({tuple(trial.config.values()) for trial in trials}) == 6
+
+
+def test_a_single_configuration_is_one_that_every_task_allows():
+    optimizer = advance(Optimizer(SPACE, goal="single", seed=1, budget=24), 24)
+    found = optimizer.recommend()
+    (config,) = found.configs
+    assert config["unroll"] <= 4
+    assert config["tile"] <= 64
+    assert found.selector.kind == "constant"
+    assert found["n=64"].value == optimizer.recommend()[{"n": 64}].value
+    assert len(optimizer.recommend(goal="each").configs) >= 1
+
+
+def test_tasks_without_a_common_configuration_need_another_goal():
+    tasks = Tasks({"a": {"n": 1}, "b": {"n": 2}}, {"a": "tile <= 16", "b": "tile >= 32"})
+    with pytest.raises(StrategyError, match="constraints of all tasks"):
+        Optimizer(PARAMETERS, tasks=tasks, goal="single")
+    assert Optimizer(PARAMETERS, tasks=tasks, goal="each").suggest().task in tasks.descriptors
+
+
+def test_maximised_values_are_slower_where_they_are_smaller():
+    optimizer = Optimizer(PARAMETERS, "maximize", tasks=["A", "B"], goal="single")
+    for config, a, b in (({"tile": 8}, 100.0, 10.0), ({"tile": 16}, 50.0, 30.0)):
+        for task, value in (("A", a), ("B", b)):
+            optimizer.observe({**config, "unroll": 1, "kind": "a", "task": task}, value)
+    found = optimizer.recommend()
+    assert (
+        found["A"].config["tile"] == 16
+    )  # 2 times slower on A, but the other is 3 times slower on B
+    assert found["A"].slowdown == pytest.approx(2.0)
+    assert found["A"].value == 50.0
+
+
+def test_a_task_without_a_success_is_tried_first():
+    optimizer = Optimizer(SPACE, goal="each", settings={"initial": 1})
+    for trial in optimizer.suggest(3):
+        if trial.task["n"] == 512:
+            optimizer.observe(trial, failed="runtime")
+        else:
+            optimizer.observe(trial, measure(trial))
+    assert optimizer.suggest().task["n"] == 512
+
+
+def test_the_journal_keeps_tasks_and_goal(tmp_path):
+    path = tmp_path / "run.jsonl"
+    Optimizer(SPACE, goal=Cover(2), storage=path)
+    assert Optimizer.load(path).options.goal == {"count": 2, "aggregate": "geometric_mean"}
+    assert Optimizer.load(path).space.tasks == TASKS
+    with pytest.raises(JournalError, match="goal was"):
+        Optimizer(SPACE, goal="each", storage=path)
+    with pytest.raises(JournalError, match="the tasks were"):
+        Optimizer(Space(PARAMETERS, ["tile <= n"], tasks=[{"n": 64}, {"n": 65}]), storage=path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"goal": "single"}, ValueError, "needs tasks="),
+        ({"tasks": ["A", "B"], "strategy": "bayesian"}, StrategyError, "several tasks together"),
+        (
+            {"tasks": ["A", "B"], "objectives": {"x": "minimize", "y": "minimize"}},
+            StrategyError,
+            "one objective",
+        ),
+        ({"tasks": ["A", "B"], "fidelity": {"size": [1, 2]}}, SpaceError, "not both"),
+        ({"tasks": ["A", "A"]}, SpaceError, "same name"),
+        ({"tasks": [{"n": 1}, {"m": 1}]}, SpaceError, "different descriptors"),
+        ({"tasks": [{"n": 1}, {"n": "x"}]}, SpaceError, "numbers, or strings"),
+        ({"tasks": [{"tile": 1}, {"tile": 2}]}, SpaceError, "also a parameter"),
+        ({"tasks": []}, SpaceError, "list of descriptors"),
+    ],
+)
+def test_wrong_tasks_are_refused(settings, error, message):
+    with pytest.raises(error, match=message):
+        Optimizer(PARAMETERS, **settings)
+
+
+def test_tune_calls_the_function_with_the_task():
+    result = tune(measure, SPACE, goal="single", stop=MaxEvals(9), progress=False)
+    assert {trial.task["n"] for trial in result.trials} == set(SIZES)
+    with pytest.raises(ValueError, match="best value of one task"):
+        tune(measure, SPACE, stop=MaxEvals(9) | NoImprovement(5), progress=False)
+    with pytest.raises(ValueError, match="confirm_best"):
+        tune(measure, SPACE, stop=MaxEvals(9), confirm_best=2, progress=False)
+
+
+def test_random_search_is_a_baseline_and_may_be_bound():
+    optimizer = Optimizer(SPACE, strategy="random_search", goal="single")
+    assert optimizer.suggest(task="n=512").task == {"n": 512}
+    assert optimizer.suggest().task in TASKS.descriptors
