@@ -75,6 +75,7 @@ def test_complete_run_files_are_found():
         "flags.md",
         "reference/run_file.md",
         "several_objectives.md",
+        "tasks.md",
         "tutorials/tune_a_program.md",
     }
 

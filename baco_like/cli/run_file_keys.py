@@ -216,6 +216,14 @@ WARM_START = (
     Key("best", whole(1), "with `configs`: number of configurations", default=5),
     Key("rows", whole(3), "with `prior`: largest number of results", default=300),
     Key("objective", TEXT, "the measurement to use, if the file has several", absent="the run's"),
+    Key(
+        "task",
+        {
+            "title": "a name, or a table such as `{ n = 512 }`",
+            "anyOf": [{"type": "string"}, {"type": "object"}],
+        },
+        "with `[tasks]`: the task that the results belong to",
+    ),
     Key("large", FLAG, "the file may have more than 64 MiB, unpacked", default=False),
 )
 

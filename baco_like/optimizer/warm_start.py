@@ -11,7 +11,7 @@ import numpy as np
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Rng
-from baco_like.exceptions import ConfigError, JournalError, WarmStartWarning
+from baco_like.exceptions import ConfigError, JournalError, SpaceError, WarmStartWarning
 from baco_like.journal.header import Options
 from baco_like.journal.warm_start_results import WarmStartResults, numbered
 from baco_like.optimizer.warm_start_sources import (
@@ -62,6 +62,7 @@ def read_all(
     for i, start in enumerate(starts):
         source = read_source(start, space, options.objective)
         try:
+            source = _with_task(start, source, space)
             rng = generator(options.seed, Purpose.WARM, i)
             parts.append(_use_source(start, source, space, options, rng))
         except ConfigError as error:
@@ -73,6 +74,35 @@ def read_all(
             text = f"warm start {part.source}: {count} results are left out ({reasons})"
             warnings.warn(text, WarmStartWarning, stacklevel=4)
     return tuple(parts)
+
+
+def _with_task(start: WarmStart, source: SourceResults, space: Space) -> SourceResults:
+    """Return the results with the descriptor of their task.
+
+    Raises:
+        ConfigError: There is no such task, or the run has several tasks and the results do not say theirs.
+    """
+    tasks = space.tasks
+    if tasks is None:
+        if start.task is not None:
+            raise ConfigError(f"task = {start.task!r:.60}: this run has no tasks")
+        return source
+    names = set(tasks.descriptor_names)
+    if start.task is None:
+        if len(tasks) > 1 and not names <= source.names:
+            raise ConfigError(
+                f"its results lack {_join(names - source.names)}, which tells the tasks apart; write "
+                f"WarmStart(..., task=...) with one of {', '.join(tasks.names)}"
+            )
+        return source
+    try:
+        descriptor = dict(tasks.descriptors[tasks.index(start.task)])
+    except SpaceError as error:
+        raise ConfigError(str(error)) from None
+    rows: list[ConfigOutcome] = [
+        ({**config, **descriptor}, outcome) for config, outcome in source.rows
+    ]
+    return source._replace(names=source.names | names, rows=rows)
 
 
 def _use_source(

@@ -17,6 +17,7 @@ from baco_like.records.reading import number_in
 from baco_like.records.trial import column
 from baco_like.results import Recording, read
 from baco_like.spaces.space import Space
+from baco_like.spaces.tasks import GivenTask
 
 ConfigOutcome = tuple[Mapping[str, Any], Outcome]
 """A configuration with its outcome."""
@@ -42,6 +43,8 @@ class WarmStart:
             objective. If the source has no such measurement, either the source or the run must have the unspecific
             objective ``value``.
         large: Whether the file may have more than 64 MiB, unpacked.
+        task: In a run with tasks: name or descriptor of the task that the results belong to. Without it, the results
+            must have the descriptors among their parameters.
 
     Raises:
         ValueError: An argument has a wrong value.
@@ -53,6 +56,7 @@ class WarmStart:
     rows: int = 300
     objective: str | None = None
     large: bool = False
+    task: GivenTask | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

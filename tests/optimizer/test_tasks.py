@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from baco_like import (
+    ConfigError,
     Cover,
     JournalError,
     MaxEvals,
@@ -13,6 +14,7 @@ from baco_like import (
     SpaceError,
     StrategyError,
     Tasks,
+    WarmStart,
     tune,
 )
 from baco_like.records import TaskRecommendation
@@ -211,3 +213,35 @@ def test_random_search_is_a_baseline_and_may_be_bound():
     optimizer = Optimizer(SPACE, strategy="random_search", goal="single")
     assert optimizer.suggest(task="n=512").task == {"n": 512}
     assert optimizer.suggest().task in TASKS.descriptors
+
+
+def test_results_of_another_task_begin_a_run():
+    earlier = Optimizer(PARAMETERS, seed=5)
+    for _ in range(10):
+        trial = earlier.suggest()
+        earlier.observe(trial, 64.0 * (1 + abs(np.log2(trial["tile"]) - 3)))
+    tasks = [{"n": 64}, {"n": 512}]
+    start = WarmStart(earlier, task={"n": 64})
+    optimizer = Optimizer(PARAMETERS, tasks=tasks, goal="each", warm_start=start)
+    assert len(optimizer.history) == 10
+    assert {trial.task["n"] for trial in optimizer.trials} == {64}
+    trial = optimizer.suggest(task={"n": 512})
+    optimizer.observe(trial, measure(trial))
+    # With a success on each task, the model of both chooses.
+    assert optimizer.suggest(task={"n": 512}).tag["phase"] in ("design", "model")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({}, ConfigError, "lack n, which tells the tasks apart"),
+        ({"task": "n=65"}, ConfigError, "the tasks are n=64"),
+        ({"task": "n=64", "mode": "prior"}, StrategyError, "make the related task one of them"),
+    ],
+)
+def test_a_warm_start_says_its_task(settings, error, message):
+    data = [({"tile": t, "unroll": 1, "kind": "a"}, float(t)) for t in (8, 16, 32, 64)]
+    with pytest.raises(error, match=message):
+        Optimizer(PARAMETERS, tasks=[{"n": 64}, {"n": 512}], warm_start=WarmStart(data, **settings))
+    with pytest.raises(ConfigError, match="this run has no tasks"):
+        Optimizer(PARAMETERS, warm_start=WarmStart(data, task="n=64"))

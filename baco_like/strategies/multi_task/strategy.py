@@ -103,7 +103,7 @@ class MultiTask:
         surrogate: The model of all tasks.
 
     Raises:
-        StrategyError: ``then`` is another strategy, or its surrogate is not "gp".
+        StrategyError: ``then`` is another strategy, or its surrogate is not "gp", or it has related tasks besides.
     """
 
     uses_tasks: ClassVar[bool] = True
@@ -116,6 +116,12 @@ class MultiTask:
             raise StrategyError(
                 f"strategy {type(self.then).__name__} cannot tune several tasks together; take strategy='auto' with "
                 "its surrogate 'gp', or one run for each task"
+            )
+
+        if self.then.tasks:
+            raise StrategyError(
+                "WarmStart(..., mode='prior') goes with one task; in a run with tasks, make the related task one of "
+                "them and give its results by WarmStart(..., mode='data', task=...)"
             )
 
     @property
