@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
 from baco_like import acquisitions
-from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.acquisitions.functions import add_feasibility, log_ei
+from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.acquisitions.functions import log_ei
 from baco_like.acquisitions.protocol import Score
 from baco_like.exceptions import StrategyError, TrialError
-from baco_like.records import Cover, History, Observation, Proposal, Status
-from baco_like.records.covering import least_cover
+from baco_like.records import History, Observation, Proposal, Status
 from baco_like.spaces.space import Space
 from baco_like.strategies.auto import Auto, model_of_auto
 from baco_like.strategies.bayesian.bayesian import Bayesian
@@ -24,28 +22,38 @@ from baco_like.strategies.bayesian.incremental import has_prior
 from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
 from baco_like.strategies.composite.wrappers import Phased
 from baco_like.strategies.levels import history_of_part
-from baco_like.strategies.multi_task.scores import GoalScore, WeightedGain, set_gain
+from baco_like.strategies.multi_task.candidates import (
+    DESIGN,
+    MOST_SEARCHED,
+    FittedTasks,
+    allowed_tasks,
+    allows,
+    check_common,
+    goal_of,
+    is_excluded_on,
+    is_shared,
+    mean_ranks,
+    problem_at_task,
+    score_of,
+    searched_tasks,
+    size_of_set,
+    task_costs,
+    weight_by_running,
+)
+from baco_like.strategies.multi_task.scores import GoalScore
 from baco_like.strategies.multi_task.table import TaskScales, TaskTable
-from baco_like.strategies.per_second import total_seconds
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, Strategy
 from baco_like.strategies.random_search import RandomSearch
-from baco_like.surrogates import FeasibilityModel
-from baco_like.surrogates.forest import ConstantFeasibility
-from baco_like.surrogates.gp.multi_task import MultiTaskGP, MultiTaskModel, TaskData, families_of
+from baco_like.surrogates.gp.multi_task import MultiTaskGP, TaskData, families_of
 
 COST_EXPONENT = 0.5
 """Exponent of the cost of an evaluation, as for seconds and fidelities."""
-
-MOST_SEARCHED = 8
-"""Largest number of tasks among which one proposal searches; with more, those with the fewest evaluations."""
 
 MOST_COREGIONALISED = 12
 """Largest number of tasks whose covariance is free; with more, it depends on the descriptors."""
 
 _REFUSED = -1e7
 """Score of a configuration that cannot reach the goal."""
-
-_DESIGN = "design"
 
 
 class MultiTaskState(NamedTuple):
@@ -58,36 +66,6 @@ class MultiTaskState(NamedTuple):
 
     design: Any
     seed: int
-
-
-class FittedTasks(NamedTuple):
-    """The models of all tasks.
-
-    Attributes:
-        table: The results.
-        scales: The scales of the values.
-        model: The model of the values, conditioned on pending trials.
-        feasibility: The model of the probability that a configuration runs, over rows of the whole space.
-        minimum: Least accepted probability.
-    """
-
-    table: TaskTable
-    scales: TaskScales
-    model: MultiTaskModel
-    feasibility: FeasibilityModel
-    minimum: float
-
-    @property
-    def logs(self) -> Array:
-        """Logarithms of the known slowdowns, infinite where unknown, ``(u, t)``."""
-        costs = np.where(self.table.known, self.table.costs, np.inf)
-        return self.scales.logs(costs, np.arange(costs.shape[1]))
-
-    @property
-    def best(self) -> Array:
-        """The least standardised value of each task, ``(t,)``."""
-        pairs = zip(self.scales.transforms, self.table.costs.T, strict=True)
-        return np.array([float(s.forward(np.array([np.nanmin(costs)]))[0]) for s, costs in pairs])
 
 
 @final
@@ -135,9 +113,9 @@ class MultiTask:
         Raises:
             StrategyError: No configuration can reach the goal of one configuration for all tasks.
         """
-        if _goal_of(problem).count == 1:
-            _check_common(problem.space)
-        first = _problem_at(problem, 0)
+        if goal_of(problem).count == 1:
+            check_common(problem.space)
+        first = problem_at_task(problem, 0)
         return MultiTaskState(self._design(problem).init(first, rng), int(rng.integers(2**31)))
 
     def tell(
@@ -241,11 +219,11 @@ class MultiTask:
         ).all():  # the tasks without a success have no free configuration
             return None
         fitted = self.fit(problem, history, state, rng)
-        goal, count = _goal_of(problem), len(space.task_columns.tasks)
-        size = _size(goal, fitted)
+        goal, count = goal_of(problem), len(space.task_columns.tasks)
+        size = size_of_set(goal, fitted)
         if size >= count:
             return self._propose_each(problem, history, fitted, rng)
-        score = _score_of(goal, size, fitted, space, rng)
+        score = score_of(goal, size, fitted, space, rng)
         return self._propose_set(problem, history, fitted, score, size, rng)
 
     def _next_shared(
@@ -261,8 +239,8 @@ class MultiTask:
         Those that ran (or are pending) on the first task are evaluated on the others; with more than `MOST_SEARCHED`
         tasks only the first one is evaluated on all.
         """
-        columns, tasks = problem.space.task_columns, _allowed(problem)
-        designed = [t for t in (*history.trials, *history.pending.values()) if _is_shared(t)]
+        columns, tasks = problem.space.task_columns, allowed_tasks(problem)
+        designed = [t for t in (*history.trials, *history.pending.values()) if is_shared(t)]
         codes = problem.space.encode([t.config for t in designed])
         places = dict.fromkeys(int(i) for i in table.find(columns.without_task(codes)) if i >= 0)
         for number, place in enumerate(places):
@@ -274,15 +252,15 @@ class MultiTask:
                 wanted = wanted[: max(0, MOST_SEARCHED - tried)]
             if wanted:
                 row = columns.with_task(table.rows[place][None], wanted[0])[0]
-                return Proposal(row, {"phase": _DESIGN, "note": "every task begins with it"})
+                return Proposal(row, {"phase": DESIGN, "note": "every task begins with it"})
         first = history_of_part(
             problem.space.at_task(0),
             history,
             lambda rows: np.equal(columns.index_of(rows), 0),
             columns.without_task,
         )
-        found = self._design(problem).ask(_problem_at(problem, 0), first, state.design, 1, rng)
-        if not found or found[0].tag.get("phase") != _DESIGN:
+        found = self._design(problem).ask(problem_at_task(problem, 0), first, state.design, 1, rng)
+        if not found or found[0].tag.get("phase") != DESIGN:
             return None
         for task in tasks:
             row = columns.with_task(found[0].code[None], task)
@@ -303,11 +281,11 @@ class MultiTask:
         Configurations that are good on other tasks come first.
         """
         columns = problem.space.task_columns
-        for task in _allowed(problem):
+        for task in allowed_tasks(problem):
             if table.known[:, task].any():
                 continue
             with np.errstate(all="ignore"):
-                order = np.argsort(_mean_ranks(table.costs), kind="stable")
+                order = np.argsort(mean_ranks(table.costs), kind="stable")
             for place in order:
                 if table.missing[place, task] and table.known[place].any():
                     row = columns.with_task(table.rows[place][None], task)[0]
@@ -318,7 +296,7 @@ class MultiTask:
                 lambda rows, task=task: np.equal(columns.index_of(rows), task),  # type: ignore[misc]
                 columns.without_task,
             )
-            at_task = _problem_at(problem, task)
+            at_task = problem_at_task(problem, task)
             found = self._bayesian(None).explore(at_task, own, state.seed, 1, rng)
             if found:
                 row = columns.with_task(found[0].code[None], task)[0]
@@ -330,10 +308,10 @@ class MultiTask:
     ) -> Proposal | None:
         """Return the configuration and the task with the largest expected gain of the task's best value."""
         columns, bayesian = problem.space.task_columns, self._bayesian(problem)
-        tasks = _allowed(problem)
+        tasks = allowed_tasks(problem)
         done = fitted.table.known.sum(axis=0) + fitted.table.pending.sum(axis=0)
         tasks = sorted(tasks, key=lambda t: int(done[t]))[:MOST_SEARCHED]
-        costs = _task_costs(history, columns.index_of(history.codes), len(columns.tasks))
+        costs = task_costs(history, columns.index_of(history.codes), len(columns.tasks))
         best: tuple[float, Proposal] | None = None
         for task in tasks:
             space, unit = problem.space.at_task(task), float(fitted.scales.units[task])
@@ -343,11 +321,11 @@ class MultiTask:
                 return log_ei(*fitted.model.predict(rows, task), incumbent)
 
             weighted = self._weighted(problem, history, score, space)
-            weighted = _runnable(weighted, fitted, columns.with_task, [task])
+            weighted = weight_by_running(weighted, fitted, columns.with_task, [task])
             known = fitted.table.known[:, task]
             order = np.argsort(fitted.table.costs[known, task], kind="stable")[:5]
             start = fitted.table.rows[known][order]
-            excluded = partial(_excluded_on, problem, history, columns.with_task, [task])
+            excluded = partial(is_excluded_on, problem, history, columns.with_task, [task])
             rows = bayesian.search_of(space).maximise(weighted, space, 1, rng, start, excluded)
             if not len(rows):
                 continue
@@ -367,9 +345,9 @@ class MultiTask:
     ) -> Proposal | None:
         """Return the configuration with the largest expected gain of a set, on the task that tells most about it."""
         columns, bayesian, table = problem.space.task_columns, self._bayesian(problem), fitted.table
-        tasks, count = _allowed(problem), len(columns.tasks)
+        tasks, count = allowed_tasks(problem), len(columns.tasks)
         room = None if problem.budget is None else problem.budget - len(history)
-        runs_on = partial(_runs_on, problem.space)
+        runs_on = partial(allows, problem.space)
         failed = np.asarray(table.failed.any(axis=1))
 
         def missing(rows: Codes) -> Mask:
@@ -400,11 +378,11 @@ class MultiTask:
         best: tuple[float, Codes] | None = None
         with np.errstate(invalid="ignore"):
             totals = np.where(table.known, fitted.logs, np.nan)
-        order = np.argsort(_mean_ranks(totals), kind="stable")[:5]
-        for task in _searched(problem.space, size, rng):
+        order = np.argsort(mean_ranks(totals), kind="stable")[:5]
+        for task in searched_tasks(problem.space, size, rng):
             space = problem.space.at_task(task)
             weighted = self._weighted(problem, history, score, space)
-            weighted = _runnable(
+            weighted = weight_by_running(
                 weighted, fitted, columns.with_task, range(min(count, MOST_SEARCHED))
             )
             start = table.rows[order][table.feasible[order, task]]
@@ -414,7 +392,7 @@ class MultiTask:
         if best is None:
             return None
         free = np.array([t for t in tasks if missing(best[1])[0, t]])
-        costs = _task_costs(history, columns.index_of(history.codes), count)
+        costs = task_costs(history, columns.index_of(history.codes), count)
         value = goal.informative(best[1], free) / costs[free] ** COST_EXPONENT
         return self._proposal(best[1], int(free[np.argmax(value)]), fitted, columns.with_task)
 
@@ -452,133 +430,3 @@ class MultiTask:
         if auto.initial is not None:
             return Phased(RandomSearch(), auto.initial, auto.design)
         return AdaptiveDesign(RandomSearch())
-
-
-def _goal_of(problem: Problem) -> Cover:
-    return Cover() if problem.goal is None else problem.goal
-
-
-def _allowed(problem: Problem) -> list[int]:
-    """Return the tasks that may be proposed."""
-    count = len(problem.space.task_columns.tasks)
-    return list(range(count)) if problem.task is None else [problem.task]
-
-
-def _problem_at(problem: Problem, task: int) -> Problem:
-    """Return the problem of one task."""
-    return replace(problem, space=problem.space.at_task(task), goal=None, task=None)
-
-
-def _is_shared(trial: Any) -> bool:
-    tag = trial.tag if isinstance(trial.tag, Mapping) else {}
-    return tag.get("phase") == _DESIGN
-
-
-def _mean_ranks(costs: Array) -> Array:
-    """Return the mean rank of each row over the columns where it is known, ``(u, t)`` -> ``(u,)``; NaN if unknown."""
-    ranks = np.full(costs.shape, np.nan)
-    for t, column in enumerate(costs.T):
-        known = np.flatnonzero(~np.isnan(column))
-        ranks[known[np.argsort(column[known], kind="stable")], t] = np.arange(len(known)) / max(
-            len(known), 1
-        )
-    counts = (~np.isnan(ranks)).sum(axis=1)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.nansum(ranks, axis=1) / np.where(counts, counts, np.nan))
-
-
-def _runs_on(space: Space, rows: Codes) -> Mask:
-    """Return whether rows of `Space.at_task` satisfy the known constraints of each task, ``(m, w)`` -> ``(m, t)``."""
-    columns = space.task_columns
-    count = len(columns.tasks)
-    if not space.depends_on_task:
-        return np.ones((len(rows), count), dtype=np.bool_)
-    lifted = [space.feasible.contains(columns.with_task(rows, t)) for t in range(count)]
-    return np.column_stack(lifted)
-
-
-def _searched(space: Space, size: int, rng: Rng) -> list[int]:
-    """Return the tasks whose feasible sets are searched for one proposal."""
-    count = len(space.task_columns.tasks)
-    if not space.depends_on_task:
-        return [0]
-    if size == 1:  # a configuration must run on all tasks, so the smallest set has them all
-        sizes = [space.at_task(t).feasible_size for t in range(min(count, MOST_SEARCHED))]
-        return [int(np.argmin([np.inf if s is None else float(s) for s in sizes]))]
-    return [int(t) for t in rng.permutation(count)[:4]]
-
-
-def _excluded_on(
-    problem: Problem, history: History, with_task: Any, tasks: Iterable[int], rows: Codes
-) -> Mask:
-    """Return which rows must not be proposed on any of the tasks."""
-    each = [problem.is_excluded(history, with_task(rows, task)) for task in tasks]
-    return np.asarray(np.all(each, axis=0))
-
-
-def _runnable(score: Score, fitted: FittedTasks, with_task: Any, tasks: Iterable[int]) -> Score:
-    """Return the score with the weight of the least probability of running on some tasks."""
-    if isinstance(fitted.feasibility, ConstantFeasibility):
-        return score
-
-    def weighted(rows: Codes) -> Array:
-        each = [fitted.feasibility.probability(with_task(rows, task)) for task in tasks]
-        return add_feasibility(score(rows), np.min(each, axis=0), fitted.minimum)
-
-    return weighted
-
-
-def _task_costs(history: History, tasks: Ints, count: int) -> Array:
-    """Return the relative cost of an evaluation of each task, ``(t,)``: its median seconds if they are known."""
-    seconds = np.array([total_seconds([trial]) for trial in history.trials])
-    medians = [
-        np.median(seconds[tasks == t]) if (tasks == t).any() else np.nan for t in range(count)
-    ]
-    costs = np.array(medians)
-    if not (np.isfinite(costs) & (costs > 0)).all():
-        return np.ones(count)
-    return np.asarray(costs / costs.mean())
-
-
-def _size(goal: Cover, fitted: FittedTasks) -> int:
-    """Return the number of configurations to improve now.
-
-    With ``within``, one fewer than the present results need, because fewer are better.
-    """
-    count = len(fitted.scales.transforms)
-    if goal.within is None:
-        return count if goal.count is None else min(goal.count, count)
-    return max(1, len(least_cover(fitted.logs, goal.within, goal.aggregate)) - 1)
-
-
-def _score_of(goal: Cover, size: int, fitted: FittedTasks, space: Space, rng: Rng) -> GoalScore:
-    """Return the acquisition function for a set of ``size`` configurations."""
-    units, logs = fitted.scales.units, fitted.logs
-    if size == 1 and goal.aggregate == "geometric_mean":
-        weights = units / len(units)
-        complete = np.isfinite(logs).all(axis=1)
-        sums = logs[complete].mean(axis=1) + float(weights @ fitted.best)
-        if not len(sums):
-            sums = fitted.model.predict_weighted(fitted.table.rows, weights)[0]
-        return WeightedGain(fitted.model, weights, float(sums.min()))
-    runs_on = partial(_runs_on, space)
-    return set_gain(fitted.model, units, fitted.best, logs, size, goal.aggregate, runs_on, rng)
-
-
-def _check_common(space: Space) -> None:
-    """Refuse tasks whose constraints have no common configuration, as far as that can be seen.
-
-    Raises:
-        StrategyError: There is none among all configurations, or among many draws.
-    """
-    if not space.depends_on_task:
-        return
-    (task,) = _searched(space, 1, np.random.default_rng(0))
-    own = space.at_task(task)
-    count = own.feasible.count
-    few = count is not None and count <= 100_000
-    rows = own.feasible.listed if few else own.feasible.sample(10_000, np.random.default_rng(0))
-    if not _runs_on(space, rows).all(axis=1).any():
-        raise StrategyError(
-            "no configuration satisfies the constraints of all tasks; take the goal 'each' or Cover(2)"
-        )

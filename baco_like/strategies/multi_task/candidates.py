@@ -1,0 +1,195 @@
+"""The fitted models of all tasks, and which configurations may be proposed on which tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.acquisitions.functions import add_feasibility
+from baco_like.acquisitions.protocol import Score
+from baco_like.exceptions import StrategyError
+from baco_like.records import Cover, History
+from baco_like.records.covering import least_cover
+from baco_like.spaces.space import Space
+from baco_like.strategies.multi_task.scores import GoalScore, WeightedGain, set_gain
+from baco_like.strategies.multi_task.table import TaskScales, TaskTable
+from baco_like.strategies.per_second import total_seconds
+from baco_like.strategies.protocol import Problem
+from baco_like.surrogates import FeasibilityModel
+from baco_like.surrogates.forest import ConstantFeasibility
+from baco_like.surrogates.gp.multi_task import MultiTaskModel
+
+MOST_SEARCHED = 8
+"""Largest number of tasks among which one proposal searches; with more, those with the fewest evaluations."""
+
+DESIGN = "design"
+"""Phase in the tag of the configurations with which every task begins."""
+
+
+class FittedTasks(NamedTuple):
+    """The models of all tasks.
+
+    Attributes:
+        table: The results.
+        scales: The scales of the values.
+        model: The model of the values, conditioned on pending trials.
+        feasibility: The model of the probability that a configuration runs, over rows of the whole space.
+        minimum: Least accepted probability.
+    """
+
+    table: TaskTable
+    scales: TaskScales
+    model: MultiTaskModel
+    feasibility: FeasibilityModel
+    minimum: float
+
+    @property
+    def logs(self) -> Array:
+        """Logarithms of the known slowdowns, infinite where unknown, ``(u, t)``."""
+        costs = np.where(self.table.known, self.table.costs, np.inf)
+        return self.scales.logs(costs, np.arange(costs.shape[1]))
+
+    @property
+    def best(self) -> Array:
+        """The least standardised value of each task, ``(t,)``."""
+        pairs = zip(self.scales.transforms, self.table.costs.T, strict=True)
+        return np.array([float(s.forward(np.array([np.nanmin(costs)]))[0]) for s, costs in pairs])
+
+
+def goal_of(problem: Problem) -> Cover:
+    """Return the goal; without one, every task may have its own configuration."""
+    return Cover() if problem.goal is None else problem.goal
+
+
+def allowed_tasks(problem: Problem) -> list[int]:
+    """Return the tasks that may be proposed."""
+    count = len(problem.space.task_columns.tasks)
+    return list(range(count)) if problem.task is None else [problem.task]
+
+
+def problem_at_task(problem: Problem, task: int) -> Problem:
+    """Return the problem of one task."""
+    return replace(problem, space=problem.space.at_task(task), goal=None, task=None)
+
+
+def is_shared(trial: Any) -> bool:
+    """Whether every task begins with the configuration of a trial."""
+    tag = trial.tag if isinstance(trial.tag, Mapping) else {}
+    return tag.get("phase") == DESIGN
+
+
+def mean_ranks(costs: Array) -> Array:
+    """Return the mean rank of each row over the columns where it is known, ``(u, t)`` -> ``(u,)``; NaN if unknown."""
+    ranks = np.full(costs.shape, np.nan)
+    for t, column in enumerate(costs.T):
+        known = np.flatnonzero(~np.isnan(column))
+        ranks[known[np.argsort(column[known], kind="stable")], t] = np.arange(len(known)) / max(
+            len(known), 1
+        )
+    counts = (~np.isnan(ranks)).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nansum(ranks, axis=1) / np.where(counts, counts, np.nan))
+
+
+def allows(space: Space, rows: Codes) -> Mask:
+    """Return whether rows of `Space.at_task` satisfy the known constraints of each task, ``(m, w)`` -> ``(m, t)``."""
+    columns = space.task_columns
+    count = len(columns.tasks)
+    if not space.depends_on_task:
+        return np.ones((len(rows), count), dtype=np.bool_)
+    lifted = [space.feasible.contains(columns.with_task(rows, t)) for t in range(count)]
+    return np.column_stack(lifted)
+
+
+def searched_tasks(space: Space, size: int, rng: Rng) -> list[int]:
+    """Return the tasks whose feasible sets are searched for one proposal."""
+    count = len(space.task_columns.tasks)
+    if not space.depends_on_task:
+        return [0]
+    if size == 1:  # a configuration must run on all tasks, so the smallest set has them all
+        sizes = [space.at_task(t).feasible_size for t in range(min(count, MOST_SEARCHED))]
+        return [int(np.argmin([np.inf if s is None else float(s) for s in sizes]))]
+    return [int(t) for t in rng.permutation(count)[:4]]
+
+
+def is_excluded_on(
+    problem: Problem, history: History, with_task: Any, tasks: Iterable[int], rows: Codes
+) -> Mask:
+    """Return which rows must not be proposed on any of the tasks."""
+    each = [problem.is_excluded(history, with_task(rows, task)) for task in tasks]
+    return np.asarray(np.all(each, axis=0))
+
+
+def weight_by_running(
+    score: Score, fitted: FittedTasks, with_task: Any, tasks: Iterable[int]
+) -> Score:
+    """Return the score with the weight of the least probability of running on some tasks."""
+    if isinstance(fitted.feasibility, ConstantFeasibility):
+        return score
+
+    def weighted(rows: Codes) -> Array:
+        each = [fitted.feasibility.probability(with_task(rows, task)) for task in tasks]
+        return add_feasibility(score(rows), np.min(each, axis=0), fitted.minimum)
+
+    return weighted
+
+
+def task_costs(history: History, tasks: Ints, count: int) -> Array:
+    """Return the relative cost of an evaluation of each task, ``(t,)``: its median seconds if they are known."""
+    seconds = np.array([total_seconds([trial]) for trial in history.trials])
+    medians = [
+        np.median(seconds[tasks == t]) if (tasks == t).any() else np.nan for t in range(count)
+    ]
+    costs = np.array(medians)
+    if not (np.isfinite(costs) & (costs > 0)).all():
+        return np.ones(count)
+    return np.asarray(costs / costs.mean())
+
+
+def size_of_set(goal: Cover, fitted: FittedTasks) -> int:
+    """Return the number of configurations to improve now.
+
+    With ``within``, one fewer than the present results need, because fewer are better.
+    """
+    count = len(fitted.scales.transforms)
+    if goal.within is None:
+        return count if goal.count is None else min(goal.count, count)
+    return max(1, len(least_cover(fitted.logs, goal.within, goal.aggregate)) - 1)
+
+
+def score_of(goal: Cover, size: int, fitted: FittedTasks, space: Space, rng: Rng) -> GoalScore:
+    """Return the acquisition function for a set of ``size`` configurations."""
+    units, logs = fitted.scales.units, fitted.logs
+    if size == 1 and goal.aggregate == "geometric_mean":
+        weights = units / len(units)
+        complete = np.isfinite(logs).all(axis=1)
+        sums = logs[complete].mean(axis=1) + float(weights @ fitted.best)
+        if not len(sums):
+            sums = fitted.model.predict_weighted(fitted.table.rows, weights)[0]
+        return WeightedGain(fitted.model, weights, float(sums.min()))
+    runs_on = partial(allows, space)
+    return set_gain(fitted.model, units, fitted.best, logs, size, goal.aggregate, runs_on, rng)
+
+
+def check_common(space: Space) -> None:
+    """Refuse tasks whose constraints have no common configuration, as far as that can be seen.
+
+    Raises:
+        StrategyError: There is none among all configurations, or among many draws.
+    """
+    if not space.depends_on_task:
+        return
+    (task,) = searched_tasks(space, 1, np.random.default_rng(0))
+    own = space.at_task(task)
+    count = own.feasible.count
+    few = count is not None and count <= 100_000
+    rows = own.feasible.listed if few else own.feasible.sample(10_000, np.random.default_rng(0))
+    if not allows(space, rows).all(axis=1).any():
+        raise StrategyError(
+            "no configuration satisfies the constraints of all tasks; take the goal 'each' or Cover(2)"
+        )
