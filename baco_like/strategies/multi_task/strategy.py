@@ -49,6 +49,10 @@ from baco_like.surrogates.gp.multi_task import MultiTaskGP, TaskData, families_o
 COST_EXPONENT = 0.5
 """Exponent of the cost of an evaluation, as for seconds and fidelities."""
 
+LEAD = 3
+"""Number of evaluations by which a task may be ahead of another, so that a task whose first results look hopeless is
+searched too. Without it, one of three devices got 11 of 90 evaluations and stayed 44 % above its optimum."""
+
 MOST_COREGIONALISED = 12
 """Largest number of tasks whose covariance is free; with more, it depends on the descriptors."""
 
@@ -310,6 +314,8 @@ class MultiTask:
         columns, bayesian = problem.space.task_columns, self._bayesian(problem)
         tasks = allowed_tasks(problem)
         done = fitted.table.known.sum(axis=0) + fitted.table.pending.sum(axis=0)
+        least = min(done[t] for t in tasks) + LEAD
+        tasks = [t for t in tasks if done[t] <= least]
         tasks = sorted(tasks, key=lambda t: int(done[t]))[:MOST_SEARCHED]
         costs = task_costs(history, columns.index_of(history.codes), len(columns.tasks))
         best: tuple[float, Proposal] | None = None
