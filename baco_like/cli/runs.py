@@ -29,6 +29,7 @@ from baco_like.running import (
     plot_front,
 )
 from baco_like.running.best_file import write_best
+from baco_like.running.by_task import recommendation_lines
 from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.lock import sole_runner
 from baco_like.running.machine import describe_machine
@@ -265,13 +266,15 @@ def _write_results(
     )
     if confirmation is not None:
         summary = summary.with_confirmation(confirmation)
-    print_line("\n" + format_summary(summary))
+    recommended = None if summary.by_task is None else optimizer.recommend()
+    print_line("\n".join(["", format_summary(summary), *recommendation_lines(recommended)]))
     evaluator = unwrap(evaluator)
     with explain_os_error(JournalError, "write", folder, f"the run is in {folder / JOURNAL}"):
         best = summary.best
         made = None if best is None else program_commands(evaluator, best.config, "WORKDIR")
         commands = None if made is None else made.to_json()
-        write_best(summary, folder / "best.json", seed=optimizer.options.seed, commands=commands)
+        path, seed = folder / "best.json", optimizer.options.seed
+        write_best(summary, path, seed=seed, commands=commands, recommended=recommended)
         if summary.best is not None and isinstance(evaluator, SourceProvider):
             source = evaluator.source(summary.best.config)
             (folder / evaluator.source_name).write_text(source)

@@ -8,13 +8,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from baco_like.records import Confirmation, Objective, Speedup, Trial, Utilisation
+from baco_like.records import (
+    Confirmation,
+    Objective,
+    Speedup,
+    TaskRecommendation,
+    Trial,
+    Utilisation,
+)
 from baco_like.records.trial import read_values
+from baco_like.running.by_task import recommendation_entries
 from baco_like.running.summary import Summary
 
 
 def write_best(
-    summary: Summary, path: Path, *, seed: int, commands: Mapping[str, Any] | None = None
+    summary: Summary,
+    path: Path,
+    *,
+    seed: int,
+    commands: Mapping[str, Any] | None = None,
+    recommended: TaskRecommendation | None = None,
 ) -> None:
     """Write ``best.json``: configuration, value, the default's value, speed-up, repeats, failures by kind.
 
@@ -25,6 +38,7 @@ def write_best(
         path: The file.
         seed: The seed of the run.
         commands: The commands of the best configuration, or None if the evaluator runs none.
+        recommended: With several tasks, the recommended configurations; they become the entry ``tasks``.
     """
     best, default, confirmation = summary.best, summary.default, summary.confirmation
     content = {
@@ -49,6 +63,7 @@ def write_best(
         "seed": seed,
         "drift": list(summary.drift),
         **_utilisation_entries(summary.utilisation),
+        **recommendation_entries(recommended),
         **_front_entries(summary.front, summary.objectives),
         "is_default": summary.is_default_best,
         **_confirmation_entries(confirmation, summary.confirmed_speedup),

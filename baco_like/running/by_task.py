@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from baco_like._output import escape_control_characters
-from baco_like.records import History, Objective, Status, Trial, sign_of
+from baco_like.records import History, Objective, Status, TaskRecommendation, Trial, sign_of
 
 
 def best_by_task(history: History) -> list[tuple[str, list[Trial], Trial | None]]:
@@ -52,3 +53,36 @@ def _shown(cell: object) -> str:
     if isinstance(cell, tuple):
         return " ".join(map(str, cell))
     return f"{cell:.5g}" if isinstance(cell, float) else str(cell)
+
+
+def recommendation_lines(found: TaskRecommendation | None) -> list[str]:
+    """Return the recommended configurations with the tasks that they are for, and the combined slowdown."""
+    if found is None:
+        return []
+    lines = []
+    for config in found.configs:
+        own = [choice for choice in found.choices if choice.config == config]
+        values = ", ".join(f"{name}={_shown(value)}" for name, value in config.items())
+        names = ", ".join(choice.name for choice in own)
+        lines.append(escape_control_characters(f"recommended: {values} (for {names})"))
+    slowest = max(choice.slowdown for choice in found.choices)
+    ending = f"combined slowdown {found.slowdown:.3f}, largest {slowest:.3f}"
+    return [*lines, f"{ending}, relative to the best known value of each task"]
+
+
+def recommendation_entries(found: TaskRecommendation | None) -> dict[str, Any]:
+    """Return the entry ``tasks`` of ``best.json``: the recommended configuration of each task."""
+    if found is None:
+        return {}
+    rows = [
+        {
+            "name": choice.name,
+            "task": dict(choice.task),
+            "config": dict(choice.config),
+            "value": choice.value,
+            "measured": choice.is_measured,
+            "slowdown": choice.slowdown,
+        }
+        for choice in found.choices
+    ]
+    return {"tasks": rows, "task_goal": found.goal.to_json()}

@@ -294,7 +294,9 @@ def _result_lines(summary: Summary) -> list[str]:
 
 
 def describe_outlook(view: JournalView) -> str:
-    """Return one line on the improvement that is left; empty with too few results or several objectives."""
+    """Return one line on the improvement that is left; empty with too few results, several objectives or tasks."""
+    if best_by_task(view.history):
+        return ""
     with suppress(TrialError), thread_limit(1):
         return f"outlook: {view.estimate_outlook()}"
     return ""
