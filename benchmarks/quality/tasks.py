@@ -52,7 +52,6 @@ DEVICES = {
     "mm": ("rtxtitan", "titanv"),
 }
 PROBLEMS = (*DEVICES, "sizes", "convolution_milo, reversed")
-SIZES = (64, 128, 192, 256, 320, 384)
 SEPARATE = "separate"
 GOALS = {"single": "single", "two": Cover(2), "each": "each"}
 VARIANTS = (*GOALS, SEPARATE)
@@ -140,11 +139,9 @@ def _sizes() -> TaskProblem:
     whole = Space.from_dict(described)
     assert whole.tasks is not None
     recorded = load(problems.RECORDED / "sizes.json.gz")
-    space = whole.at_task(0)
     names = [name for name in whole.names if name not in whole.tasks.descriptor_names]
     own = Space({n: whole.parameters[n] for n in names}, [c.text for c in whole.given_constraints])
     configs = own.decode(own.feasible.listed)
-    del space
     costs = np.array(
         [
             [_value(recorded.find({**config, **task})) for task in whole.tasks.descriptors]
@@ -205,7 +202,8 @@ def joint_run(problem: TaskProblem, goal: Any, seed: int) -> runs.Row:
         if (number + 1) % count == 0:
             curve.append(float(np.mean(np.log(best / np.nanmin(problem.costs, axis=0)))))
     found = optimizer.recommend()
-    return {"score": problem.score(found.configs), "configs": len(found.configs), "curve": curve}
+    score = problem.score(found.configs)
+    return {"score": score, "configs": len(found.configs), "evaluations": total, "curve": curve}
 
 
 def separate_runs(problem: TaskProblem, seed: int) -> runs.Row:
@@ -268,17 +266,10 @@ def table_of(rows: Sequence[runs.Row]) -> str:
             ratio([r["two"] - two for r in by[SEPARATE]]),
             ratio([r["curve"][-1] for r in by["each"]]),
             ratio([r["curve"][-1] for r in by[SEPARATE]]),
-            f"{np.mean([r['cpu'] / len(r['curve']) for r in by['single']]) / count_of(own):.2f}",
+            f"{np.mean([r['cpu'] / r['evaluations'] for r in by['single']]):.2f}",
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-def count_of(rows: Sequence[runs.Row]) -> int:
-    return {"sizes": len(SIZES)}.get(
-        rows[0]["problem"],
-        3 if "," in rows[0]["problem"] else len(DEVICES.get(rows[0]["problem"], "12")),
-    )
 
 
 def ratio(logs: Sequence[float]) -> str:
@@ -316,11 +307,7 @@ def main() -> None:
         args.processes,
     )
     text = table_of(rows)
-    print(text)
-    if args.table:
-        runs.write_report(args.table, text) if hasattr(
-            runs, "write_report"
-        ) else args.table.write_text(text + "\n")
+    runs.publish(f"{runs.provenance()}\n\n{text}" if args.table else text, args.table)
 
 
 if __name__ == "__main__":
