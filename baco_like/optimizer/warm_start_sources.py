@@ -14,7 +14,7 @@ from baco_like.exceptions import RunFileError, WarmStartWarning
 from baco_like.journal.warm_start_results import MODES, Mode
 from baco_like.records import Direction, History, Outcome, Trial, outcome_from
 from baco_like.records.reading import number_in
-from baco_like.records.trial import column
+from baco_like.records.trial import MARK, column
 from baco_like.results import Recording, read
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
@@ -88,13 +88,16 @@ class SourceResults(NamedTuple):
     objective: str | None = None
 
 
-def read_source(start: WarmStart, space: Space, objective: str) -> SourceResults:
+def read_source(
+    start: WarmStart, space: Space, objective: str, metrics: Sequence[str] = ()
+) -> SourceResults:
     """Return the results in the data of a warm start.
 
     Args:
         start: The warm start.
         space: The space of the run.
         objective: Name of the run's value.
+        metrics: Names of the metrics that the run needs: further objectives, and those that limits read.
 
     Raises:
         RunFileError: The file cannot be read.
@@ -114,7 +117,7 @@ def read_source(start: WarmStart, space: Space, objective: str) -> SourceResults
         return SourceResults(set(history.space.names), rows, history.direction, measured)
     objective = start.objective or objective
     if hasattr(data, "columns") and hasattr(data, "to_dict"):
-        rows, texts = _rows_of_table(data, space, objective)
+        rows, texts = _rows_of_table(data, space, objective, metrics)
     elif isinstance(data, Iterable) and not isinstance(data, Mapping):
         rows, texts = _rows_of_pairs(list(data), objective)
     else:
@@ -146,11 +149,11 @@ def _rows_of_trials(trials: Iterable[Trial]) -> list[ConfigOutcome]:
 
 
 def _rows_of_table(
-    table: Any, space: Space, objective: str
+    table: Any, space: Space, objective: str, metrics: Sequence[str]
 ) -> tuple[list[ConfigOutcome], list[str]]:
     """Return the rows of a DataFrame, such as `Optimizer.to_dataframe` makes it, and the texts among its numbers.
 
-    Further columns are ignored.
+    Further columns than those of the parameters, the objective and the metrics are ignored.
     """
     value_column = column(objective, space.parameters)
     failure_column = column("failed", space.parameters)
@@ -161,12 +164,16 @@ def _rows_of_table(
         )
     records = table.to_dict("records")
     values, texts = _read_numbers([record[value_column] for record in records])
+    named = {name: name for name in metrics if name in columns and name not in space.parameters}
+    marked = {name: f"{MARK}{name}" for name in metrics if f"{MARK}{name}" in columns}
+    named |= marked  # as `table_row` writes a metric with the name of another column
     rows: list[ConfigOutcome] = []
     for i, (record, value) in enumerate(zip(records, values, strict=True)):
         config = {name: record[name] for name in space.names if name in record}
         failure = record.get(failure_column)
         word = failure if isinstance(failure, str) else None
-        rows.append((config, outcome_from(i, None if word else value, objective, word)))
+        result = {objective: value, **{name: record[at] for name, at in named.items()}}
+        rows.append((config, outcome_from(i, None if word else result, objective, word)))
     return rows, texts
 
 

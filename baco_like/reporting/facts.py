@@ -26,6 +26,7 @@ from baco_like.explanations import (
     find_ablation,
     fit_models,
 )
+from baco_like.optimizer.objectives import history_of
 from baco_like.records import History, Status, Trial, read_confirmation
 from baco_like.running.journal_view import PEAK, JournalView
 from baco_like.running.summary import Summary, relative_spread, summarise
@@ -42,6 +43,7 @@ class Explained:
         ablation: The path from the default to the winner, or None.
         outlook: The improvement that is left, or None with several objectives.
         calibration: Leave-one-out predictions.
+        further: The importance of the parameters for each further objective, by its name.
     """
 
     importance: Importance
@@ -49,6 +51,7 @@ class Explained:
     ablation: Ablation | None
     outlook: Outlook | None
     calibration: Calibration
+    further: Mapping[str, Importance]
 
 
 class RunFacts:
@@ -114,12 +117,17 @@ class RunFacts:
             except TrialError:
                 return None
             importance = compute_importance(history, seed, models=models)
+            further = {
+                objective.name: compute_importance(history_of(history, objective.name), seed)
+                for objective in history.objectives[1:]
+            }
             return Explained(
                 importance,
                 compute_dependence(history, seed, models=models, ranking=importance),
                 self._ablation(models),
                 None if history.objectives else self.view.estimate_outlook(models),
                 compute_calibration(history, seed, models=models),
+                further,
             )
 
     def _ablation(self, models: HistoryModels) -> Ablation | None:

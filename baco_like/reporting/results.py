@@ -98,7 +98,8 @@ def _front_section(facts: RunFacts, question: str, best: Trial) -> Section:
     answer = (
         f"No configuration is the best in all objectives: {describe_front(summary.front, objectives)}. The knee, the "
         f"nearest to the best of each, is trial {best.id}: {describe_values(best, objectives)}. The sections on the "
-        f"search and on what mattered are about the first objective, {objectives[0].name}."
+        f"search and on what mattered are about the first objective, {objectives[0].name}. What mattered also "
+        "names the importance for each other objective."
     )
     head, rows = front_table(summary.front, objectives, best, summary.default, COMPLETE)
     table = ReportTable(

@@ -49,6 +49,8 @@ _FEATURES = 10
 _CLEAR = 0.01
 """A parameter is clearly important if the interval of its share begins above this."""
 
+_OF_ANOTHER = "The same shares of the variance of this objective."
+
 
 def importance_section(facts: RunFacts) -> Section:
     """What mattered?"""
@@ -78,6 +80,8 @@ def importance_section(facts: RunFacts) -> Section:
         draw_importance(importance),
         _importance_table(importance, caption),
     ]
+    for name, other in explained.further.items():
+        parts += [Heading(f"Importance for {name}"), _importance_table(other, _OF_ANOTHER)]
     if not facts.has_constraints:
         parts.append(
             "Constraints in Python are not in the journal, so configurations that they exclude count as well."

@@ -112,3 +112,4 @@ def test_the_report_has_the_front(file, tmp_path, capsys):
     assert "No configuration is the best in all objectives: front of 3" in page
     assert "The front: rate over time" in page
     assert "There is no estimate for several objectives." in page
+    assert "Importance for rate" in page

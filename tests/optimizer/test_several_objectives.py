@@ -154,6 +154,44 @@ def test_predictions_have_one_column_for_each_objective():
     assert optimizer.why(optimizer.suggest())["objectives"].keys() == {"time", "rate"}
 
 
+def test_parego_predicts_each_objective():
+    optimizer = evaluated(15, strategy="parego")
+    mean, _, _ = optimizer.predict([{"a": 1, "b": 1}, {"a": 16, "b": 16}])
+    assert mean.shape == (2, 2)
+    assert mean[0, 0] < mean[1, 0]
+    assert mean[0, 1] < mean[1, 1]
+
+
+@pytest.mark.parametrize("kind", ["csv", "t4", "ktt", "kernel_tuner", "baco", "dataframe"])
+def test_all_objectives_survive_a_file(tmp_path, kind):
+    """A new run that begins with the file has the same front."""
+    objectives = {"time": "minimize", "size": "minimize"}
+    first = Optimizer(SPACE, objectives=objectives, strategy="random_search", seed=4)
+    for i, trial in enumerate(first.suggest(8)):
+        if i == 3:
+            first.observe(trial, failed="compile")
+        else:
+            first.observe(trial, {"time": 1.25 + i % 5, "size": 100.5 - i, "other": 3})
+    if kind == "dataframe":
+        source = first.to_dataframe()
+    else:
+        source = tmp_path / "results"
+        first.export(kind, source)
+    again = Optimizer(SPACE, objectives=objectives, warm_start=source, strategy="random_search")
+
+    def front(optimizer):
+        return [(dict(t.config), t.value, t.metrics["size"]) for t in optimizer.front]
+
+    assert front(again) == front(first)
+    assert [t.failure is None for t in again.trials] == [t.failure is None for t in first.trials]
+
+
+def test_a_table_without_an_objective_is_refused():
+    frame = evaluated(6).to_dataframe().drop(columns="rate")
+    with pytest.raises(TrialError, match="'rate' was not measured"):
+        Optimizer(SPACE, objectives=OBJECTIVES, warm_start=frame)
+
+
 @pytest.mark.parametrize("strategy", ["auto", "ehvi", "parego"])
 def test_models_find_more_than_random_search(strategy):
     values = [2**i for i in range(8)]

@@ -36,6 +36,10 @@ _STARTS = 10
 _MARGIN = 0.1
 """The reference point lies beyond the worst values of the front by this share of the front's range, as in BoTorch."""
 
+_REFERENCE = 0.5
+"""It also lies at or beyond this quantile of all values. Otherwise a narrow front grows by steps of the margin only,
+and a gap of the true front stops it."""
+
 
 class _Objective(NamedTuple):
     """The model of one objective.
@@ -108,13 +112,7 @@ class ExpectedHypervolume:
         Raises:
             TrialError: Fewer than two trials have succeeded.
         """
-        each = replace(self.then, scale=fit_moderate_transform)
-        parts = [each.predict(problem, part, state, codes, rng) for part in _by_objective(history)]
-        mean, std, median = (
-            np.column_stack([getattr(part, name) for part in parts])
-            for name in ("mean", "std", "median")
-        )
-        return Prediction(mean, std, parts[0].feasible, median)
+        return _predict_each(self.then, problem, history, state, codes, rng)
 
     def _fit(self, problem: Problem, history: History, state: int, rng: Rng) -> list[_Objective]:
         objectives = problem.objectives or (Objective(direction=problem.direction),)
@@ -138,7 +136,10 @@ class ExpectedHypervolume:
         front = values[is_non_dominated(values)]
         spread = np.ptp(front, axis=0)
         spread = np.where(spread > 0.0, spread, np.ptp(values, axis=0))
-        lower, upper = non_dominated_boxes(front, front.max(axis=0) + _MARGIN * spread)
+        reference = np.maximum(
+            front.max(axis=0) + _MARGIN * spread, np.quantile(values, _REFERENCE, axis=0)
+        )
+        lower, upper = non_dominated_boxes(front, reference)
         believed = [_condition(model.fitted.model, pending) for model in models]
 
         def score(codes: Codes) -> Array:
@@ -149,6 +150,19 @@ class ExpectedHypervolume:
             density = problem.space.log_density
             return acquisitions.weight_by_prior(score, density, len(history), self.then.belief)
         return score
+
+
+def _predict_each(
+    then: Bayesian, problem: Problem, history: History, state: int, codes: Codes, rng: Rng
+) -> Prediction:
+    """Return the prediction of a model for each objective: one column for each."""
+    each = replace(then, scale=fit_moderate_transform)
+    parts = [each.predict(problem, part, state, codes, rng) for part in _by_objective(history)]
+    mean, std, median = (
+        np.column_stack([getattr(part, name) for part in parts])
+        for name in ("mean", "std", "median")
+    )
+    return Prediction(mean, std, parts[0].feasible, median)
 
 
 @dataclass(frozen=True)
@@ -234,6 +248,18 @@ class ParEGO:
     def tell(self, problem: Problem, state: int, observation: Observation, rng: Rng) -> int:
         """Return the state unchanged: the model is fitted to the history."""
         return state
+
+    def predict(
+        self, problem: Problem, history: History, state: int, codes: Codes, rng: Rng
+    ) -> Prediction:
+        """Return predictions for configurations, ``(n, w)``, by a model of each objective: one column for each.
+
+        The proposals come from models of the weighted objective instead.
+
+        Raises:
+            TrialError: Fewer than two trials have succeeded.
+        """
+        return _predict_each(self.then, problem, history, state, codes, rng)
 
 
 def _condition(model: surrogates.Model, pending: Codes) -> surrogates.Model:
