@@ -149,3 +149,34 @@ class Real(ParameterDefaults):
     def features(self, codes: Codes) -> Features:
         """Return the position in the domain on [0, 1], ``(n, 1)``; no column for a constant."""
         return np.empty((len(codes), 0)) if self.low == self.high else self.to_unit(codes[:, :1])
+
+
+class RealColumns:
+    """Several reals at once: one array operation in place of one for each parameter.
+
+    Args:
+        reals: The parameters; none is a constant.
+    """
+
+    def __init__(self, reals: Sequence[Real]) -> None:
+        ends = [priors.scale_ends(real.low, real.high, real.log) for real in reals]
+        self._start, self._end = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+        self._low = np.array([real.low for real in reals])
+        self._high = np.array([real.high for real in reals])
+        self._logs: Ints = np.flatnonzero([real.log for real in reals])
+
+    def to_unit(self, codes: Codes) -> Array:
+        """Return positions in [0, 1] on the parameters' scales, ``(n, k)`` -> ``(n, k)``."""
+        positions = np.minimum(np.maximum(codes, self._low), self._high)
+        if self._logs.size:
+            positions[:, self._logs] = np.log(positions[:, self._logs])
+        positions -= self._start
+        positions /= self._end - self._start
+        return np.minimum(np.maximum(positions, 0.0), 1.0)
+
+    def from_unit(self, points: Array) -> Codes:
+        """Return the numbers at positions in [0, 1] of the parameters' scales, ``(n, k)`` -> ``(n, k)``."""
+        numbers = self._start * (1.0 - points) + self._end * points
+        if self._logs.size:
+            numbers[:, self._logs] = np.exp(numbers[:, self._logs])
+        return np.minimum(np.maximum(numbers, self._low), self._high)

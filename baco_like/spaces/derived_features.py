@@ -21,10 +21,11 @@ from baco_like._typing import Array, Codes, Features, Ints
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.parameters.real import Real
 from baco_like.parameters.values import is_number
 from baco_like.spaces.activity import ActiveSources, Activity
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
-from baco_like.spaces.feature_table import FeatureTable, feature_column
+from baco_like.spaces.feature_table import FeatureColumns, FeatureTable, feature_column
 from baco_like.spaces.order_features import order_features
 
 _ALIKE = 0.95
@@ -85,8 +86,12 @@ class DerivedFeatures:
             for name, parameter in ((name, space.parameters[name]) for name in space.active)
         }
         known = {name: table for name, table in tables.items() if table is not None}
-        listed = len(known) == len(tables)
-        self._all_own = _join_tables(space, known, space.active) if listed else None
+        self._all_own: FeatureTable | FeatureColumns | None = None
+        has_reals = any(isinstance(space.parameters[name], Real) for name in space.active)
+        if has_reals and not space.activity:
+            self._all_own = FeatureColumns(space, known)
+        elif len(known) == len(tables):
+            self._all_own = _join_tables(space, known, space.active)
         self.own_owner = self._count_own_columns() if space.activity else space.feature_owner
         own = np.asarray(self.own_owner)
         additional = [f"halvings of {name}" for name in halvings]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
@@ -17,7 +18,7 @@ from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import SpaceError, SpaceWarning
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.protocol import Parameter, is_permutation
 from baco_like.parameters.values import in_order, is_number, plain
 
 GivenParameter: TypeAlias = Parameter | Iterable[Any]
@@ -103,12 +104,17 @@ def list_constraints(
 def make_constraint(given: GivenConstraint, parameters: Mapping[str, Parameter]) -> Constraint:
     """Return the given constraint, or the constraint of an expression or a callable.
 
+    Only a text is checked for values that a parameter never has. An `Expression` may come from a journal that was
+    written before this check, or from a space with more values.
+
     Raises:
         ExpressionError: The expression is not in the language of constraints.
-        SpaceError: It is not a constraint, or reads an unknown parameter.
+        SpaceError: It is not a constraint, reads an unknown parameter, or compares a parameter with a value that it
+            never has.
     """
     if isinstance(given, str):
-        made: Constraint = parse(given, parameters)
+        made: Constraint = (expression := parse(given, parameters))
+        _check_literals(expression, parameters)
     elif isinstance(given, Constraint):
         made = given
     elif callable(given):
@@ -124,18 +130,40 @@ def make_constraint(given: GivenConstraint, parameters: Mapping[str, Parameter])
     return made
 
 
-def warn_of_unmatched_literals(constraints: Iterable[Constraint]) -> None:
-    """Warn of values that a constraint compares a parameter with and that the parameter never has."""
-    for constraint in constraints:
-        if not isinstance(constraint, Expression):
-            continue
-        for name, value in constraint.unmatched_literals():
+def _check_literals(expression: Expression, parameters: Mapping[str, Parameter]) -> None:
+    """Check that an expression compares parameters only with values that they may have.
+
+    Raises:
+        SpaceError: A parameter never has a value that it is compared with: usually a misspelling.
+    """
+    for name, value in expression.unmatched_literals():
+        raise SpaceError(
+            f"constraint {expression.text!r}: parameter {name!r} never has the value {value!r}; "
+            f"{_describe_values(value, parameters[name])}; correct the constraint or the values"
+        )
+
+
+def warn_of_unmatched_literals(conditions: Iterable[Expression]) -> None:
+    """Warn of values that a condition compares a parameter with and that the parameter never has."""
+    for condition in conditions:
+        for name, value in condition.unmatched_literals():
             warnings.warn(
-                f"constraint {constraint.text!r} compares {name} with {value!r}, which is not among its values; "
-                "correct the constraint or the values",
+                f"condition {condition.text!r} compares {name} with {value!r}, which is not among its values; "
+                "correct the condition or the values",
                 SpaceWarning,
                 stacklevel=3,
             )
+
+
+def _describe_values(value: object, parameter: Parameter) -> str:
+    """Return the values of a parameter for a message, with the closest one to a value that it does not have."""
+    domain = parameter.elements if is_permutation(parameter) else parameter.values
+    if domain is None:
+        return f"its values are numbers: {parameter!r}"
+    shown = f"its values are {list(domain)!r:.200}"
+    by_text = {str(own).lower(): own for own in domain}
+    near = difflib.get_close_matches(str(value)[:100].lower(), by_text, 1)
+    return f"{shown}; did you mean {by_text[near[0]]!r}?" if near else shown
 
 
 def split_constraint(constraint: Constraint) -> list[Constraint]:

@@ -17,7 +17,7 @@ from baco_like._output import html_table
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Features, Ints, Mask
 from baco_like.constraints.conditions import Conditions
-from baco_like.constraints.expression import Expression
+from baco_like.constraints.expression import Expression, parse
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import Ordinal
@@ -156,9 +156,9 @@ class Space:
         if level not in self._levels:
             name, value = self.fidelity.name, self.fidelity.levels[level]
             parameters = {**self.parameters, name: Ordinal([value], default=value)}
-            self._levels[level] = Space(
-                parameters, self._constraint_texts, when=self.conditions.texts
-            )
+            # Read here, as they may name other levels, which is an error in a new text.
+            read = [parse(c, parameters) if isinstance(c, str) else c for c in self._constraint_texts]
+            self._levels[level] = Space(parameters, read, when=self.conditions.texts)
         return self._levels[level]
 
     @property
@@ -205,7 +205,9 @@ class Space:
             texts = [c.text if isinstance(c, Expression) else c for c in self.given_constraints]
             own = self.tasks.constraints.get(name, ())
             when = self.conditions.texts
-            self._levels[task] = _TaskSpace({**self.parameters, **one}, [*texts, *own], when=when)
+            parameters = {**self.parameters, **one}
+            read = [parse(c, parameters) if isinstance(c, str) else c for c in [*texts, *own]]
+            self._levels[task] = _TaskSpace(parameters, read, when=when)
         return self._levels[task]
 
     @cached_property
@@ -231,8 +233,7 @@ class Space:
                 )
 
     def _warn_of_unmatched_literals(self) -> None:
-        conditions = self.conditions.expressions.values()
-        inputs.warn_of_unmatched_literals([*self.constraints, *conditions])
+        inputs.warn_of_unmatched_literals(self.conditions.expressions.values())
 
     # Size and bounds.
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from itertools import permutations, product
 from typing import Any
 
@@ -59,7 +60,7 @@ def differ(name, a, b, hamming):
     return abs(values.index(a) - values.index(b)) == 1
 
 
-def plain_graph(table: Recording, hamming: bool) -> nx.DiGraph:
+def plain_graph(table: Recording, hamming: bool, linked: bool = False) -> nx.DiGraph:
     graph = nx.DiGraph()
     cost = {
         row: landscape.FAILED_COST if e.value is None else e.value
@@ -68,7 +69,7 @@ def plain_graph(table: Recording, hamming: bool) -> nx.DiGraph:
     graph.add_nodes_from(cost)
     for a, b in product(cost, cost):
         changed = [i for i in range(len(a)) if a[i] != b[i]]
-        if len(changed) == 1 and cost[b] < cost[a]:
+        if len(changed) == 1 and (cost[b] < cost[a] or (linked and cost[b] == cost[a])):
             i = changed[0]
             if differ(table.names[i], a[i], b[i], hamming):
                 graph.add_edge(a, b)
@@ -81,15 +82,25 @@ NAMES = st.sampled_from(
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**32 - 1), NAMES, st.booleans(), st.sampled_from([0.2, 0.7, 1.0]))
-def test_graph_minima_pagerank_and_proportion_agree_with_networkx(seed, names, hamming, share):
+@given(
+    st.integers(0, 2**32 - 1), NAMES, st.booleans(), st.sampled_from([0.2, 0.7, 1.0]), st.booleans()
+)
+def test_graph_minima_pagerank_and_proportion_agree_with_networkx(
+    seed, names, hamming, share, linked
+):
     table = recorded(seed, share, names)
-    plain = plain_graph(table, hamming)
-    graph = landscape.flow_graph(table, "hamming" if hamming else "adjacent")
+    plain = plain_graph(table, hamming, linked)
+    graph = landscape.flow_graph(
+        table, "hamming" if hamming else "adjacent", ties="linked" if linked else "unlinked"
+    )
     rows = list(table.entries)
     edges = {(rows[i], rows[j]) for i, j in zip(*graph.flow.nonzero(), strict=True)}
     assert edges == set(plain.edges)
-    sinks = [r for r in rows if not plain.out_degree(r) and table.entries[r].value is not None]
+    value = {row: entry.value for row, entry in table.entries.items()}
+    better = {
+        a for a, b in plain.edges if value[b] is not None and (value[a] or math.inf) > value[b]
+    }
+    sinks = [r for r in rows if r not in better and value[r] is not None]
     assert [rows[i] for i in graph.minima] == sinks
     rank = nx.pagerank(plain, tol=1e-15, max_iter=1000)
     assert np.abs(graph.centrality - [rank[r] for r in rows]).max() < 1e-9
@@ -143,6 +154,21 @@ def test_failures_are_nodes_but_no_minima():
     graph = landscape.flow_graph(table)
     assert graph.minima.tolist() == [2]
     assert list(zip(*(x.tolist() for x in graph.flow.nonzero()), strict=True)) == [(1, 2)]
+
+
+def test_a_plateau_of_failures_leads_to_the_minimum_only_with_linked_ties():
+    """Failures in a row of four, then 5: unlinked, the walk from the far ones ends where it starts."""
+    entries = {(x,): outcome(None if x < 5 else 5.0) for x in range(1, 6)}
+    table = table_of({"x": (1, 2, 3, 4, 5)}, entries, "time", "ms")
+    edges = [
+        set(zip(*(x.tolist() for x in graph.flow.nonzero()), strict=True))
+        for graph in (landscape.flow_graph(table), landscape.flow_graph(table, ties="linked"))
+    ]
+    plateau = {(a, b) for a in range(4) for b in range(4) if abs(a - b) == 1}
+    assert edges == [{(3, 4)}, {(3, 4), *plateau}]
+    assert landscape.flow_graph(table, ties="linked").minima.tolist() == [4]
+    with pytest.raises(ValueError, match="ties = 'both': expected 'unlinked' or 'linked'"):
+        landscape.flow_graph(table, ties="both")
 
 
 def test_codes_too_many_for_one_key(monkeypatch):

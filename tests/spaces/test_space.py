@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from unittest.mock import patch
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from brute_force import Case, cases
 from hypothesis import given, settings
 
-from baco_like.exceptions import ConfigError, SpaceError, SpaceWarning
+from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.optimizer import Optimizer
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.integer import Integer
@@ -332,13 +333,42 @@ def test_names_that_are_no_identifiers() -> None:
     assert space.sample(1)[0]["a"] == 2
 
 
-def test_a_misspelt_value_gives_a_warning() -> None:
-    parameters = {"schedule": ["static", "dynamic"], "chunk": [1, 8]}
-    with pytest.warns(
-        SpaceWarning, match="compares schedule with 'Dynamic', which is not among its"
-    ):
-        space = Space(parameters, ["schedule != 'Dynamic' or chunk == 8"])
-    assert space.feasible_size == 4
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "schedule != 'Dynamic' or chunk == 8",
+            "parameter 'schedule' never has the value 'Dynamic'; its values are ['static', "
+            "'dynamic']; did you mean 'dynamic'?; correct the constraint or the values",
+        ),
+        ("schedule in ('static', 'xyz')", "never has the value 'xyz'; its values are ['static'"),
+        ("chunk != '8'", "parameter 'chunk' never has the value '8'; its values are [1, 8]; did"),
+        ("size == 'big'", "never has the value 'big'; its values are numbers: Real(low=0.0, high=1.0"),
+        ("at(order, 0) == 'J'", "its values are ['i', 'j']; did you mean 'j'?"),
+    ],
+)
+def test_a_value_that_a_parameter_never_has_is_an_error(text, message):
+    parameters = {
+        "schedule": ["static", "dynamic"],
+        "chunk": [1, 8],
+        "size": Real(0, 1),
+        "order": Permutation(["i", "j"]),
+    }
+    with pytest.raises(SpaceError, match=re.escape(message)):
+        Space(parameters, [text])
+
+
+def test_a_described_space_with_such_a_value_stays_readable():
+    """A journal may have been written before this was an error."""
+    described = Space({"schedule": ["static", "dynamic"]}, ["schedule != 'static'"]).to_dict()
+    described["constraints"] = ["schedule != 'Static'"]
+    assert Space.from_dict(described).feasible_size == 2
+
+
+def test_a_constraint_may_name_any_value_of_the_fidelity():
+    parameters = {"size": Ordinal(["small", "large"]), "tile": [1, 2]}
+    space = Space(parameters, ["size != 'large' or tile == 2"]).with_fidelity("size")
+    assert [space.at_level(level).feasible_size for level in (0, 1)] == [2, 1]
 
 
 def test_logarithmic_integers_are_drawn_on_their_scale() -> None:

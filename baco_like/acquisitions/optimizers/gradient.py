@@ -17,6 +17,7 @@ from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.acquisitions.optimizers.best_rows import comparable
 from baco_like.acquisitions.protocol import Score
 from baco_like.parameters.protocol import is_continuous
+from baco_like.parameters.real import Real, RealColumns
 from baco_like.spaces.space import Space
 
 _DIFFERENCE = 1e-5
@@ -75,6 +76,39 @@ class GradientAscent:
         return climb.rows, climb.heights
 
 
+class _UnitBox:
+    """The continuous parameters of a space, each on its scale from 0 to 1.
+
+    Args:
+        space: The space.
+        names: Names of the parameters.
+
+    Attributes:
+        columns: Their code columns, ``(k,)``.
+    """
+
+    def __init__(self, space: Space, names: list[str]) -> None:
+        self._parameters = [p for n in names if is_continuous(p := space.parameters[n])]
+        self.columns: Ints = np.array([space.columns[name].start for name in names])
+        reals = [p for p in self._parameters if isinstance(p, Real)]
+        self._reals = RealColumns(reals) if len(reals) == len(names) else None
+
+    def to_unit(self, rows: Codes) -> Array:
+        """Return positions in [0, 1], ``(n, w)`` -> ``(n, k)``."""
+        codes = rows[:, self.columns]
+        if self._reals is not None:
+            return self._reals.to_unit(codes)
+        parts = zip(self._parameters, codes.T, strict=True)
+        return np.column_stack([p.to_unit(column[:, None]) for p, column in parts])
+
+    def from_unit(self, points: Array) -> Codes:
+        """Return the codes at positions in [0, 1], ``(n, k)`` -> ``(n, k)``."""
+        if self._reals is not None:
+            return self._reals.from_unit(points)
+        parts = zip(self._parameters, points.T, strict=True)
+        return np.column_stack([p.from_unit(column[:, None]) for p, column in parts])
+
+
 class _Climb:
     """Rows that climb together; arrays have one entry per row, and `active` has the rows that still climb."""
 
@@ -82,11 +116,11 @@ class _Climb:
         self, score: Score, space: Space, names: list[str], rows: Codes, heights: Array, rng: Rng
     ) -> None:
         self._score, self._space, self._rng = score, space, rng
-        self._reals = [(space.parameters[name], space.columns[name]) for name in names]
+        self._box = _UnitBox(space, names)
         self.rows, self.heights = rows, heights
         n, k = len(rows), len(names)
         self.active: Ints = np.flatnonzero(np.isfinite(heights))
-        self._points = np.column_stack([p.to_unit(rows[:, at]) for p, at in self._reals])
+        self._points = self._box.to_unit(rows)
         self._inverse = np.tile(np.eye(k), (n, 1, 1))  # of the negated Hessian
         self._has_curvature = np.zeros(n, dtype=np.bool_)  # whether a step has updated the inverse
         self._failures = np.zeros(n, dtype=np.int64)
@@ -186,8 +220,7 @@ class _Climb:
     def _rows_at(self, owner: Ints, points: Array) -> Codes:
         """Return the owners' rows with their reals at these points of [0, 1], ``(m, k)`` -> ``(m, w)``."""
         rows = self.rows[owner]
-        for (parameter, column), coordinate in zip(self._reals, points.T, strict=True):
-            rows[:, column] = parameter.from_unit(coordinate[:, None])
+        rows[:, self._box.columns] = self._box.from_unit(points)
         return self._space.activity.at_rest(rows)
 
     def _scores_at(self, owner: Ints, points: Array) -> Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, get_args
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -21,6 +22,14 @@ from baco_like.benchmarking.landscape.neighbours import (
 )
 from baco_like.records import Direction, sign_of
 from baco_like.results.recording import Recording
+
+Ties = Literal["unlinked", "linked"]
+"""Whether edges lead both ways between neighbours of equal cost.
+
+The text of the paper has an edge "to a neighbouring point if the neighbour has lower fitness" (section VII-B):
+``unlinked``. The program that its authors published, BlooPy, links neighbours of equal fitness, too: ``linked``. This
+matters where neighbours fail, because all failures have one cost: the random walk then crosses such a plateau.
+"""
 
 FAILED_COST = 1e10
 """Cost of a configuration that fails; any success is better."""
@@ -37,7 +46,7 @@ _TOLERANCE = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class FlowGraph:
-    """A directed graph of configurations, from each to its neighbours that are better.
+    """A directed graph of configurations, from each to its neighbours that are better, or no worse with linked ties.
 
     Attributes:
         costs: Cost of every node (minimised), `FAILED_COST` for failures, ``(n,)``.
@@ -50,7 +59,11 @@ class FlowGraph:
     @cached_property
     def minima(self) -> Ints:
         """Successful nodes without a better neighbour, at which local search ends, ``(m,)``."""
-        return np.flatnonzero((np.diff(self.flow.indptr) == 0) & self.ran)
+        out = np.diff(self.flow.indptr)
+        has_better = np.zeros(len(self.costs), dtype=np.bool_)
+        start = np.repeat(np.arange(len(self.costs)), out)
+        has_better[start[self.costs[self.flow.indices] < self.costs[start]]] = True
+        return np.flatnonzero(~has_better & self.ran)
 
     @property
     def ran(self) -> Mask:
@@ -101,6 +114,7 @@ def flow_graph(
     neighbourhood: Neighbourhood = "adjacent",
     *,
     direction: Direction = "minimize",
+    ties: Ties = "unlinked",
 ) -> FlowGraph:
     """Return the fitness flow graph of a recorded space; its nodes are in the order of the table's entries.
 
@@ -108,9 +122,10 @@ def flow_graph(
         recorded: Every configuration with its value or failure; only these are nodes.
         neighbourhood: ``adjacent`` (as in the paper's graphs) or ``hamming``.
         direction: Direction of the values.
+        ties: ``linked`` as in the paper's program, for a comparison with its figures; see `Ties`.
 
     Raises:
-        ValueError: The neighbourhood is unknown, all configurations fail, or a cost is not below `FAILED_COST`.
+        ValueError: The neighbourhood or the rule of ties is unknown, all configurations fail, or a cost is not below `FAILED_COST`.
     """
     sign = sign_of(direction)
     entries = recorded.entries.values()
@@ -118,24 +133,32 @@ def flow_graph(
     if (costs >= FAILED_COST).any():
         raise ValueError(f"a cost reaches {FAILED_COST:g}, the cost of failures; use a larger unit")
     costs = np.where(np.isnan(costs), FAILED_COST, costs)
-    return build_flow_graph(read_columns(recorded, neighbourhood), costs)
+    return build_flow_graph(read_columns(recorded, neighbourhood), costs, ties)
 
 
-def build_flow_graph(columns: Sequence[ValueColumn], costs: Array) -> FlowGraph:
+def build_flow_graph(
+    columns: Sequence[ValueColumn], costs: Array, ties: Ties = "unlinked"
+) -> FlowGraph:
     """Return the fitness flow graph of configurations and their costs.
 
     Args:
         columns: The parameters of all configurations.
         costs: Their costs, ``(n,)``.
+        ties: Whether neighbours of equal cost are linked both ways.
 
     Raises:
-        ValueError: All configurations fail.
+        ValueError: All configurations fail, or the rule of ties is unknown.
     """
+    if ties not in get_args(Ties):
+        raise ValueError(f"ties = {ties!r}: expected 'unlinked' or 'linked'")
     if not (costs < FAILED_COST).any():
         raise ValueError("the table has no configuration that runs; there is no landscape")
     worse, better = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for a, b in neighbour_pairs(columns):
-        down, up = costs[a] > costs[b], costs[a] < costs[b]
+        higher, lower = (
+            (np.greater, np.less) if ties == "unlinked" else (np.greater_equal, np.less_equal)
+        )
+        down, up = higher(costs[a], costs[b]), lower(costs[a], costs[b])
         worse += [a[down], b[up]]
         better += [b[down], a[up]]
     edges = (np.concatenate(worse), np.concatenate(better))
@@ -148,8 +171,8 @@ def pagerank(flow: csr_array, damping: float = DAMPING) -> Array:
 
     With transition matrix P and uniform vector v, PageRank is x = damping (P' x + dangling v) + (1 - damping) v; the
     rank of dangling nodes is spread uniformly. Both terms in v only scale x, so x is proportional to the solution
-    y of y = 1 + damping P' y. The equation is iterated. A fitness flow graph has no cycles, so the result is exact
-    after as many steps as its longest path has.
+    y of y = 1 + damping P' y. The equation is iterated. A fitness flow graph without linked ties has no cycles, so the
+    result is then exact after as many steps as its longest path has.
 
     Args:
         flow: Adjacency matrix, ``(n, n)``; all edges of a node are followed with equal probability.
@@ -175,6 +198,7 @@ def proportion_of_centrality(
     neighbourhood: Neighbourhood = "adjacent",
     *,
     direction: Direction = "minimize",
+    ties: Ties = "unlinked",
 ) -> float:
     """Return C_p of a recorded space: the probability that local search ends within (1 + p) of the optimum (Eq. 3).
 
@@ -185,9 +209,10 @@ def proportion_of_centrality(
         p: A share; 0.05 is 5 %.
         neighbourhood: ``adjacent``, as in the paper, or ``hamming``.
         direction: Direction of the values.
+        ties: ``linked`` as in the paper's program; see `Ties`.
 
     Raises:
         ValueError: p is not between 0 and 1, the neighbourhood is unknown, or all configurations fail.
     """
-    graph = flow_graph(recorded, neighbourhood, direction=direction)
+    graph = flow_graph(recorded, neighbourhood, direction=direction, ties=ties)
     return float(graph.centrality_curve((p,))[0])

@@ -135,26 +135,47 @@ class FeasibleSet:
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row, ``(n, w)``, is a legal code and satisfies every constraint."""
-        columns, counts, others = self._whole_numbers
+        columns, counts = self._whole_numbers
         free = codes[:, columns]
         good = ((free >= 0) & (free < counts) & (free == np.floor(free))).all(axis=1)
-        for factor in others:
+        columns, low, high = self._intervals
+        if columns.size:
+            reals = codes[:, columns]
+            good &= ((reals >= low) & (reals <= high)).all(axis=1)
+        for factor in self._others:
             good &= factor.contains(codes[:, factor.columns])
         return np.asarray(good)
 
     @cached_property
-    def _whole_numbers(self) -> tuple[Ints, Array, tuple[Factor, ...]]:
-        """Columns and counts of the factors whose rows are all whole numbers below a count, and the other factors.
+    def _whole_numbers(self) -> tuple[Ints, Array]:
+        """Columns and counts of the factors whose rows are all whole numbers below a count.
 
-        `contains` checks the former in one pass: with hundreds of flags, calls for each took most of its time.
+        `contains` checks them in one pass: with hundreds of flags, calls for each took most of its time.
         """
         counts = [getattr(factor, "whole_numbers", None) for factor in self.factors]
         columns = [
             f.columns for f, count in zip(self.factors, counts, strict=True) if count is not None
         ]
         known = np.array([count for count in counts if count is not None], dtype=np.float64)
-        others = tuple(f for f, count in zip(self.factors, counts, strict=True) if count is None)
-        return np.concatenate([np.empty(0, dtype=np.int64), *columns]), known, others
+        return np.concatenate([np.empty(0, dtype=np.int64), *columns]), known
+
+    @cached_property
+    def _intervals(self) -> tuple[Ints, Array, Array]:
+        """Columns and bounds of the factors that are one real each; `contains` checks them in one pass, too."""
+        found = [(f, ends) for f in self.factors if (ends := getattr(f, "interval", None))]
+        columns = [factor.columns for factor, _ in found]
+        low, high = np.array([ends for _, ends in found], dtype=np.float64).reshape(-1, 2).T
+        return np.concatenate([np.empty(0, dtype=np.int64), *columns]), low, high
+
+    @cached_property
+    def _others(self) -> tuple[Factor, ...]:
+        """The factors that have their own check."""
+        return tuple(
+            factor
+            for factor in self.factors
+            if getattr(factor, "whole_numbers", None) is None
+            and getattr(factor, "interval", None) is None
+        )
 
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n rows drawn independently and uniformly over the feasible configurations."""

@@ -14,6 +14,7 @@ from baco_like.parameters import permutation_codes
 from baco_like.parameters.bases import IndexedParameter
 from baco_like.parameters.permutation_codes import Ranks, is_permutation
 from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.real import Real
 from baco_like.spaces.feasible.feasible_set import Factor, FactorDefaults
 from baco_like.spaces.feasible.group import ListedValues
 from baco_like.spaces.feasible.ragged import sort_by_owner
@@ -44,6 +45,12 @@ class FreeScalar(FactorDefaults):
         """`count`, unless it is very large or the parameter's type has its own rule for legal codes."""
         has_own_rule = getattr(type(self.parameter), "legal", None) is not IndexedParameter.legal
         return None if has_own_rule or (self.count or math.inf) > _LISTED else self.count
+
+    @cached_property
+    def interval(self) -> tuple[float, float] | None:
+        """The bounds of the legal codes, or None unless the parameter is a real."""
+        parameter = self.parameter
+        return (parameter.low, parameter.high) if isinstance(parameter, Real) else None
 
     def steps(self) -> Sequence[ValueStep] | None:
         """Return the step of the parameter, or None if it has too many values."""

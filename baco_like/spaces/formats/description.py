@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from baco_like._checks import nesting_depth
+from baco_like.constraints.expression import parse
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import table_from_dict
 from baco_like.exceptions import SpaceError
@@ -128,7 +129,7 @@ def space_from_dict(data: Mapping[str, Any]) -> SpaceDescription:
 
 def _constraint(data: Any, parameters: Mapping[str, Parameter]) -> GivenConstraint:
     if isinstance(data, str):
-        return data
+        return parse(data, parameters)
     if not isinstance(data, Mapping):
         raise SpaceError(f"a constraint must be a text or an object, got {data!r:.60}")
     if "table" in data:
