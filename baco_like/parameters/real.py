@@ -172,11 +172,11 @@ class RealColumns:
             positions[:, self._logs] = np.log(positions[:, self._logs])
         positions -= self._start
         positions /= self._end - self._start
-        return np.minimum(np.maximum(positions, 0.0), 1.0)
+        return np.asarray(np.minimum(np.maximum(positions, 0.0), 1.0))
 
     def from_unit(self, points: Array) -> Codes:
         """Return the numbers at positions in [0, 1] of the parameters' scales, ``(n, k)`` -> ``(n, k)``."""
         numbers = self._start * (1.0 - points) + self._end * points
         if self._logs.size:
             numbers[:, self._logs] = np.exp(numbers[:, self._logs])
-        return np.minimum(np.maximum(numbers, self._low), self._high)
+        return np.asarray(np.minimum(np.maximum(numbers, self._low), self._high))
