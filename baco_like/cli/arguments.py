@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from baco_like.exceptions import BacoError
+
 if TYPE_CHECKING:
     from baco_like.benchmarking.comparison.runs import Contender
 
@@ -162,17 +164,26 @@ def _add_schema(commands: Any) -> None:
 def _add_compare(commands: Any) -> None:
     add = commands.add_parser(
         "compare",
-        help="compare strategies on recorded spaces",
-        description="Run strategies on recorded spaces and score them. The same command continues an interrupted "
-        "comparison; more repeats, strategies or spaces extend a finished one.",
-    ).add_argument
-    names = "names as in 'baco-like strategies'; settings follow, as in genetic_algorithm:population=20:mutation=0.1"
+        help="compare strategies on recorded spaces or on functions",
+        description="Run strategies on recorded spaces, or on functions with a space, and score them. The same "
+        "command continues an interrupted comparison; more repeats, strategies or spaces extend a finished one.",
+    )
+    either, add = add.add_mutually_exclusive_group(required=True), add.add_argument
+    names = (
+        "names as in 'baco-like strategies'; settings follow, as in genetic_algorithm:population=20:mutation=0.1; "
+        "with --problems also samplers of Optuna, as in optuna:TPESampler"
+    )
     add("--strategies", type=parse_contenders, required=True, metavar="A,B,C", help=names)
     recordings = "folder with T4 results or Kernel Tuner caches (.json, .json.gz), or one such file"
-    add("--spaces", type=Path, required=True, metavar="DIR", help=recordings)
+    either.add_argument("--spaces", type=Path, metavar="DIR", help=recordings)
+    problems = "module:function, standard problems such as branin or tour_12, or recorded files"
+    either.add_argument("--problems", type=_words, metavar="A,B", help=problems)
     repeats = _whole(2, " (for intervals)")
     add("--repeats", type=repeats, default=20, metavar="N", help="runs of each (default: 20)")
-    budget = "evaluations of a run (default: as many as random search needs for 95 %% of the way to each optimum)"
+    budget = (
+        "evaluations of a run (default: as many as random search needs for 95 %% of the way to each optimum; with "
+        "--problems 60)"
+    )
     add("--budget", type=_whole(1), metavar="N", help=budget)
     add("--seed", type=_whole(0), default=0, metavar="S", help="the runs have seeds S, S + 1, ...")
     add("--jobs", type=_whole(1), default=2, metavar="N", help="processes (default: 2)")
@@ -296,9 +307,11 @@ def parse_contenders(text: str) -> list[Contender]:
 
 def _parse_contender(text: str) -> Contender:
     from baco_like.benchmarking.comparison.runs import Contender
-    from baco_like.strategies import create_strategy
+    from baco_like.benchmarking.studies.study import check_contender
 
     name, *assignments = text.split(":")
+    if name == "optuna" and assignments:
+        name = f"{name}:{assignments.pop(0)}"
     settings: dict[str, Any] = {}
     for assignment in assignments:
         key, separator, value = assignment.partition("=")
@@ -310,8 +323,9 @@ def _parse_contender(text: str) -> Contender:
             settings[key] = json.loads(value)
         except ValueError:
             settings[key] = value  # a plain text
+    contender = Contender(text, name, settings)
     try:
-        create_strategy(name, settings)
-    except (ValueError, TypeError) as error:
+        check_contender(contender)
+    except (ValueError, TypeError, BacoError) as error:
         raise argparse.ArgumentTypeError(" ".join(str(error).split())) from None
-    return Contender(text, name, settings)
+    return contender

@@ -1,40 +1,112 @@
-"""``baco-like compare``: compare strategies on recorded spaces."""
+"""``baco-like compare``: compare strategies on recorded spaces or on functions."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from baco_like._output import explain_os_error, print_line
+from baco_like.benchmarking import studies
 from baco_like.benchmarking.comparison.figures import ComparisonFigures
 from baco_like.benchmarking.comparison.plan import ComparisonPlan, compare
 from baco_like.benchmarking.comparison.plots import plot_scores, plot_wins
 from baco_like.benchmarking.comparison.report import to_csv, to_markdown
 from baco_like.benchmarking.comparison.spaces import find_spaces
 from baco_like.benchmarking.score import NothingToScore
-from baco_like.exceptions import EvaluatorError, JournalError, MissingExtra
+from baco_like.benchmarking.studies.optuna_samplers import PREFIX
+from baco_like.exceptions import EvaluatorError, JournalError, MissingExtra, StrategyError
+
+_STUDY_BUDGET = 60
+"""Evaluations of a run of a study by default."""
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run the comparison and write its results."""
+    """Run the comparison or the study and write its results.
+
+    Raises:
+        StrategyError: An option does not fit the others.
+    """
+    if args.problems is not None:
+        _run_study(args)
+        return
+    for contender in args.strategies:
+        if contender.strategy.startswith(PREFIX):
+            raise StrategyError(
+                f"{contender.label} runs with --problems only; a recorded file is a problem, too: "
+                f"--problems {args.spaces}"
+            )
     spaces, notes = find_spaces(args.spaces, args.direction, large=args.large)
     for note in notes:
         print_line(note)
     seeds = range(args.seed, args.seed + args.repeats)
     plan = ComparisonPlan(spaces, args.strategies, seeds, args.budget, args.draw)
-    with explain_os_error(JournalError, "make", args.out, "choose another folder by --out"):
-        args.out.mkdir(parents=True, exist_ok=True)
-    path = args.out / "runs.jsonl"
+    path = _make_folder(args.out)
     try:
-        figures = compare(plan, path, args.jobs)
-    except KeyboardInterrupt:
-        print_line(f"interrupted; the same command continues, its finished runs are in {path}")
-        raise
+        with _hint_to_continue(path):
+            figures = compare(plan, path, args.jobs)
     except NothingToScore as error:
         raise EvaluatorError(
             f"{error}; give another --budget or leave such a space out, the runs are in {path}"
         ) from None
     _write_report(figures, path)
+
+
+def _make_folder(folder: Path) -> Path:
+    """Make the folder of the results and return the path of the runs' file.
+
+    Raises:
+        JournalError: It cannot be made.
+    """
+    with explain_os_error(JournalError, "make", folder, "choose another folder by --out"):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder / "runs.jsonl"
+
+
+@contextmanager
+def _hint_to_continue(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_line(f"interrupted; the same command continues, its finished runs are in {path}")
+        raise
+
+
+def _run_study(args: argparse.Namespace) -> None:
+    """Run a study and write its tables and plots.
+
+    Raises:
+        StrategyError: An option is for recorded spaces only, or a problem does not exist.
+        JournalError: A file cannot be written.
+    """
+    if args.draw or args.direction != "minimize":
+        raise StrategyError(
+            "--draw and --direction are for --spaces; a problem knows its direction"
+        )
+    path = _make_folder(args.out)
+    seeds = range(args.seed, args.seed + args.repeats)
+    with _hint_to_continue(path):
+        frame = studies.study(
+            args.strategies,
+            args.problems,
+            seeds,
+            args.budget or _STUDY_BUDGET,
+            path=path,
+            processes=args.jobs,
+        )
+    text, folder = studies.study_to_markdown(frame), path.parent
+    with explain_os_error(JournalError, "write", folder, f"the runs are in {path}"):
+        (folder / "table.md").write_text(text, encoding="utf-8")
+        frame.to_csv(folder / "evaluations.csv", index=False)
+        studies.summarise_study(frame).to_csv(folder / "summary.csv", index=False)
+        try:
+            studies.plot_curves(frame, folder / "curves.png")
+            if len(args.strategies) > 1:
+                studies.plot_critical_difference(frame, folder / "ranks.png")
+        except MissingExtra as error:
+            print_line(f"the plots are not written: {error}")
+    print_line(f"{text}\nresults are in {folder}")
 
 
 def _write_report(figures: ComparisonFigures, path: Path) -> None:

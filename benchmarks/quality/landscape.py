@@ -96,7 +96,12 @@ def full_figures(tables: dict[str, Recording]) -> str:
             ties,
         )
         failed = f"{1 - graph.ran.mean():.0%}"
-        line = [f"{name}, {near}{', ties linked' * (ties == 'linked')}", f"{len(graph.costs):,}", failed, f"{graph.flow.nnz:,}"]
+        line = [
+            f"{name}, {near}{', ties linked' * (ties == 'linked')}",
+            f"{len(graph.costs):,}",
+            failed,
+            f"{graph.flow.nnz:,}",
+        ]
         line += [f"{len(graph.minima)}", f"{graph.naive_metric():.2f}"]
         lines.append([*line, *(f"{curve[p]:.3f}" for p in SHOWN), f"{1000 * seconds:.0f}"])
     head = ["space", "nodes", "fail", "edges", "minima", "naive metric"]

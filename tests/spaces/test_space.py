@@ -343,7 +343,10 @@ def test_names_that_are_no_identifiers() -> None:
         ),
         ("schedule in ('static', 'xyz')", "never has the value 'xyz'; its values are ['static'"),
         ("chunk != '8'", "parameter 'chunk' never has the value '8'; its values are [1, 8]; did"),
-        ("size == 'big'", "never has the value 'big'; its values are numbers: Real(low=0.0, high=1.0"),
+        (
+            "size == 'big'",
+            "never has the value 'big'; its values are numbers: Real(low=0.0, high=1.0",
+        ),
         ("at(order, 0) == 'J'", "its values are ['i', 'j']; did you mean 'j'?"),
     ],
 )

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import Protocol, TextIO, TypeVar
 
 import numpy as np
 
@@ -23,11 +23,21 @@ from baco_like.benchmarking.comparison import runs
 from baco_like.benchmarking.comparison.figures import ComparisonFigures, compute_figures
 from baco_like.benchmarking.comparison.runs import Contender, RunBudget, RunJob, StrategyRun
 from baco_like.benchmarking.comparison.spaces import RecordedSpace
-from baco_like.benchmarking.comparison.store import ComparisonSpecification, RunStore
+from baco_like.benchmarking.comparison.store import ComparisonSpecification, RunKey, RunStore
 from baco_like.running.lock import sole_runner
 from baco_like.running.progress import Display
 
+
+class KeyedJob(Protocol):
+    """A job whose run a `RunStore` keeps."""
+
+    @property
+    def key(self) -> RunKey:
+        """Space, label and seed of the run."""
+
+
 J = TypeVar("J")
+K = TypeVar("K", bound=KeyedJob)
 R = TypeVar("R")
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -123,11 +133,11 @@ def compare(plan: ComparisonPlan, path: Path, processes: int = 1) -> ComparisonF
 
 
 def run_missing(
-    jobs: Sequence[RunJob],
+    jobs: Sequence[K],
     store: RunStore,
     processes: int,
     progress_stream: TextIO,
-    work: Callable[[RunJob], StrategyRun] = runs.run_job,
+    work: Callable[[K], StrategyRun] = runs.run_job,  # type: ignore[assignment]
 ) -> list[StrategyRun]:
     """Run the jobs that a store does not have, store each run as it ends, and return the runs of all jobs.
 

@@ -13,6 +13,11 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 _LINES = ("-", "--", ":", "-.")
 
 
+def line_style(index: int) -> tuple[str, str]:
+    """Return the colour and the line style of the line with this index."""
+    return _COLOURS[index % len(_COLOURS)], _LINES[index // len(_COLOURS) % len(_LINES)]
+
+
 def plot_scores(standings: Mapping[str, Standing], over: str, path: Path) -> None:
     """Plot the mean score of the spaces over the share of the budget, with bootstrap intervals.
 
@@ -26,7 +31,7 @@ def plot_scores(standings: Mapping[str, Standing], over: str, path: Path) -> Non
     """
     with open_plot(path, 8, 5) as axes:
         for i, (label, standing) in enumerate(standings.items()):
-            colour, line = _COLOURS[i % len(_COLOURS)], _LINES[i // len(_COLOURS) % len(_LINES)]
+            colour, line = line_style(i)
             percent, legend = 100 * standing.shares, f"{label} ({standing.score:.2f})"
             axes.plot(percent, standing.curve, color=colour, ls=line, lw=1.8, label=legend)
             axes.fill_between(percent, *standing.band, color=colour, alpha=0.15, lw=0)

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from baco_like import Categorical, Integer, Permutation, Space
+from baco_like.benchmarking.problems import tables
 from baco_like.benchmarking.score import Baseline
 from baco_like.evaluators.replay import load
 
-from . import modelled, synthetic
+from . import modelled
 
 Values = tuple[Any, ...]
 
@@ -187,7 +188,7 @@ _DEVICES = {"narrow": modelled.NARROW, "wide": modelled.WIDE}
 _MADE: Mapping[str, tuple[str, Callable[[], tuple[Space, np.ndarray]]]] = {
     **{
         f"synthetic_{make.__name__}": ("synthetic", make)
-        for make in (synthetic.flags, synthetic.tiles, synthetic.passes)
+        for make in (tables.flags, tables.tiles, tables.passes)
     },
     **{
         f"{make.__name__}/{device}": ("modelled", partial(make, known))

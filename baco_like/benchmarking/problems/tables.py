@@ -1,17 +1,34 @@
 """Spaces made in code from a fixed seed, all of whose costs are known.
 
-Each function returns a space and the cost of every configuration in the order of ``space.feasible.listed``, NaN where
-one fails.
+Each function except `listed_problem` returns a space and the cost of every configuration in the order of
+``space.feasible.listed``, NaN where one fails.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
-from baco_like import Categorical, Integer, Ordinal, Permutation, Space
-
-Costs = np.ndarray
+from baco_like._typing import Array as Costs
+from baco_like._typing import Rng
+from baco_like.benchmarking.problems.problem import FunctionProblem
+from baco_like.parameters import Categorical, Integer, Ordinal, Permutation
+from baco_like.spaces.space import Space
 
 MEMORY = 0.09
 """Time that moving the data takes, however fast the computation."""
+
+
+def listed_problem(name: str, make: Callable[[], tuple[Space, Costs]]) -> FunctionProblem:
+    """Return the problem of a space and its costs."""
+    space, costs = make()
+
+    def evaluate(config: Mapping[str, Any]) -> float:
+        return float(costs[space.feasible.index(space.encode([config]))[0]])
+
+    return FunctionProblem(name, space, evaluate, optimum=float(np.nanmin(costs)), origin=name)
 
 
 def flags() -> tuple[Space, Costs]:
@@ -68,7 +85,7 @@ def tiles() -> tuple[Space, Costs]:
     return space, np.exp(0.11 * bowl + 0.1 * _rough(codes, [(0, 5), (2, 3), (1, 4), (6, 7)], rng))
 
 
-def _rough(codes: Costs, pairs: list[tuple[int, int]], rng: np.random.Generator) -> Costs:
+def _rough(codes: Costs, pairs: list[tuple[int, int]], rng: Rng) -> Costs:
     """Return the sum of a random table over each pair of columns."""
     total = np.zeros(len(codes))
     for a, b in pairs:

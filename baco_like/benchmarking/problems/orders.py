@@ -1,0 +1,104 @@
+"""Orders to optimize: tours with rules of precedence, quadratic assignment, and ranks of fixed levels."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from baco_like._typing import Array
+from baco_like.benchmarking.problems.problem import FunctionProblem
+from baco_like.parameters import Permutation
+from baco_like.spaces.space import Space
+
+_RESTARTS = 30
+"""Local searches for the optimum of an assignment."""
+
+
+def tour(cities: int) -> FunctionProblem:
+    """An open tour of cities in the unit square, in which a third of the cities must come before another one."""
+    rng = np.random.default_rng(cities)
+    places = rng.random((cities, 2))
+    distance = np.hypot(*(places[:, None] - places[None]).transpose(2, 0, 1))
+    before = [tuple(map(int, pair)) for pair in _rules(cities, rng)]
+    space = Space(
+        {"order": Permutation(range(cities))},
+        [f"pos(order, {a}) < pos(order, {b})" for a, b in before],
+    )
+
+    def length(config: Mapping[str, Any]) -> float:
+        order = np.array(config["order"])
+        return float(distance[order[:-1], order[1:]].sum())
+
+    name = f"tour_{cities}"
+    return FunctionProblem(
+        name, space, length, optimum=lambda: _shortest(distance, before), origin=name
+    )
+
+
+def _rules(cities: int, rng: np.random.Generator) -> Array:
+    """Return pairs (earlier, later) without a cycle: all follow one hidden order."""
+    hidden = rng.permutation(cities)
+    pairs = np.sort([rng.choice(cities, 2, replace=False) for _ in range(cities // 3)], axis=1)
+    return np.unique(hidden[pairs], axis=0)
+
+
+def _shortest(distance: Array, before: list[tuple[int, ...]]) -> float:
+    """Return the length of the shortest open tour that follows the rules (Held and Karp 1962)."""
+    n = len(distance)
+    required = [sum(1 << a for a, b in before if b == city) for city in range(n)]
+    best = np.full((1 << n, n), math.inf)
+    for city in range(n):
+        if not required[city]:
+            best[1 << city, city] = 0.0
+    for visited in range(1, 1 << n):
+        ends = best[visited]
+        if not np.isfinite(ends).any():
+            continue
+        reach = (ends[:, None] + distance).min(axis=0)
+        for city in range(n):
+            if not visited >> city & 1 and required[city] & visited == required[city]:
+                key = visited | 1 << city
+                best[key, city] = min(best[key, city], reach[city])
+    return float(best[-1].min())
+
+
+def assignment(size: int) -> FunctionProblem:
+    """Quadratic assignment: the sum of flow times distance, of facilities at the places of an order."""
+    rng = np.random.default_rng(100 + size)
+    places = rng.random((size, 2))
+    distance = np.abs(places[:, None] - places[None]).sum(axis=-1)
+    flow = np.triu(rng.exponential(1.0, (size, size)) * (rng.random((size, size)) < 0.5), 1)
+    space = Space({"order": Permutation(range(size))})
+
+    flow += flow.T
+
+    def cost(order: Array) -> float:
+        return float((flow[np.ix_(order, order)] * distance).sum() / 2)
+
+    def find_optimum() -> float:
+        return min(_swapped(cost, rng.permutation(size)) for _ in range(_RESTARTS))
+
+    def evaluate(config: Mapping[str, Any]) -> float:
+        return cost(np.array(config["order"]))
+
+    name = f"assignment_{size}"
+    return FunctionProblem(name, space, evaluate, optimum=find_optimum, origin=name)
+
+
+def _swapped(cost: Callable[[Array], float], order: Array) -> float:
+    """Return the cost after swaps of two elements until none lowers it."""
+    best, again = cost(order), True
+    while again:
+        again = False
+        for i, j in itertools.combinations(range(len(order)), 2):
+            order[[i, j]] = order[[j, i]]
+            found = cost(order)
+            if found < best - 1e-12:
+                best, again = found, True
+            else:
+                order[[i, j]] = order[[j, i]]
+    return best

@@ -1,0 +1,134 @@
+"""A function to optimize, with its space: what studies run strategies on."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from typing_extensions import override
+
+from baco_like.exceptions import StrategyError
+from baco_like.records import Direction
+from baco_like.spaces.space import Space
+
+Function = Callable[[Mapping[str, Any]], Any]
+"""Returns the value of a configuration; None, NaN or an exception is a failure."""
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionProblem:
+    """A function with the space of its configurations.
+
+    With several processes, a study sends the problem to them. A problem of this package and one that is the attribute
+    of a module (``origin``) is loaded there; otherwise the function must be one of a module, so that it can be pickled.
+
+    Attributes:
+        name: Label in tables.
+        space: The space, without real problems' noise.
+        function: Returns the value of a configuration. None, NaN or an exception is a failure.
+        direction: Direction of the values.
+        optimum: The best value, or a function that returns it, for the regret; None if it is unknown.
+        origin: Where other processes load it: the name of a problem of this package, or ``module:attribute``.
+    """
+
+    name: str
+    space: Space
+    function: Function
+    direction: Direction = "minimize"
+    optimum: float | Callable[[], float] | None = None
+    origin: str | None = field(default=None, repr=False)
+
+    def __call__(self, config: Mapping[str, Any]) -> Any:
+        """Return the value of a configuration."""
+        return self.function(config)
+
+    @cached_property
+    def best_value(self) -> float | None:
+        """The best value, or None if it is unknown; a function finds it at the first use."""
+        return float(self.optimum()) if callable(self.optimum) else self.optimum
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.origin is not None:
+            return load_problem, (self.origin,)
+        optimum = None if callable(self.optimum) else self.optimum
+        return FunctionProblem, (self.name, self.space, self.function, self.direction, optimum)
+
+
+def problem(
+    space: Space | Mapping[str, Any],
+    *,
+    name: str | None = None,
+    direction: Direction = "minimize",
+    optimum: float | Callable[[], float] | None = None,
+) -> Callable[[Function], FunctionProblem]:
+    """Return a decorator that makes a problem of a function of a configuration.
+
+    The problem replaces the function in its module and can be called like it.
+
+    Args:
+        space: The space, or a mapping of parameters.
+        name: Label in tables; by default the name of the function.
+        direction: Direction of the values.
+        optimum: The best value, or a function that returns it; None if it is unknown.
+    """
+    made = space if isinstance(space, Space) else Space(space)
+
+    def decorate(function: Function) -> FunctionProblem:
+        label = getattr(function, "__name__", "function")
+        origin = f"{function.__module__}:{label}"
+        return FunctionProblem(name or label, made, function, direction, optimum, origin)
+
+    return decorate
+
+
+def load_problem(name: str) -> FunctionProblem:
+    """Return a problem by the name of one of this package (see `PROBLEMS`), or by ``module:attribute``.
+
+    The attribute is a `FunctionProblem`, such as the decorator `problem` makes, or a function with an attribute
+    ``space``. The current folder is searched, too.
+
+    Raises:
+        StrategyError: There is no such problem; the message says what was tried.
+    """
+    from baco_like.benchmarking.problems import PROBLEMS, unknown_problem
+
+    if name in PROBLEMS:
+        return PROBLEMS[name]()
+    module_name, separator, attribute = name.partition(":")
+    if not separator or not module_name or not attribute:
+        raise StrategyError(unknown_problem(name))
+    try:
+        module = _import(module_name)
+    except ImportError as error:
+        raise StrategyError(f"problem {name!r}: cannot import {module_name!r}: {error}") from error
+    found = getattr(module, attribute, None)
+    if isinstance(found, FunctionProblem):
+        return found
+    space = getattr(found, "space", None)
+    if callable(found) and isinstance(space, Space):
+        direction: Direction = getattr(found, "direction", "minimize")
+        optimum = getattr(found, "optimum", None)
+        return FunctionProblem(attribute, space, found, direction, optimum, name)
+    raise StrategyError(
+        f"problem {name!r}: {attribute!r} must be a FunctionProblem, or a function with a Space as its attribute "
+        f"`space`; got {found!r:.80}"
+    )
+
+
+def _import(name: str) -> Any:
+    """Import a module; the current folder is searched after the others."""
+    folder = os.getcwd()
+    added = folder not in sys.path and "" not in sys.path
+    if added:
+        sys.path.append(folder)
+    try:
+        return importlib.import_module(name)
+    finally:
+        if added:
+            sys.path.remove(folder)

@@ -1,0 +1,155 @@
+"""Optuna's samplers as a reference in studies, by ask and tell.
+
+Optuna has no permutations and no known constraints. A permutation is asked for as one number in [0, 1] for each element,
+and the elements are sorted by these numbers (random keys, Bean 1994); an ordered list as an index. A configuration that
+violates a known constraint, or that the sampler has asked for before, is answered but takes no evaluation, in the
+sampler's favour: up to `PATIENCE` questions for each evaluation.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from baco_like._optional import require
+from baco_like.benchmarking.comparison.runs import Contender
+from baco_like.benchmarking.problems.problem import FunctionProblem
+from baco_like.exceptions import StrategyError
+from baco_like.parameters import Integer, Parameter, Permutation, Real
+from baco_like.records import Outcome
+
+PREFIX = "optuna:"
+"""Begins the name of a sampler where a strategy is expected: ``optuna:TPESampler``."""
+
+PATIENCE = 50
+"""Most questions for each evaluation of the budget: some samplers repeat a question without end."""
+
+
+def create_sampler(name: str, settings: Mapping[str, Any], seed: int) -> Any:
+    """Return a sampler of Optuna by ``optuna:CLASS``.
+
+    Raises:
+        MissingExtra: Optuna is not installed.
+        StrategyError: It has no such sampler, or the sampler does not accept the settings.
+    """
+    samplers = require("optuna", "optuna").samplers
+    own = name.removeprefix(PREFIX)
+    known = [each for each in samplers.__all__ if each.endswith("Sampler")]
+    if own not in known:
+        near = difflib.get_close_matches(own, known, 1)
+        hint = f"did you mean {PREFIX}{near[0]}?" if near else f"one of {', '.join(known)}"
+        raise StrategyError(f"Optuna has no sampler {own!r}; {hint}")
+    try:
+        return getattr(samplers, own)(seed=seed, **settings)
+    except TypeError as error:
+        raise StrategyError(f"{name}: {error}") from None
+
+
+def run_sampler(
+    problem: FunctionProblem,
+    contender: Contender,
+    seed: int,
+    evaluations: int,
+    evaluate: Callable[[int, Mapping[str, Any]], Outcome],
+) -> None:
+    """Run a sampler of Optuna on a problem.
+
+    TPE receives failures as failed trials, which it ignores; the other samplers receive the worst value so far.
+    """
+    optuna = require("optuna", "optuna")
+    sampler = create_sampler(contender.strategy, contender.settings, seed)
+    previous = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        study = optuna.create_study(sampler=sampler, direction=problem.direction)
+        _Questions(problem, study, isinstance(sampler, optuna.samplers.TPESampler)).ask(
+            evaluations, evaluate
+        )
+    finally:
+        optuna.logging.set_verbosity(previous)
+
+
+class _Questions:
+    """The questions of a study: configurations, and what is told of them."""
+
+    def __init__(self, problem: FunctionProblem, study: Any, ignores_failures: bool) -> None:
+        self._problem, self._study, self._ignores_failures = problem, study, ignores_failures
+        self._distributions = {
+            key: made
+            for name, parameter in problem.space.parameters.items()
+            for key, made in _distributions(name, parameter).items()
+        }
+        self._known: dict[tuple[Any, ...], float | None] = {}
+
+    def ask(self, evaluations: int, evaluate: Callable[[int, Mapping[str, Any]], Outcome]) -> None:
+        """Ask until the evaluations, or the questions, are spent."""
+        asked = 0
+        while len(self._known) < evaluations and asked < PATIENCE * evaluations:
+            trial = self._study.ask(self._distributions)
+            asked += 1
+            config = {
+                name: _value(name, parameter, trial.params)
+                for name, parameter in self._problem.space.parameters.items()
+            }
+            if not self._problem.space.contains(config):
+                self._tell(trial, None)
+                continue
+            key = tuple(config.values())
+            if key not in self._known:
+                self._known[key] = evaluate(len(self._known), config).value
+            self._tell(trial, self._known[key])
+
+    def _tell(self, trial: Any, value: float | None) -> None:
+        values = [known for known in self._known.values() if known is not None]
+        if value is not None:
+            self._study.tell(trial, value)
+        elif self._ignores_failures or not values:
+            import optuna
+
+            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        else:
+            self._study.tell(
+                trial, max(values) if self._problem.direction == "minimize" else min(values)
+            )
+
+
+def _distributions(name: str, parameter: Parameter) -> dict[str, Any]:
+    """Return the distributions of a parameter by their names in Optuna; none for a constant."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    if isinstance(parameter, Permutation):
+        return {f"{name}[{i}]": FloatDistribution(0.0, 1.0) for i in range(parameter.width)}
+    if parameter.cardinality == 1:
+        return {}
+    if isinstance(parameter, Real):
+        return {name: FloatDistribution(parameter.low, parameter.high, log=parameter.log)}
+    if isinstance(parameter, Integer):
+        return {name: IntDistribution(parameter.low, parameter.high, log=parameter.log)}
+    if parameter.values is None:
+        raise StrategyError(
+            f"parameter {name!r}: Optuna has no distribution for {type(parameter).__name__}"
+        )
+    if parameter.kind is parameter.kind.ORDERED:
+        return {name: IntDistribution(0, len(parameter.values) - 1)}
+    return {name: CategoricalDistribution(range(len(parameter.values)))}
+
+
+def _value(name: str, parameter: Parameter, params: Mapping[str, Any]) -> Any:
+    if isinstance(parameter, Permutation):
+        keys = [params[f"{name}[{i}]"] for i in range(parameter.width)]
+        return tuple(parameter.elements[i] for i in np.argsort(keys, kind="stable"))
+    if parameter.cardinality == 1:
+        (constant,) = parameter.decode(np.full((1, parameter.width), parameter.code_range[0]))
+        return constant
+    own = params[name]
+    if (
+        parameter.values is None
+        or isinstance(parameter, Integer)
+        or math.isinf(parameter.cardinality)
+    ):
+        return own
+    return parameter.values[own]
