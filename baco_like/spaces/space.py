@@ -157,7 +157,9 @@ class Space:
             name, value = self.fidelity.name, self.fidelity.levels[level]
             parameters = {**self.parameters, name: Ordinal([value], default=value)}
             # Read here, as they may name other levels, which is an error in a new text.
-            read = [parse(c, parameters) if isinstance(c, str) else c for c in self._constraint_texts]
+            read = [
+                parse(c, parameters) if isinstance(c, str) else c for c in self._constraint_texts
+            ]
             self._levels[level] = Space(parameters, read, when=self.conditions.texts)
         return self._levels[level]
 

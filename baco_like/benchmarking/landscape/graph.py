@@ -125,7 +125,8 @@ def flow_graph(
         ties: ``linked`` as in the paper's program, for a comparison with its figures; see `Ties`.
 
     Raises:
-        ValueError: The neighbourhood or the rule of ties is unknown, all configurations fail, or a cost is not below `FAILED_COST`.
+        ValueError: The neighbourhood or the rule of ties is unknown, all configurations fail, or a cost is not below
+            `FAILED_COST`.
     """
     sign = sign_of(direction)
     entries = recorded.entries.values()

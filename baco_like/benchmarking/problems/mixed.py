@@ -105,7 +105,7 @@ def mixed_14(seed: int = 0) -> FunctionProblem:
         """Return the use of a resource; the innermost loop 'i' in columns needs far more."""
         used = float(_positions(config) @ weights) + extra[_SCHEDULERS.index(config["scheduler"])]
         used += 0.5 * config["prefetch"] * config["fuse"]
-        return used + 9.0 * (config["layout"] == "columns" and config["order"][-1] == "i")
+        return float(used + 9.0 * (config["layout"] == "columns" and config["order"][-1] == "i"))
 
     loads = np.array([load(config) for config in draws])
     limit = float(np.quantile(loads, 1 - _FAILING))
@@ -147,6 +147,7 @@ def _log_time(best: Mapping[str, Any], rng: Rng) -> Callable[[Mapping[str, Any]]
         cost += flags[0] * (config["prefetch"] != best["prefetch"])
         cost += flags[1] * (config["fuse"] != best["fuse"])
         order = [place[loop] for loop in config["order"]]
-        return cost + sum(inversions[a, b] for a, b in itertools.combinations(order, 2) if a > b)
+        pairs = itertools.combinations(order, 2)
+        return float(cost + sum(inversions[a, b] for a, b in pairs if a > b))
 
     return log_time

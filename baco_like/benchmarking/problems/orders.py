@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from baco_like._typing import Array
+from baco_like._typing import Array, Ints
 from baco_like.benchmarking.problems.problem import FunctionProblem
 from baco_like.parameters import Permutation
 from baco_like.spaces.space import Space
@@ -76,7 +76,7 @@ def assignment(size: int) -> FunctionProblem:
 
     flow += flow.T
 
-    def cost(order: Array) -> float:
+    def cost(order: Ints) -> float:
         return float((flow[np.ix_(order, order)] * distance).sum() / 2)
 
     def find_optimum() -> float:
@@ -89,7 +89,7 @@ def assignment(size: int) -> FunctionProblem:
     return FunctionProblem(name, space, evaluate, optimum=find_optimum, origin=name)
 
 
-def _swapped(cost: Callable[[Array], float], order: Array) -> float:
+def _swapped(cost: Callable[[Ints], float], order: Ints) -> float:
     """Return the cost after swaps of two elements until none lowers it."""
     best, again = cost(order), True
     while again:

@@ -90,7 +90,7 @@ def branin_order(size: int = 5) -> FunctionProblem:
     def evaluate(config: Mapping[str, Any]) -> float:
         ranks = [int(place[element]) for element in config["order"]]
         inversions = sum(weights[a, b] for a, b in itertools.combinations(ranks, 2) if a > b)
-        return branin(config["x"] - 0.2 * ranks[0], config["y"]) + inversions
+        return branin(config["x"] - 0.2 * ranks[0], config["y"]) + float(inversions)
 
     name = "branin_order"
     return FunctionProblem(name, space, evaluate, optimum=BRANIN_OPTIMUM, origin=name)

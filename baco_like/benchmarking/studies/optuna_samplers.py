@@ -1,7 +1,7 @@
 """Optuna's samplers as a reference in studies, by ask and tell.
 
-Optuna has no permutations and no known constraints. A permutation is asked for as one number in [0, 1] for each element,
-and the elements are sorted by these numbers (random keys, Bean 1994); an ordered list as an index. A configuration that
+Optuna has no permutations and no known constraints. A permutation is asked for as one number in [0, 1] for each of its
+elements, which are sorted by these numbers (random keys, Bean 1994); an ordered list as an index. A configuration that
 violates a known constraint, or that the sampler has asked for before, is answered but takes no evaluation, in the
 sampler's favour: up to `PATIENCE` questions for each evaluation.
 """

@@ -77,7 +77,7 @@ def summarise_study(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
         seed: Seed of the bootstrap.
 
     Returns:
-        The columns ``mean``, ``median`` and ``regret``, each also with ``_low`` and ``_high`` (95 % percentile bootstrap
+        The columns ``mean``, ``median`` and ``regret``, each also with ``_low`` and ``_high`` (95 % bootstrap
         intervals over the runs), ``runs``, ``failures`` (mean share) and ``ms_per_suggestion``.
     """
     pandas = require("pandas", "dataframe")

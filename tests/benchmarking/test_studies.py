@@ -1,0 +1,207 @@
+"""Studies on functions: what they run, keep and return, their tables, and the standard problems."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+
+from baco_like import Integer, Permutation, Real, Space, StrategyError
+from baco_like.benchmarking import problems, studies, study
+from baco_like.benchmarking.comparison import Contender
+from baco_like.benchmarking.studies.plots import joined_groups
+from baco_like.cli import main
+
+PROBLEM = """
+from baco_like import Integer, Space
+from baco_like.benchmarking.problems import problem
+
+@problem({"x": Integer(0, 20), "y": Integer(0, 20)}, optimum=0.0)
+def bowl(config):
+    if config["x"] > 17:
+        raise ArithmeticError("too wide")
+    return (config["x"] - 3) ** 2 + config["y"]
+
+def height(config):
+    return None if config["a"] == 2 else config["a"]
+
+height.space = Space({"a": [1, 2, 3]})
+height.direction = "maximize"
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    (tmp_path / "own_study_problems.py").write_text(PROBLEM)
+    monkeypatch.chdir(tmp_path)
+    yield "own_study_problems"
+    sys.modules.pop("own_study_problems", None)
+
+
+def test_a_study_returns_every_evaluation(module):
+    frame = study(["random_search", "exhaustive"], [f"{module}:bowl", f"{module}:height"], 3, 8)
+    assert list(frame.columns[:5]) == ["problem", "strategy", "seed", "evaluation", "value"]
+    bowl = frame[(frame.problem == "bowl") & (frame.strategy == "random_search")]
+    assert bowl.groupby("seed").size().tolist() == [8, 8, 8]
+    for _, run in bowl.groupby("seed"):
+        assert run.best.tolist() == np.fmin.accumulate(run.value.to_numpy()).tolist()
+        assert run.regret.equals(run.best)  # the optimum is 0
+    height = frame[(frame.problem == "height") & (frame.seed == 0)]
+    assert height.groupby("strategy").size().tolist() == [
+        3,
+        3,
+    ]  # the space has three configurations
+    assert height.value.isna().sum() == 2
+    assert (height.groupby("strategy").best.last() == 3).all()
+    assert height.regret.isna().all()
+
+
+def test_a_study_continues_and_contradictions_are_errors(module, tmp_path):
+    path = tmp_path / "runs.jsonl"
+    first = study(["random_search"], [f"{module}:bowl"], 2, 5, path=path)
+    size = path.stat().st_size
+    again = study(["random_search"], [f"{module}:bowl"], 2, 5, path=path)
+    assert again.equals(first)
+    assert path.stat().st_size == size
+    more = study(["random_search"], [f"{module}:bowl"], 3, 5, path=path)
+    assert more[more.seed < 2].equals(first)
+    with pytest.raises(Exception, match="evaluations = 5, now it is 6"):
+        study(["random_search"], [f"{module}:bowl"], 2, 6, path=path)
+
+
+def test_processes_give_the_same_results(module):
+    given = (["random_search"], [f"{module}:bowl", "tour_8"], 2, 4)
+    columns = ["problem", "seed", "value"]
+    assert study(*given, processes=2)[columns].equals(study(*given)[columns])
+
+
+def test_samplers_of_optuna_take_part():
+    optuna = pytest.importorskip("optuna")
+    space = Space(
+        {
+            "x": Real(0, 1),
+            "n": Integer(1, 8),
+            "k": [1, 2, 4],
+            "p": Permutation(list("abc")),
+            "one": [7],
+        },
+        ["n % k == 0"],
+    )
+    seen = []
+
+    def value(config):
+        assert space.contains(config)
+        seen.append(config)
+        return None if config["p"][0] == "c" else config["x"] + config["n"]
+
+    before = optuna.logging.get_verbosity()
+    problem = problems.FunctionProblem("own", space, value)
+    random = Contender("random", "optuna:RandomSampler")
+    frame = study(["optuna:TPESampler", random], [problem], 1, 12)
+    assert frame.groupby("strategy").size().tolist() == [12, 12]
+    assert len(seen) == 24
+    assert optuna.logging.get_verbosity() == before
+    with pytest.raises(StrategyError, match="did you mean optuna:TPESampler"):
+        study(["optuna:TPSampler"], [problem])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("brannin", "did you mean 'branin'"),
+        ("no_such_module:f", "cannot import 'no_such_module'"),
+        ("math:pi", "must be a FunctionProblem, or a function with a Space"),
+    ],
+)
+def test_a_wrong_problem_is_explained(name, message):
+    with pytest.raises(StrategyError, match=message):
+        study(["random_search"], [name])
+
+
+def test_ranks_agree_with_scipy(module):
+    frame = study(["random_search", "exhaustive", "genetic_algorithm"], [f"{module}:bowl"], 4, 6)
+    table = frame.groupby(["seed", "strategy"], sort=False).best.last().unstack()
+    expected = rankdata(table.to_numpy(), axis=1).mean(axis=0)
+    found = studies.mean_ranks(frame)
+    assert [found.ranks[name] for name in table.columns] == pytest.approx(expected.tolist())
+    # Demsar 2006, Table 5: the critical value of Nemenyi's test for three classifiers is 2.343.
+    assert found.critical_difference == pytest.approx(2.343 * np.sqrt(3 * 4 / (6 * 4)), rel=1e-3)
+    text = studies.study_to_markdown(frame)
+    assert "## bowl, 4 runs" in text
+    assert "| exhaustive |" in text
+
+
+def test_a_run_without_success_has_the_worst_value():
+    space = Space({"a": list(range(1, 9))})
+    problem = problems.FunctionProblem(
+        "odd", space, lambda c: None if c["a"] % 2 else float(c["a"]), "maximize", 8.0
+    )
+    frame = study(["exhaustive", "random_search"], [problem], 8, 1)
+    summary = studies.summarise_study(frame).set_index("strategy")
+    worst = frame["value"].min()
+    lost = frame.best.isna().groupby(frame.strategy).sum()
+    assert lost.sum() > 0
+    for name, runs in frame.groupby("strategy"):
+        assert summary.loc[name, "mean"] == pytest.approx(runs.best.fillna(worst).mean())
+        assert summary.loc[name, "regret"] == pytest.approx(8 - runs.best.fillna(worst).mean())
+
+
+def test_joined_groups():
+    ranks = np.array([1.0, 1.5, 2.4, 4.0])
+    assert joined_groups(ranks, 1.0) == [(0, 1), (1, 2)]
+    assert joined_groups(ranks, 0.1) == []
+    assert joined_groups(ranks, 5.0) == [(0, 3)]
+
+
+@pytest.mark.parametrize("name", problems.PROBLEMS)
+def test_no_draw_of_a_standard_problem_is_better_than_its_optimum(name):
+    problem = problems.load_problem(name)
+    configs = problem.space.sample(100, seed=1)
+    values = np.array([problem(config) for config in configs], dtype=float)
+    assert np.isfinite(values).any()
+    copy = pickle.loads(pickle.dumps(problem))
+    assert copy(configs[0]) == pytest.approx(values[0], nan_ok=True)
+    if not name.startswith(("flags", "mixed_0", "mixed_1")) or name.startswith("mixed_14"):
+        assert problem.best_value <= np.nanmin(values) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("branin", {"x": np.pi, "y": 2.275}),
+        ("hartmann_3", {"x0": 0.114614, "x1": 0.555649, "x2": 0.852547}),
+        ("hartmann_order", {"order": (2, 0, 4, 1, 3, 5)}),
+    ],
+)
+def test_published_optima(name, config):
+    problem = problems.load_problem(name)
+    if name == "hartmann_order":
+        levels = sorted([0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573])
+        best = (0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573)
+        config = {"order": tuple(levels.index(level) for level in best)}
+    assert problem(config) == pytest.approx(problem.best_value, abs=1e-4)
+
+
+def test_two_fifths_of_mixed_14_fail():
+    problem = problems.load_problem("mixed_14_0")
+    values = [problem(config) for config in problem.space.sample(1000, seed=3)]
+    assert len(problem.space.names) == 14
+    assert 0.35 < np.isnan(values).mean() < 0.45
+
+
+def test_the_command_writes_tables_and_plots(module, tmp_path, capsys):
+    command = [
+        "compare",
+        "--strategies",
+        "random_search,exhaustive",
+        "--problems",
+        f"{module}:bowl",
+    ]
+    command += ["--repeats", "2", "--budget", "5", "--jobs", "1", "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    assert "## bowl, 2 runs" in capsys.readouterr().out
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"table.md", "evaluations.csv", "summary.csv", "curves.png", "ranks.png"} <= names
