@@ -13,7 +13,7 @@ from baco_like._checks import nesting_depth
 from baco_like.constraints.expression import parse
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import table_from_dict
-from baco_like.exceptions import SpaceError
+from baco_like.exceptions import ExpressionError, SpaceError
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.registry import VERSION, parameter_from_dict
 from baco_like.spaces import inputs
@@ -129,7 +129,10 @@ def space_from_dict(data: Mapping[str, Any]) -> SpaceDescription:
 
 def _constraint(data: Any, parameters: Mapping[str, Parameter]) -> GivenConstraint:
     if isinstance(data, str):
-        return parse(data, parameters)
+        try:
+            return parse(data, parameters)
+        except ExpressionError:  # it reads a task's descriptor, or is wrong: the space reports that
+            return data
     if not isinstance(data, Mapping):
         raise SpaceError(f"a constraint must be a text or an object, got {data!r:.60}")
     if "table" in data:
