@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from baco_like import Ordinal, Permutation, Space
+from baco_like.benchmarking.problems import tables
 
 QUALITY = Path(__file__).parents[2] / "benchmarks" / "quality"
 
@@ -23,7 +24,7 @@ QUALITY = Path(__file__).parents[2] / "benchmarks" / "quality"
 def peers() -> Iterator[Any]:
     sys.path.insert(0, str(QUALITY))
     try:
-        for name in ("figures", "measure", "modelled", "problems", "synthetic"):
+        for name in ("figures", "measure", "modelled", "problems"):
             importlib.import_module(f"peers.{name}")
         yield importlib.import_module("peers")
     finally:
@@ -204,10 +205,10 @@ def test_never_better_than_the_worst_is_worse_than_random(peers: Any, tiny: Any)
 
 
 @pytest.mark.parametrize("name", ["flags", "tiles", "passes"])
-def test_made_spaces_are_what_they_are(peers: Any, name: str) -> None:
-    space, costs = getattr(peers.synthetic, name)()
+def test_listed_problems_are_reproducible_and_have_rare_optima(name: str) -> None:
+    space, costs = getattr(tables, name)()
     assert len(costs) == space.feasible.count
-    assert np.array_equal(costs, getattr(peers.synthetic, name)()[1], equal_nan=True)
+    assert np.array_equal(costs, getattr(tables, name)()[1], equal_nan=True)
     failing = np.isnan(costs).mean()
     assert 0.3 < failing < 0.6 if name == "flags" else failing == 0
     some = costs[~np.isnan(costs)]

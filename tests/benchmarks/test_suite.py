@@ -15,6 +15,8 @@ import forked
 import numpy as np
 import pytest
 
+from baco_like.benchmarking.problems import orders
+
 QUALITY = Path(__file__).parents[2] / "benchmarks" / "quality"
 
 
@@ -22,7 +24,7 @@ QUALITY = Path(__file__).parents[2] / "benchmarks" / "quality"
 def modules() -> Iterator[dict[str, Any]]:
     sys.path.insert(0, str(QUALITY))
     try:
-        names = ("suite", "peers.made", "peers.problems")
+        names = ("suite", "peers.valued", "peers.problems")
         yield {name.split(".")[-1]: importlib.import_module(name) for name in names}
     finally:
         sys.path.remove(str(QUALITY))
@@ -47,8 +49,16 @@ def test_a_run_that_begins_at_the_optimum_has_an_area_of_zero(modules: dict[str,
     assert worst.is_worse_than(scored)
 
 
+def tour(modules: dict[str, Any]) -> Any:
+    """Return a tour of six cities as a problem without a table."""
+    found = orders.tour(6)
+    return modules["valued"].valued(
+        "tour_6", "orders", found.space, found.function, found.best_value
+    )
+
+
 def test_the_optimum_of_a_tour_is_the_shortest_feasible_one(modules: dict[str, Any]) -> None:
-    problem = modules["made"].tour(6)
+    problem = tour(modules)
     orders = [{"order": order} for order in permutations(range(6))]
     lengths = [problem.evaluate(one) for one in orders if problem.space.contains(one)]
     assert problem.optimum == pytest.approx(min(lengths))
@@ -56,7 +66,7 @@ def test_the_optimum_of_a_tour_is_the_shortest_feasible_one(modules: dict[str, A
 
 
 def test_configurations_without_a_table_are_numbered_once(modules: dict[str, Any]) -> None:
-    problem = modules["made"].tour(6)
+    problem = tour(modules)
     row = (
         tuple(
             problem.space.decode(problem.space.feasible.sample(1, np.random.default_rng(0)))[0][

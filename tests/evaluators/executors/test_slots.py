@@ -82,7 +82,7 @@ def test_slots_are_read_and_have_the_type_of_their_device(monkeypatch: pytest.Mo
     ("wrong", "message"),
     [
         (["cuda:0", "MIG-dddd4444-0000"], "'NVIDIA H100.*MIG 3g.20gb'; values of.*cannot be compared"),
-        (["MIG-dddd4444-0000", "MIG-ffff6666-0000"], "Tune each type in a run of its own.*prior"),
+        (["MIG-dddd4444-0000", "MIG-ffff6666-0000"], "Tune each type in a separate run.*prior"),
         (["cuda:2"], "divided into MIG instances; name each"),
         (["cuda:7"], "cuda:7 does not exist; nvidia-smi -L lists: 0, GPU-aaaa"),
         (["GPU-9"], "does not exist"),
