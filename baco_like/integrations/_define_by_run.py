@@ -126,7 +126,7 @@ def learn_conditions(space: Space, configs: Sequence[Config]) -> dict[str, str]:
     asked = _asked_first(space.names, configs)
     learned: dict[str, str] = {}
     for name in sorted(space.names, key=lambda n: (-counts[n], asked[n])):
-        if counts[name] == len(configs) or not counts[name]:
+        if counts[name] == len(configs):
             continue
         relevant = [
             config for config in configs if space.activity.is_active(name, config) is not False
@@ -140,7 +140,10 @@ def learn_conditions(space: Space, configs: Sequence[Config]) -> dict[str, str]:
             and all(other in config for config in relevant if name in config)
         ]
         earlier.sort(key=lambda other: -asked[other])
-        condition = _explain(space, name, relevant, earlier, _DEPTH)
+        if counts[name]:
+            condition = _explain(space, name, relevant, earlier, _DEPTH)
+        else:
+            condition = _expect_elsewhere(space, relevant, earlier[::-1])
         if condition is not None:
             own = f"({known[name]}) and " if name in known else ""
             learned[name] = own + condition
@@ -182,6 +185,25 @@ def _explain(
     for other in earlier:  # both are there, or none of them
         if not any(name not in config and other in config for config in configs):
             return f"{write_name(other)} == {write_name(other)}"
+    return None
+
+
+def _expect_elsewhere(
+    space: Space, configs: Sequence[Config], earlier: Sequence[str]
+) -> str | None:
+    """Return the condition of a parameter that no trial has asked for yet: a value that no trial had, or None.
+
+    Without it, trials that differ only in this parameter would be the same trial for the objective.
+    """
+    for other in earlier:
+        parameter = space.parameters[other]
+        if parameter.kind is ParameterKind.PERMUTATION or parameter.cardinality > _LISTED:
+            continue
+        tried = list(
+            {_key(config[other]): config[other] for config in configs if other in config}.values()
+        )
+        if tried and len(tried) < parameter.cardinality:
+            return f"{write_name(other)} not in {tried!r}"
     return None
 
 
