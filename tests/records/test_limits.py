@@ -61,6 +61,34 @@ def test_margins_are_the_differences_of_the_sides():
     assert margins.is_explained.tolist() == [False, True, False, False, False]
 
 
+@pytest.mark.parametrize(
+    ("text", "metrics", "violation"),
+    [
+        ("size <= 40000", {"size": 50000}, 0.25),
+        ("40000 >= size", {"size": 50000}, 0.25),
+        ("gain >= 5", {"gain": -10}, 3.0),
+        ("gain > -4", {"gain": -5}, 0.25),
+        ("change <= 0", {"change": 3}, 3.0),
+        ("error < 2", {"error": 2}, 0.0),  # beyond the limit, by nothing
+        ("size <= 2 * count", {"size": 10, "count": 4}, 0.2),
+        ("2 <= size <= 8 and error < 2", {"size": 16, "error": 3}, 1.5),
+        ("size <= 8 and (error < 2 or size < 1)", {"size": 16, "error": 3}, np.inf),
+        ("size <= 8 and (error < 2 or size < 1)", {"size": 16, "error": 1}, 1.0),
+        ("log(size) <= 2", {"size": 0}, np.inf),
+        ("size <= 40000", {"size": 30000}, 0.0),
+    ],
+)
+def test_the_violation_is_the_sum_of_the_excesses_relative_to_the_limits(text, metrics, violation):
+    limits = Limits([text])
+    outcome = limits.judge(measured(5, **metrics), "time")
+    assert limits.violation(observed(outcome), "time") == pytest.approx(violation)
+
+
+def test_a_failure_without_values_violates_the_limits_most():
+    failure = observed(Outcome.failure(0, "compile"))
+    assert Limits(["size <= 4"]).violation(failure, "time") == np.inf
+
+
 def test_a_margin_that_cannot_be_computed_is_unknown():
     trials = [observed(measured(5, size=size)) for size in (0.0, 1.0)]
     assert np.isnan(Limits(["1 / size < 2"]).margins(trials, "time").values).tolist() == [

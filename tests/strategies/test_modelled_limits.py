@@ -84,9 +84,9 @@ def test_several_objectives_within_a_limit(strategy):
         assert feasible[1] < 0.1
 
 
-@pytest.mark.parametrize("count", [14, 40])
-def test_a_resumed_run_suggests_the_same(tmp_path, count):
-    first = evaluated(count, storage=tmp_path / "run.jsonl")
+@pytest.mark.parametrize(("strategy", "count"), [("auto", 14), ("auto", 40), ("nsga2", 70)])
+def test_a_resumed_run_suggests_the_same(tmp_path, strategy, count):
+    first = evaluated(count, strategy, storage=tmp_path / "run.jsonl")
     copy = shutil.copy(tmp_path / "run.jsonl", tmp_path / "copy.jsonl")
     resumed = Optimizer.load(copy)
     ours, theirs = first.suggest(), resumed.suggest()

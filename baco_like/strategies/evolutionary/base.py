@@ -11,7 +11,8 @@ paper in these cases:
 - A population that has met only known configurations for ten generations is drawn again.
 
 With several objectives, the state awaits the cost of the first one as before, and an algorithm gets the costs of all of
-them, ``(n, m)`` instead of ``(n,)``.
+them, ``(n, m)`` instead of ``(n,)``. An algorithm with `uses_violations` gets one more column in runs with limits: the
+total violation of the limits.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.records import History, Observation, Proposal, row_keys
+from baco_like.records import LIMIT, History, Observation, Proposal, row_keys
+from baco_like.records.limits import limits_of
 from baco_like.records.trial import read_metric
 from baco_like.spaces import Space
 from baco_like.strategies.observed_costs import ObservedCosts
@@ -86,6 +89,7 @@ class PopulationState(Generic[M]):
         generation: Number of the generation.
         observed: The observed costs, of the first objective.
         further: The observed costs of the other objectives.
+        violations: The total violations of the observed outcomes beyond a limit; None if the algorithm uses none.
         penalised: Candidates that got the penalty.
         outsiders: Rows and costs of the outsiders since the generation began.
         size: Number of founders.
@@ -102,6 +106,7 @@ class PopulationState(Generic[M]):
     generation: int = -1
     observed: ObservedCosts = field(default_factory=ObservedCosts)
     further: tuple[ObservedCosts, ...] = ()
+    violations: ObservedCosts | None = None
     penalised: ObservedCosts = field(default_factory=ObservedCosts)
     outsiders: tuple[tuple[Array, float], ...] = ()
     size: int = 0
@@ -196,15 +201,21 @@ class PopulationState(Generic[M]):
     def _all_costs(self, costs: Array, keys: Sequence[bytes]) -> Array:
         """Return the costs of all objectives, ``(n, m)``, or those of the only one, ``(n,)``.
 
+        With violations there is one more column: the total violation of the limits, infinite for all other failures.
+
         Args:
             costs: Costs of the first objective, ``(n,)``; infinity for failures and penalised candidates.
             keys: The n configurations.
         """
-        if not self.further:
+        if not self.further and self.violations is None:
             return costs
         others = [other.costs(keys) for other in self.further]
         every = np.column_stack([costs, *others])
-        every[~np.isfinite(costs)] = np.inf
+        failed = ~np.isfinite(costs)
+        every[failed] = np.inf
+        if self.violations is not None:
+            violations = np.where(failed, self.violations.costs(keys), 0.0)
+            every = np.column_stack([every, np.where(np.isnan(violations), np.inf, violations)])
         return every
 
     def observe(self, key: bytes, observation: Observation) -> PopulationState[M]:
@@ -215,7 +226,15 @@ class PopulationState(Generic[M]):
             succeeded = math.isfinite(observation.cost)
             cost = read_metric(observation, objective)[0] if succeeded else math.inf
             further.append(known.add(key, cost))
-        return replace(self, observed=observed, further=tuple(further))
+        violations = self.violations
+        if violations is not None and observation.failure == LIMIT:
+            violations = violations.add(key, self._violation(observation))
+        return replace(self, observed=observed, further=tuple(further), violations=violations)
+
+    def _violation(self, observation: Observation) -> float:
+        limits = self.problem.limits
+        assert limits is not None
+        return limits_of(limits.texts).violation(observation, limits.objective)
 
     def assign_cost(self, key: bytes, code: Array, known: bool, tag: Any) -> PopulationState[M]:
         """Return the state after an observation, which is already in ``observed``.
@@ -256,6 +275,9 @@ class PopulationStrategy(BudgetedSettings, ABC, Generic[M]):
 
     constraints: str = setting("aware", choices=CONSTRAINTS)
 
+    uses_violations: ClassVar[bool] = False
+    """Whether `tell` passes the total violation of the limits as the last column of the costs, in runs with limits."""
+
     @property
     def is_aware(self) -> bool:
         """Whether infeasible candidates are repaired; otherwise they get the penalty."""
@@ -285,13 +307,20 @@ class PopulationStrategy(BudgetedSettings, ABC, Generic[M]):
     def add_outsider(self, space: Space, population: M, code: Array, cost: Any) -> M:
         """Return the population after an outsider, ``(w,)``, was observed: a finite cost, or one for each objective."""
 
+    def for_problem(self, problem: Problem) -> Self:
+        """Return the strategy with all its settings for a run."""
+        return self.for_budget(problem.budget)
+
     def init(self, problem: Problem, rng: Rng) -> PopulationState[M]:
         """Return the state that awaits the founders' costs."""
-        algorithm, seed = self.for_budget(problem.budget), int(rng.integers(2**31))
+        algorithm, seed = self.for_problem(problem), int(rng.integers(2**31))
         nothing = Candidates(np.empty((0, problem.space.width)))
         further = tuple(ObservedCosts() for _ in problem.objectives[1:])
         state: PopulationState[M]
-        state = PopulationState(problem, algorithm, seed, nothing, further=further)
+        violations = ObservedCosts() if self.uses_violations and problem.limits else None
+        state = PopulationState(
+            problem, algorithm, seed, nothing, further=further, violations=violations
+        )
         return state.begin_generation(None).advance()
 
     def ask(

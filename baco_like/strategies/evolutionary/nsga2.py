@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -16,17 +17,25 @@ from baco_like.spaces.rows import find_first_rows
 from baco_like.strategies import moves
 from baco_like.strategies.evolutionary.base import Candidates
 from baco_like.strategies.evolutionary.genetic_algorithm import GeneticStrategy, Parents
+from baco_like.strategies.protocol import Problem
 from baco_like.strategies.settings import BY_BUDGET, setting
 
 
+@dataclass(frozen=True)
 class NonDominatedSorting:
-    """Selects by the front that a member belongs to, and within a front by the crowding distance."""
+    """Selects by the front that a member belongs to, and within a front by the crowding distance.
+
+    Attributes:
+        limited: Whether the last column of the costs is the total violation of the limits.
+    """
+
+    limited: bool = False
 
     def mates(self, costs: Array, pairs: int, rng: Rng) -> tuple[Ints, Ints]:
         """Return the winners of binary tournaments, ``(pairs,)`` each; different ones if there are two members."""
         n = len(costs)
         places = np.empty(n, dtype=np.int64)
-        places[best_first(costs)] = np.arange(n)
+        places[self.order(costs)] = np.arange(n)
         first, second = (_win_tournaments(places, pairs, rng) for _ in range(2))
         same = np.flatnonzero(first == second)
         if n > 1 and len(same):
@@ -35,20 +44,35 @@ class NonDominatedSorting:
 
     def survivors(self, parents: Array, children: Array, rng: Rng) -> Ints:
         """Return the best of parents and children."""
-        return best_first(np.concatenate([parents, children]))[: len(children)]
+        return self.order(np.concatenate([parents, children]))[: len(children)]
+
+    def order(self, costs: Array) -> Ints:
+        """Return the order of the members, the best first."""
+        return best_first(costs, limited=self.limited)
 
 
-def best_first(costs: Array) -> Ints:
+def best_first(costs: Array, *, limited: bool = False) -> Ints:
     """Return the order of the members, ``(n,)`` costs or ``(n, m)``: by front, then by falling crowding distance.
 
     This is the crowded-comparison operator of Deb et al. 2002, section III-B2. Equal members keep their order.
+
+    With limits, the fronts are those of constrained domination (section VI). Member i dominates member j if i is
+    feasible and j is not, if both are infeasible and the total violation of i is smaller, or if both are feasible and i
+    dominates j in the objectives. Infeasible members have infinite costs and feasible ones no violation, so this is
+    domination in all columns together.
+
+    Args:
+        costs: The costs; infinite for failures and outcomes beyond a limit.
+        limited: Whether the last column is the total violation of the limits: 0 for successes, infinite for failures
+            without values. The crowding distance ignores it.
     """
     costs = costs.reshape(len(costs), -1)
+    objectives = costs[:, :-1] if limited else costs
     fronts = front_numbers(costs)
     distances = np.empty(len(costs))
     for number in range(fronts.max(initial=-1) + 1):
         members = np.flatnonzero(fronts == number)
-        distances[members] = crowding_distances(costs[members])
+        distances[members] = crowding_distances(objectives[members])
     return np.lexsort([-distances, fronts])
 
 
@@ -68,6 +92,10 @@ class NSGA2(GeneticStrategy):
     crowding distance. Mates win binary tournaments. Use it for cheap evaluations and budgets of hundreds of them; it
     handles every type of parameter. With one objective it is a genetic algorithm in which the best members survive.
 
+    With limits on metrics, it selects by constrained domination (Deb et al. 2002, section VI): a feasible member
+    dominates an infeasible one, and of two infeasible ones the one with the smaller total violation dominates. The
+    total violation is that of `Limits.violation`, the sum of the relative excesses. Failures without values are last.
+
     The open setting ``population`` is chosen by the budget as for the genetic algorithm (Schoonhoven et al. 2022, Table
     III). Crossover and mutation are those of that algorithm, because simulated binary crossover needs real numbers.
 
@@ -85,7 +113,18 @@ class NSGA2(GeneticStrategy):
     crossover: str | moves.Crossover = setting("uniform", choices=moves.CROSSOVERS)
     mutation: float = setting(BY_BUDGET, within="[0, 1]")
 
+    limited: bool = field(default=False, init=False, repr=False)
+    """Whether the run has limits."""
+
     several_objectives: ClassVar[bool] = True
+    uses_violations: ClassVar[bool] = True
+
+    @override
+    def for_problem(self, problem: Problem) -> NSGA2:
+        """Return the strategy with all its settings for a run."""
+        algorithm = copy(super().for_problem(problem))
+        object.__setattr__(algorithm, "limited", problem.limits is not None)
+        return algorithm
 
     @override
     def default_settings(self, budget: int | None) -> Mapping[str, Any]:
@@ -96,7 +135,7 @@ class NSGA2(GeneticStrategy):
     @override
     def selection_rule(self) -> NonDominatedSorting:
         """Selects who mates and who survives."""
-        return NonDominatedSorting()
+        return NonDominatedSorting(self.limited)
 
     @override
     def select_genes(self, n: int, genes: int, rng: Rng) -> Mask:
@@ -112,7 +151,7 @@ class NSGA2(GeneticStrategy):
         codes = np.concatenate([population.codes, candidates.codes])
         every = np.concatenate([population.costs, costs])
         distinct = find_first_rows(codes)
-        survivors = distinct[best_first(every[distinct])]
+        survivors = distinct[self.selection_rule.order(every[distinct])]
         copies = np.setdiff1d(np.arange(len(codes)), distinct)
         kept = np.concatenate([survivors, copies])[: len(candidates)]
         return Parents(codes[kept], every[kept])
@@ -124,5 +163,5 @@ class NSGA2(GeneticStrategy):
             return population
         codes = np.concatenate([population.codes, code[None]])
         costs = np.concatenate([population.costs, np.asarray(cost)[None]])
-        kept = np.sort(best_first(costs)[: len(population.codes)])
+        kept = np.sort(self.selection_rule.order(costs)[: len(population.codes)])
         return Parents(codes[kept], costs[kept])
