@@ -114,7 +114,8 @@ def _front_section(facts: RunFacts, question: str, best: Trial) -> Section:
 def _configurations(best: Trial, default: Trial | None) -> ReportTable:
     if default is None:
         return ReportTable(["parameter", "best"], [[name, show(best[name])] for name in best])
-    rows = [[name, show(default.get(name)), show(best[name])] for name in best]
+    names = dict.fromkeys([*best, *default])  # conditional parameters: either may lack some
+    rows = [[name, show(default.get(name)), show(best.get(name))] for name in names]
     changed = [row for row in rows if row[1] != row[2]]
     caption = f"{len(changed)} of {len(rows)} parameters differ"
     if changed and len(rows) > COMPLETE:
@@ -205,9 +206,9 @@ def _improvements(facts: RunFacts, best: Sequence[float]) -> list[list[object]]:
             []
             if before is None
             else [
-                f"{name}: {show(before[name])} → {show(trial[name])}"
-                for name in trial
-                if before.get(name) != trial[name]
+                f"{name}: {show(before.get(name))} → {show(trial.get(name))}"
+                for name in facts.space.parameters
+                if before.get(name) != trial.get(name)
             ]
         )
         shown = ", ".join(changes[:6]) + (

@@ -222,9 +222,12 @@ def format_summary(summary: Summary) -> str:
         other, title = summary.leader, f"trial {summary.leader.id}"
         found = summary.confirmation.speedup_of(other)
         speedup = None if found is None else found.value
-    names = list(other)
-    if summary.default is not None and len(names) > COMPLETE:
-        names = [name for name in names if summary.default[name] != other[name]]
+    names = every = list(other)
+    if summary.default is not None:
+        # Conditional parameters: either configuration may lack some of the other.
+        names = every = list(dict.fromkeys([*other, *summary.default]))
+        if len(every) > COMPLETE:
+            names = [name for name in every if summary.default.get(name) != other.get(name)]
     columns = [
         ["", *names, label, "repeats", "spread"],
         ["default", *_format_column(summary.default, names)],
@@ -240,7 +243,7 @@ def format_summary(summary: Summary) -> str:
     ]
     rule = "-" * (sum(widths) + 4)
     n = len(names)
-    same = [f"{len(other) - n} more have their default"] if n < len(other) else []
+    same = [f"{len(every) - n} more have their default"] if n < len(every) else []
     lines = [lines[0], rule, *lines[1 : n + 1], *same, rule, *lines[n + 1 :]]
     return "\n".join([*lines, *_verdict(summary), total, *_useless_priors(summary)])
 

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from baco_like import Optimizer, Ordinal, Permutation, Space, cli
+from baco_like import Categorical, Optimizer, Ordinal, Permutation, Space, cli
 from baco_like.evaluators.command import describe_compiler
 from baco_like.explanations import Dependence, DependencePoint, estimate_outlook
 from baco_like.journal import START, JsonlJournal
@@ -20,6 +20,7 @@ from baco_like.reporting import build_report, results, understanding
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, ReportChart, ReportTable, show
 from baco_like.reporting.report import write_with_notes
+from baco_like.running.summary import format_summary
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -262,6 +263,34 @@ def test_the_winner_of_many_parameters_is_shown_by_its_changes(tmp_path):
     table = section.parts[-1]
     assert table.rows == [["p3", "1", "2"]]
     assert table.caption == "1 of 20 parameters differ; the last section has all values"
+
+
+@pytest.mark.parametrize("further", [0, 20])
+def test_the_winner_and_the_default_may_have_different_active_parameters(tmp_path, further):
+    others = {f"p{i}": Ordinal([1, 2], default=1) for i in range(further)}
+    schedule = Categorical(["plain", "tiled", "fused"], default="plain")
+    parts = {"tile": Ordinal([8, 16], default=8), "width": Ordinal([1, 2], default=1)}
+    space = Space(
+        {"schedule": schedule, **parts, **others},
+        when={"tile": "schedule == 'tiled'", "width": "schedule == 'plain'"},
+    )
+    optimizer = Optimizer(space, storage=tmp_path / "run.jsonl")
+    optimizer.observe({"schedule": "plain", "width": 1, **dict.fromkeys(others, 1)}, 3.0)
+    optimizer.observe({"schedule": "fused", **dict.fromkeys(others, 1)}, 2.0)
+    optimizer.observe({"schedule": "tiled", "tile": 8, **dict.fromkeys(others, 1)}, 1.0)
+    facts = RunFacts(tmp_path / "run.jsonl")
+    changed = [["schedule", "plain", "tiled"], ["tile", "-", "8"], ["width", "1", "-"]]
+    assert sorted(results.winner_section(facts).parts[-1].rows) == changed
+    rows = results.search_section(facts).parts[-1].rows
+    assert [row[-1] for row in rows] == [
+        "",
+        "schedule: plain → fused, width: 1 → -",
+        "schedule: fused → tiled, tile: - → 8",
+    ]
+    text = format_summary(facts.summary)
+    assert re.search(r"tile +- +8\n", text)
+    assert re.search(r"width +1 +-\n", text)
+    assert ("20 more have their default" in text) == (further > 0)
 
 
 def test_measurements_of_the_winner_during_the_search_are_told(tmp_path):
