@@ -6,7 +6,8 @@
         --table several_objectives.md
 
 `several_problems.py` has the problems. Runs append to `--rows`; those that it has already are left out. `--limits` runs
-one objective with limits on other metrics instead of two objectives.
+one objective with limits on other metrics instead of two objectives. `--cost` compares the processor time of `suggest`
+and `observe` with two objectives and with one.
 
 A configuration counts as an evaluation the first time that it is requested. Repeated ones, and ones that a known
 constraint excludes, are answered but not counted, in the favour of the other packages; a run ends after 50 questions
@@ -37,6 +38,7 @@ from baco_like.records.front import hypervolume
 
 PATIENCE = 50
 BUDGETS = (60, 120)
+COST_AT = (20, 50, 100)
 OURS = ("auto", "ehvi", "parego", "nsga2", "random_search")
 REFERENCE = "ehvi"
 RESAMPLES = 2000
@@ -330,12 +332,52 @@ def table_of_limits(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]:
     return lines
 
 
+def table_of_costs(names: Sequence[str], seeds: Sequence[int], data: Path) -> list[str]:
+    lines = [
+        "| problem | observations | ms with one objective | ms with two | ratio | range over seeds |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in names:
+        known = problem(name, data)
+        times = np.array([step_times(known, seed) for seed in seeds])  # seeds, steps, (one, two)
+        for n in COST_AT:
+            # Five steps, the last of which suggests from n observations.
+            one, two = np.median(times[:, n - 4 : n + 1], axis=1).T
+            ratios = two / one
+            lines.append(
+                f"| {name} | {n} | {1e3 * one.mean():.1f} | {1e3 * two.mean():.1f} | {np.median(ratios):.2f} "
+                f"| {ratios.min():.2f} to {ratios.max():.2f} |"
+            )
+    return lines
+
+
+def step_times(known: Problem, seed: int) -> list[tuple[float, float]]:
+    """Return processor seconds of each step with one objective and with two, alternating in this process."""
+    first = known.objectives[0]
+    settings = {"seed": seed, "budget": COST_AT[-1] + 1}
+    optimizers = [
+        Optimizer(known.space, objective=first, **settings),
+        Optimizer(known.space, objectives=dict.fromkeys(known.objectives, "minimize"), **settings),
+    ]
+    steps = []
+    for _ in range(COST_AT[-1] + 1):
+        step = []
+        for optimizer in optimizers:
+            began = time.process_time()
+            trial = optimizer.suggest()
+            used = time.process_time() - began
+            values = known.measure(trial.config)
+            began = time.process_time()
+            optimizer.observe(trial, values)
+            step.append(used + time.process_time() - began)
+        steps.append((step[0], step[1]))
+    return steps
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BACO_LIKE_DATA", "data")))
-    parser.add_argument(
-        "--rows", type=Path, required=True, help="rows of runs, one JSON object each"
-    )
+    parser.add_argument("--rows", type=Path, help="rows of runs, one JSON object each")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--budget", type=int, default=120)
@@ -343,9 +385,17 @@ def main() -> None:
     parser.add_argument("--methods", default="ehvi,random_search")
     parser.add_argument("--problems", help="names, separated by commas; default: all")
     parser.add_argument("--limits", action="store_true", help="one objective with limits")
+    parser.add_argument("--cost", action="store_true", help="print a table of processor times")
     parser.add_argument("--table", type=Path)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
+    if args.cost:
+        seeds = range(args.first_seed, args.first_seed + args.seeds)
+        names = args.problems.split(",") if args.problems else NAMES
+        print("\n".join(table_of_costs(names, seeds, args.data)))
+        return
+    if args.rows is None:
+        parser.error("--rows is required without --cost")
     load, names = (limited_problem, tuple(LIMITED)) if args.limits else (problem, NAMES)
     chosen = args.problems.split(";" if args.limits else ",") if args.problems else names
     text = args.rows.read_text() if args.rows.exists() else ""
