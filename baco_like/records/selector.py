@@ -149,13 +149,19 @@ class TaskSelector:
         nearest = nearest_tasks(tasks, descriptor)[0]
         if not self.space.contains({**config, **tasks.descriptors[nearest]}):
             return False
+        activity = self.space.activity
+        complete = activity.complete(config)
         columns = {
-            name: parameter.column(parameter.encode([config[name]]))
+            name: parameter.column(parameter.encode([complete[name]]))
             for name, parameter in self.space.parameters.items()
-            if name in config
+            if name in complete
         }
         columns |= {name: np.array([value]) for name, value in descriptor.items()}
-        return all(bool(c.holds(columns).all()) for c in self.space.given_constraints)
+        active = activity.conditions.activity(columns)
+        if any(mask.all() and config.get(name) is None for name, mask in active.items()):
+            return False  # a condition reads the descriptor, and the task needs a value
+        guarded = (activity.conditions.guard(c, c) for c in self.space.given_constraints)
+        return all(bool(c.holds(columns).all()) for c in guarded)
 
     def _descriptor(self, task: Descriptor | str) -> dict[str, Any]:
         tasks = self.tasks

@@ -149,3 +149,26 @@ def test_a_wrong_descriptor_is_an_error():
         selector.select({"m": 3})
     with pytest.raises(ConfigError, match="another type"):
         selector.select({"n": "large"})
+
+
+def test_the_selector_knows_conditional_parameters():
+    tasks = [{"n": n} for n in SIZES]
+    plain, tiled = {"kind": "plain"}, {"kind": "tiled", "tile": 128}
+    conditional = Space(
+        {"kind": ["plain", "tiled"], "tile": [32, 128]},
+        constraints=["tile <= n"],
+        when={"tile": "kind == 'tiled'"},
+        tasks=tasks,
+    )
+    selector = fit_selector(conditional, [plain, tiled], LOGS)
+    assert selector.select({"n": 63}) == plain  # its tile is inactive, so the constraint rests
+    assert selector.select({"n": 5000}) == tiled
+    assert not selector.allows(tiled, {"n": 100})
+    by_size = Space(
+        {"kind": ["plain", "tiled"], "tile": [32, 128]},
+        when={"tile": "kind == 'tiled' and n >= 300"},
+        tasks=tasks,
+    )
+    selector = fit_selector(by_size, [plain, {"kind": "tiled"}], LOGS)
+    assert selector.allows({"kind": "tiled"}, {"n": 290})
+    assert not selector.allows({"kind": "tiled"}, {"n": 310})  # it lacks a tile
