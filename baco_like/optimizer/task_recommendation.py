@@ -84,22 +84,31 @@ def _build(
     """Return the recommendation of some rows of the table, with their costs on the tasks that have a success."""
     space, sign = state.problem.space, sign_of(state.history.direction)
     tasks = space.task_columns.tasks
+    # A condition may read a descriptor: the configuration of a row has the values that any task needs.
+    by_task = {
+        int(task): [
+            tasks.configuration(config)
+            for config in space.decode(space.task_columns.with_task(table.rows[rows], int(task)))
+        ]
+        for task in (tried if space.depends_on_task else tried[:1])
+    }
     configs = [
-        tasks.configuration(config)
-        for config in space.decode(space.task_columns.with_task(table.rows[rows], int(tried[0])))
+        {name: value for own in by_task.values() for name, value in own[i].items()}
+        for i in range(len(rows))
     ]
     logs = np.full((len(rows), len(tasks)), np.inf)
     # The best known cost of each task takes part, so that a slowdown is relative to it.
     best = np.nanmin(table.costs[:, tried], axis=0)
     logs[:, tried] = TaskScales.of(table).logs(np.vstack([costs, best]), tried)[:-1]
-    choices = []
+    choices, picked = [], set()
     for column, task in enumerate(tried):
         i = int(np.argmin(logs[:, task]))
+        picked.add(i)
         choices.append(
             TaskChoice(
                 tasks.names[task],
                 tasks.descriptors[task],
-                configs[i],
+                by_task.get(int(task), by_task[int(tried[0])])[i],
                 float(sign * costs[i, column]),
                 bool(is_measured[i, column]),
                 float(np.exp(logs[i, task])),
@@ -107,7 +116,7 @@ def _build(
         )
     unknown = np.isinf(logs).all(axis=0)
     filled = np.where(unknown, logs[:, tried].mean(axis=1, keepdims=True), logs)
-    used = [i for i, c in enumerate(configs) if any(c is choice.config for choice in choices)]
+    used = sorted(picked)
     reached = float(np.exp(combine(logs[:, tried].min(axis=0), goal.aggregate)))
     selector = fit_selector(space, [configs[i] for i in used], filled[used])
     kept = tuple(configs[i] for i in used)

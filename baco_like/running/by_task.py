@@ -60,7 +60,13 @@ def recommendation_lines(found: TaskRecommendation | None) -> list[str]:
     if found is None:
         return []
     lines = []
-    for config in found.configs:
+    # A condition may read a descriptor, so these may be more than `found.configs`.
+    distinct = [
+        c
+        for i, c in enumerate(found.choices)
+        if c.config not in [b.config for b in found.choices[:i]]
+    ]
+    for config in (choice.config for choice in distinct):
         own = [choice for choice in found.choices if choice.config == config]
         values = ", ".join(f"{name}={_shown(value)}" for name, value in config.items())
         names = ", ".join(choice.name for choice in own)

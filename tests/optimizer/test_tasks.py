@@ -10,6 +10,7 @@ from baco_like import (
     MaxEvals,
     NoImprovement,
     Optimizer,
+    Ordinal,
     Space,
     SpaceError,
     StrategyError,
@@ -18,6 +19,7 @@ from baco_like import (
     tune,
 )
 from baco_like.records import TaskRecommendation
+from baco_like.running.by_task import recommendation_lines
 
 PARAMETERS = {"tile": [8, 16, 32, 64, 128], "unroll": [1, 2, 4, 8], "kind": ["a", "b", "c"]}
 SIZES = (64, 512, 4096)
@@ -245,3 +247,27 @@ def test_a_warm_start_says_its_task(settings, error, message):
         Optimizer(PARAMETERS, tasks=[{"n": 64}, {"n": 512}], warm_start=WarmStart(data, **settings))
     with pytest.raises(ConfigError, match="this run has no tasks"):
         Optimizer(PARAMETERS, warm_start=WarmStart(data, task="n=64"))
+
+
+def test_a_recommendation_has_the_parameters_that_are_active_for_each_task():
+    space = Space(
+        {"kind": ["plain", "tiled"], "tile": Ordinal([8, 16], default=8)},
+        constraints=["tile <= n"],
+        when={"tile": "kind == 'tiled' and n >= 100"},
+        tasks=[{"n": 10}, {"n": 100}, {"n": 1000}],
+    )
+    optimizer = Optimizer(space)
+    optimizer.observe({"kind": "tiled", "n": 10}, 1.0)
+    for n in (100, 1000):
+        optimizer.observe({"kind": "tiled", "tile": 8, "n": n}, 2.0)
+    for goal in ("single", "each"):
+        found = optimizer.recommend(goal=goal)
+        active = {"kind": "tiled", "tile": 8}
+        assert [c.config for c in found.choices] == [{"kind": "tiled"}, active, active]
+        assert found.configs == (active,)
+        assert found.selector.select({"n": 200}) == active
+    lines = recommendation_lines(optimizer.recommend(goal="single"))
+    assert lines[0] == "recommended: kind=tiled (for n=10)"
+    assert lines[1] == "recommended: kind=tiled, tile=8 (for n=100, n=1000)"
+    run = optimizer.shipped_run()
+    assert [entry.evidence.measurements for entry in run.entries] == [1, 1, 1]
