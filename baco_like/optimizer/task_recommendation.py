@@ -45,6 +45,9 @@ def recommend_for_tasks(
         chosen = cover_for(goal, scales.logs(costs, tried))
     is_measured = table.known[rows[chosen]][:, tried]
     own = _replaced(state, table, rows[chosen], tried, costs[chosen], np.isinf(costs[chosen]))
+    # Where one of the chosen configurations was measured, a prediction of another is no better: it may be wrong.
+    least = np.where(is_measured, own, np.inf).min(axis=0)
+    own = np.where(is_measured | np.isinf(least), own, np.maximum(own, least))
     return _build(state, goal, table, rows[chosen], tried, own, is_measured)
 
 
@@ -102,7 +105,8 @@ def _build(
     logs[:, tried] = TaskScales.of(table).logs(np.vstack([costs, best]), tried)[:-1]
     choices, picked = [], set()
     for column, task in enumerate(tried):
-        i = int(np.argmin(logs[:, task]))
+        counts = is_measured[:, column] | ~is_measured[:, column].any()
+        i = int(np.argmin(np.where(counts, logs[:, task], np.inf)))
         picked.add(i)
         choices.append(
             TaskChoice(

@@ -271,3 +271,16 @@ def test_a_recommendation_has_the_parameters_that_are_active_for_each_task():
     assert lines[1] == "recommended: kind=tiled, tile=8 (for n=100, n=1000)"
     run = optimizer.shipped_run()
     assert [entry.evidence.measurements for entry in run.entries] == [1, 1, 1]
+
+
+def test_a_measured_configuration_is_preferred_to_a_prediction():
+    optimizer = Optimizer({"tile": [8, 16]}, tasks=[{"n": 1}, {"n": 2}])
+    optimizer.observe({"tile": 8, "n": 1}, 2.0)
+    optimizer.observe({"tile": 8, "n": 2}, 2.0)
+    optimizer.observe({"tile": 16, "n": 2}, 1.0)
+    found = optimizer.recommend(goal="each")
+    assert [(c.config["tile"], c.value, c.is_measured) for c in found.choices] == [
+        (8, 2.0, True),
+        (16, 1.0, True),
+    ]
+    assert found.slowdown == 1.0
