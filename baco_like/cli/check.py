@@ -38,6 +38,7 @@ from baco_like.shipping import (
     ship,
 )
 from baco_like.shipping.stamp import fingerprint
+from baco_like.shipping.table import describe_task
 from baco_like.spaces.inputs import describe_differences
 
 _FINE, _UNKNOWN = 0, 2
@@ -119,7 +120,10 @@ def _read(args: argparse.Namespace) -> _Checked:
 
 def _only_entry(table: ShippedTable) -> ShippedEntry:
     if len(table.entries) > 1:
-        raise RunFileError("the table has several entries; name the one to check by --task")
+        known = "; ".join(describe_task(entry.task) for entry in table.entries)
+        raise RunFileError(
+            f"there are several tasks; name the one to check by --task, one of: {known:.500}"
+        )
     return table.entries[0]
 
 

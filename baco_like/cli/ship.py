@@ -29,16 +29,21 @@ def run(args: argparse.Namespace) -> None:
         evidence = entry.evidence
         text = f"{table.stamp.objective} = {evidence.value:.6g}"
         text += f" {table.stamp.unit}" if table.stamp.unit else ""
-        if evidence.speedup is not None:
+        if table.default is not None and dict(entry.config) == dict(table.default):
+            text += ", the default configuration"
+        elif evidence.speedup is not None:
             text += f", {evidence.speedup:.3g} times better than the default"
         if evidence.low is not None:
             text += f" ({evidence.low:.3g} to {evidence.high:.3g})"
-        print_line(f"{describe_task(entry.task)}: {text}; {evidence.measurements} measurements")
+        number = evidence.measurements
+        counted = "1 measurement" if number == 1 else f"{number or 'no'} measurements"
+        print_line(f"{describe_task(entry.task)}: {text}; {counted}")
     if table.default is None:
         print_line(
             "note: there is no default configuration that runs, so unknown tasks may get none"
         )
-    print_line(f"wrote {len(table.entries)} entries to {path}")
+    count = len(table.entries)
+    print_line(f"wrote {'1 entry' if count == 1 else f'{count} entries'} to {path}")
 
 
 def _read_sources(args: argparse.Namespace) -> ShippedTable:

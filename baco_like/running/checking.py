@@ -125,7 +125,11 @@ def _describe_loss(loss: Loss) -> str:
         word = "slower" if factor >= 1.0 else "faster"
         return f"{in_percent(abs(factor - 1.0), 1)} {word}"
 
-    return f"{change(loss.value)} (between {change(loss.low)} and {change(loss.high)})"
+    ends = [change(loss.low), change(loss.high)]
+    interval = (
+        "no interval is known" if ends == ["unknown"] * 2 else f"between {' and '.join(ends)}"
+    )
+    return f"{change(loss.value)} ({interval})"
 
 
 def check_winner(
