@@ -13,7 +13,7 @@ from baco_like.journal.events import config_from_json, describe_error, read_outc
 from baco_like.journal.fields import check_event
 from baco_like.parameters import Integer, Parameter
 from baco_like.records.trial import Trial
-from baco_like.results.recording import Recording, recorded_trials
+from baco_like.results.recording import Recording, described_names, recorded_trials
 
 _MOST_LISTED = 1000
 
@@ -69,7 +69,7 @@ def run_recording(trials: Iterable[Trial], space: Mapping[str, Any], options: Op
     """
     recorded = recorded_trials(
         trials,
-        names=tuple(space["parameters"]),
+        names=described_names(space),
         objective=options.objective,
         unit=str(options.context.get("[objective] unit", "")),
         direction=options.direction,

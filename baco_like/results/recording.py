@@ -24,6 +24,7 @@ from baco_like.records.trial import (
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.description import space_from_dict
 from baco_like.spaces.space import Space
+from baco_like.spaces.tasks import Tasks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,8 +142,9 @@ class Recording:
             SpaceError: A value is of a type that no parameter has.
         """
         if self.described is not None:
-            given = self.described["parameters"]
-            return {name: parameter_from_dict(given[name]) for name in self.names}
+            given, tasks = self.described["parameters"], _tasks_of(self.described)
+            own = {} if tasks is None else tasks.parameters()
+            return {n: own[n] if n in own else parameter_from_dict(given[n]) for n in self.names}
         columns = {name: [{name: value} for value in self.domains[name]] for name in self.names}
         return {name: read_dataframe(rows).parameters[name] for name, rows in columns.items()}
 
@@ -160,10 +162,21 @@ class Recording:
                 description.parameters,
                 description.constraints,
                 description.fidelity,
+                description.tasks,
                 when=description.when,
             )
         rows = zip(self.configs, self.outcomes, strict=True)
         return Space.from_dataframe([c for c, outcome in rows if outcome.failed != "constraints"])
+
+
+def described_names(described: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names in the configurations of a described space: its parameters and the descriptors of its tasks."""
+    tasks = _tasks_of(described)
+    return *described["parameters"], *(() if tasks is None else tasks.descriptor_names)
+
+
+def _tasks_of(described: Mapping[str, Any]) -> Tasks | None:
+    return Tasks.from_dict(described["tasks"]) if "tasks" in described else None
 
 
 def _merge(first: Outcome, second: Outcome) -> Outcome:
@@ -209,7 +222,7 @@ def recording(
         raise RunFileError("it has no entries")
     if described is not None and described.get("when"):
         conditional = [*conditional, *described["when"]]
-        known["names"] = tuple(described["parameters"])
+        known["names"] = described_names(described)
     names = tuple(known.pop("names", None) or rows[0][0])
     needed, allowed = set(names).difference(conditional), set(names)
     kept = [(config, outcome) for config, outcome in rows if needed <= set(config) <= allowed]

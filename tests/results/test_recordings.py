@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baco_like import Optimizer, Ordinal, Permutation, Space
+from baco_like import Optimizer, Ordinal, Permutation, Space, WarmStart, cli
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.records.reading import outcome_from
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status
@@ -616,3 +616,24 @@ def test_a_recording_becomes_a_dataframe():
     assert frame["a"].tolist() == [1, 2]
     assert frame["time"][0] == 3.0
     assert frame["failed"][1] == "compile"
+
+
+@pytest.mark.parametrize("name", ["t4", "csv", "kernel_tuner", "ktt"])
+def test_a_run_with_tasks_is_exported_and_read(name, tmp_path):
+    space = Space(
+        {"kind": ["a", "b"], "tile": [1, 2]},
+        when={"tile": "kind == 'b'"},
+        tasks=[{"n": 1}, {"n": 2}],
+    )
+    optimizer = Optimizer(space, storage=tmp_path / "run.jsonl")
+    for n in (1, 2):
+        optimizer.observe({"kind": "a", "n": n}, 2.0 * n)
+        optimizer.observe({"kind": "b", "tile": 2, "n": n}, 1.0 * n)
+    assert (
+        cli.main(["export", "--format", name, *map(str, (tmp_path / "run.jsonl", tmp_path / "x"))])
+        == 0
+    )
+    again = Optimizer(space, warm_start=WarmStart(tmp_path / "x"))
+    assert [(dict(t.config), t.value) for t in again.history.trials] == [
+        (dict(t.config), t.value) for t in optimizer.history.trials
+    ]
