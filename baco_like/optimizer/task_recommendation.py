@@ -33,7 +33,11 @@ def recommend_for_tasks(
     tried = np.flatnonzero(table.known.any(axis=0))
     if not len(tried):
         return None
-    ran = table.known.any(axis=1) & ~table.failed.any(axis=1)
+    ran = table.known.any(axis=1)
+    if (
+        goal.count == 1
+    ):  # in a larger set, another configuration serves the tasks on which one has failed
+        ran &= ~table.failed.any(axis=1)
     rows = np.flatnonzero(ran if ran.any() else table.known.any(axis=1))
     costs = np.where(table.known[rows], table.costs[rows], np.inf)[:, tried]
     if state.problem.noise == "repeat":

@@ -1,5 +1,7 @@
 """Runs with tasks: every goal, resume, bound workers, constraints, the recommendation; one task is no change."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -284,3 +286,16 @@ def test_a_measured_configuration_is_preferred_to_a_prediction():
         (16, 1.0, True),
     ]
     assert found.slowdown == 1.0
+
+
+def test_a_configuration_that_fails_on_one_task_may_be_the_best_of_another():
+    optimizer = Optimizer({"tile": [8, 16]}, tasks=[{"n": 1}, {"n": 2}])
+    for tile, n, value in ((8, 1, 2.0), (8, 2, 2.0), (16, 2, 1.0), (16, 1, float("nan"))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            optimizer.observe({"tile": tile, "n": n}, value)
+    for goal in ("each", Cover(2), Cover(within=1.1)):
+        found = optimizer.recommend(goal=goal)
+        assert [c.config["tile"] for c in found.choices] == [8, 16]
+        assert found.slowdown == 1.0
+    assert optimizer.recommend(goal="single").configs == ({"tile": 8},)
