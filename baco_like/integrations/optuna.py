@@ -286,7 +286,7 @@ class BacoSampler(BaseSampler):
         noise: ``none``: no configuration is suggested twice; ``repeat``: it may be.
 
     Raises:
-        SpaceError: As for `optuna_distributions`.
+        SpaceError: As for `optuna_distributions`; or the space has tasks.
         ValueError: The strategy or a setting does not exist.
     """
 
@@ -299,6 +299,11 @@ class BacoSampler(BaseSampler):
         settings: Mapping[str, Any] | None = None,
         noise: Noise = "none",
     ) -> None:
+        if space is not None and space.tasks is not None:
+            raise SpaceError(
+                "the space has tasks, which a study of Optuna cannot tell apart from parameters; use Optimizer or tune, "
+                "or one study for each task"
+            )
         self._space = space
         self._distributions = {} if space is None else optuna_distributions(space)
         self._seed = secrets.randbits(32) if seed is None else seed

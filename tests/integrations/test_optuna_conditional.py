@@ -171,3 +171,8 @@ def test_enqueued_values_of_inactive_parameters_are_ignored():
     first, second = (dict(trial.config) for trial in observed(study).trials)
     assert first == {"kind": "winograd", "threads": 2}
     assert (second["kind"], second["tile"]) == ("gemm", 32)
+
+
+def test_a_space_with_tasks_is_refused():
+    with pytest.raises(SpaceError, match="one study for each task"):
+        BacoSampler(Space({"tile": [8, 16]}, tasks=[{"n": 512}, {"n": 4096}]))
