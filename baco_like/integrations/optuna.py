@@ -301,7 +301,7 @@ class BacoSampler(BaseSampler):
     ) -> None:
         if space is not None and space.tasks is not None:
             raise SpaceError(
-                "the space has tasks, which a study of Optuna cannot tell apart from parameters; use Optimizer or tune, "
+                "the space has tasks, which a study of Optuna takes for parameters; use Optimizer or tune, "
                 "or one study for each task"
             )
         self._space = space
