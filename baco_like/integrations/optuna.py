@@ -299,13 +299,13 @@ class BacoSampler(BaseSampler):
         settings: Mapping[str, Any] | None = None,
         noise: Noise = "none",
     ) -> None:
+        self._space = space
+        self._distributions = {} if space is None else optuna_distributions(space)
         if space is not None and space.tasks is not None:
             raise SpaceError(
                 "the space has tasks, which a study of Optuna takes for parameters; use Optimizer or tune, "
                 "or one study for each task"
             )
-        self._space = space
-        self._distributions = {} if space is None else optuna_distributions(space)
         self._seed = secrets.randbits(32) if seed is None else seed
         self._options: dict[str, Any] = dict(strategy=strategy, settings=settings, noise=noise)
         self._reset()
