@@ -21,7 +21,7 @@ class ExpressionError(SpaceError):
     Attributes:
         text: The complete expression.
         position: Column of the error, counted from 1.
-        message: What is wrong, without the text and the position.
+        message: The problem, without the text and the position.
     """
 
     def __init__(self, message: str, text: str, position: int) -> None:

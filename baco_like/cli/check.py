@@ -148,7 +148,7 @@ def _check_stamp(args: argparse.Namespace) -> int:
 def _compare_facts(
     table: ShippedTable, run_file: RunFile, args: argparse.Namespace
 ) -> tuple[ShippedTable, list[str], bool]:
-    """Return the table, notes on what has changed, and whether this is another device.
+    """Return the table, notes on changes, and whether the device differs.
 
     Raises:
         RunFileError: The space has changed, so the shipped configuration may not even exist.

@@ -257,7 +257,7 @@ def _in_order(conditions: Mapping[str, Expression]) -> list[str]:
     """Return the names so that every parameter follows those that its condition reads.
 
     Raises:
-        SpaceError: There is no such order; the message names the way around the cycle.
+        SpaceError: The conditions form a cycle; the message names the way around the cycle.
     """
     order: list[str] = []
 

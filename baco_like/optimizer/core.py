@@ -264,11 +264,11 @@ class Optimizer(Leasing):
 
         Args:
             n: Number of trials; None returns one trial instead of a list.
-            task: Name or descriptor of the only task that the trials may belong to: that of the worker's device, for
+            task: Name or descriptor of the task of all trials, such as the worker's device, for
                 example. They do not come from the store.
 
         Raises:
-            SpaceError: There is no such task.
+            SpaceError: The task does not exist.
             SpaceExhausted: Every feasible configuration is observed or pending. In a space whose configurations cannot
                 be counted: every configuration that repeated random draws find.
             JournalError: The suggestion could not be recorded; the run is unchanged.

@@ -51,7 +51,7 @@ class Explanations:
         Args:
             weights: For several objectives: weights by name, 1 for those left out.
             limits: For several objectives: conditions that the trial must satisfy, such as ``["energy <= 3"]``.
-            goal: With tasks: another goal than that of the run.
+            goal: With tasks: a goal that replaces the run's.
 
         Raises:
             ValueError: A weight or a limit is wrong, or there is one objective; or there is a goal without tasks.

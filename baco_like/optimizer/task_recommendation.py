@@ -26,7 +26,7 @@ def recommend_for_tasks(
 
     Args:
         state: The state of the run.
-        goal: Another goal than that of the run.
+        goal: A goal that replaces the run's.
     """
     goal = goal or state.problem.goal or Cover()
     table = TaskTable.of(state.problem.space, state.history)

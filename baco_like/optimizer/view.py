@@ -249,7 +249,7 @@ class RunView(Explanations):
 
         Args:
             task: Descriptor of the task of a run without tasks, such as ``{"n": 512}``.
-            goal: With tasks: another goal than that of the run, as for `recommend`.
+            goal: With tasks: a goal that replaces the run's, as for `recommend`.
 
         Raises:
             RunFileError: No trial has succeeded, or the run has tasks of its own.

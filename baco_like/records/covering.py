@@ -112,7 +112,7 @@ def best_cover(logs: Array, count: int, aggregate: Aggregate) -> list[int]:
 
     One and two configurations are the best ones that exist (two up to `_PAIRS` rows). Larger sets are chosen greedily:
     each next one lowers the aggregate most (for a monotone submodular gain, at least 1 - 1/e of the optimum: Nemhauser,
-    Wolsey and Fisher 1978), and then exchanged one by one while that helps.
+    Wolsey and Fisher 1978), and then exchanged one at a time while that helps.
 
     Args:
         logs: Logarithms of slowdowns, infinite where a configuration cannot run, ``(m, t)``.
@@ -138,7 +138,7 @@ def best_cover(logs: Array, count: int, aggregate: Aggregate) -> list[int]:
 
 
 def _exchange(logs: Array, chosen: list[int], aggregate: Aggregate) -> list[int]:
-    """Replace members of a set one by one while that lowers the aggregate."""
+    """Replace one member of a set at a time while that lowers the aggregate."""
     improved = len(chosen) > 1
     while improved:
         improved = False

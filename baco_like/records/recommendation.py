@@ -55,7 +55,7 @@ class TaskRecommendation:
         """Return the choice for a task, given by its name or its descriptor.
 
         Raises:
-            TrialError: There is no choice for such a task.
+            TrialError: No choice exists for this task.
         """
         for choice in self.choices:
             if task == choice.name or (

@@ -111,7 +111,7 @@ class TaskSelector:
 
     @property
     def kind(self) -> Literal["constant", "tree", "nearest"]:
-        """What the rule is."""
+        """Kind of the rule."""
         if isinstance(self.rule, Leaf):
             return "constant"
         return "tree" if isinstance(self.rule, Split) else "nearest"

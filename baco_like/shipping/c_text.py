@@ -98,7 +98,7 @@ def check_prefix(name: str) -> str:
     """Return a name that begins identifiers of C.
 
     Raises:
-        RunFileError: It is no identifier.
+        RunFileError: The name is not an identifier.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or _KEYWORD.fullmatch(name):
         raise RunFileError(

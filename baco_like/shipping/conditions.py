@@ -1,6 +1,6 @@
 """Known constraints that read the descriptors of a task, evaluated here and written as code for Python and C.
 
-A shipped file chooses a configuration for sizes that nobody has tuned. The values of the parameters are known when the
+A shipped file chooses a configuration for sizes that were not tuned. The values of the parameters are known when the
 file is written, and those of the descriptors when it is used. So each entry gets its own condition, in which only
 descriptors are left.
 """

@@ -32,7 +32,7 @@ GivenTask: TypeAlias = Descriptor | str
 """A descriptor, or a name, which is then the value of the only descriptor ``task``."""
 
 GivenTasks: TypeAlias = "Tasks | Sequence[GivenTask] | Mapping[str, Descriptor]"
-"""Tasks, or what they are made from."""
+"""Tasks, or a list, mapping or sequence of names that defines them."""
 
 _NAME = "task"
 """The descriptor of tasks that are given by name alone."""
@@ -99,7 +99,7 @@ class Tasks:
         """Return the index of a task, given by its name or its descriptor.
 
         Raises:
-            SpaceError: There is no such task.
+            SpaceError: The task does not exist.
         """
         if isinstance(task, str) and task in self.names:
             return self.names.index(task)

@@ -94,7 +94,7 @@ def load_problem(name: str) -> FunctionProblem:
     ``space``. The current folder is searched, too.
 
     Raises:
-        StrategyError: There is no such problem; the message says what was tried.
+        StrategyError: The problem does not exist; the message lists the names tried.
     """
     from baco_like.benchmarking.problems import PROBLEMS, unknown_problem
 

@@ -74,7 +74,7 @@ def run_sampler(
 
 
 class _Questions:
-    """The questions of a study: configurations, and what is told of them."""
+    """Asks an Optuna study for configurations and reports their results."""
 
     def __init__(self, problem: FunctionProblem, study: Any, ignores_failures: bool) -> None:
         self._problem, self._study, self._ignores_failures = problem, study, ignores_failures

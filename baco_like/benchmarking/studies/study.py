@@ -91,10 +91,10 @@ def study(
 
 
 def find_problems(given: Iterable[str | Path | FunctionProblem]) -> list[FunctionProblem]:
-    """Return the problems of names, files and folders; problems are returned as they are.
+    """Return the problems of names, files and folders; problems stay unchanged.
 
     Raises:
-        StrategyError: There is no such problem.
+        StrategyError: The problem does not exist.
         EvaluatorError: A file or folder has no recorded space.
     """
     problems: list[FunctionProblem] = []

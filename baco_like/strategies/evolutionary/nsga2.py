@@ -94,7 +94,7 @@ class NSGA2(GeneticStrategy):
 
     With limits on metrics, it selects by constrained domination (Deb et al. 2002, section VI): a feasible member
     dominates an infeasible one, and of two infeasible ones the one with the smaller total violation dominates. The
-    total violation is that of `Limits.violation`, the sum of the relative excesses. Failures without values are last.
+    total violation (`Limits.violation`) is the sum of the relative excesses. Failures without values are last.
 
     The open setting ``population`` is chosen by the budget as for the genetic algorithm (Schoonhoven et al. 2022, Table
     III). Crossover and mutation are those of that algorithm, because simulated binary crossover needs real numbers.

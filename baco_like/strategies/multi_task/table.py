@@ -21,7 +21,7 @@ _FEW = 3
 
 @dataclass(frozen=True, eq=False)
 class TaskTable:
-    """What is known about u configurations on t tasks.
+    """Results of u configurations on t tasks.
 
     Attributes:
         rows: The configurations as rows of `Space.at_task`, ``(u, w)``.
@@ -105,7 +105,7 @@ class TaskScales:
     def of(cls, table: TaskTable) -> TaskScales:
         """Return the scales of a table; a task without a success has the scale of the others.
 
-        The deviation of a task with few values is drawn towards that of all tasks.
+        The deviation of a task with few values is drawn towards the deviation of all tasks.
         """
         known = [column[~np.isnan(column)] for column in table.costs.T]
         every = np.concatenate(known)

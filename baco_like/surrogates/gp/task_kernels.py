@@ -56,7 +56,7 @@ class TaskKernel(Protocol):
 
 @dataclass(frozen=True)
 class Coregionalisation:
-    """B = w w' + diag(v): every task has a weight of what is common, and a variance of its own.
+    """B = w w' + diag(v): each task has a weight of the common part and a separate variance.
 
     This has rank 1 beside the diagonal. Two tasks with weights of opposite signs are negatively correlated, and a task
     with weight 0 learns nothing from the others. The parameters are the weights and the logarithms of the variances.
