@@ -21,6 +21,7 @@ DOCS = ROOT / "docs"
 PACKAGES = {
     "configspace": "ConfigSpace",
     "gest": "gest_api",
+    "kernel_tuner": "kernel_tuner",
     "optuna": "optuna",
     "pyatf": "pyatf",
     "report": "vl_convert",
@@ -32,7 +33,6 @@ EXCERPTS = {
     "cupy",
     "evaluators",
     "halide",
-    "kernel_tuner",
     "opencl",
     "parallel",
     "ray",

@@ -149,6 +149,8 @@ def _add_serve(commands: Any) -> None:
     add("--journal", type=Path, metavar="FILE", help="keep the run in a journal, or resume it")
     ahead = "proposals to compute while the client measures (default: 0)"
     add("--ahead", type=_whole(0), default=0, metavar="N", help=ahead)
+    related = "results of a related task, as of another device, to learn from; may be repeated"
+    add("--prior", type=Path, action="append", default=[], metavar="FILE", help=related)
     folder = "where the scenario may write besides the current folder; may be repeated"
     add("--allow-dir", type=Path, action="append", default=[], metavar="DIR", help=folder)
     _add_large(add)

@@ -11,4 +11,5 @@ def run(args: argparse.Namespace) -> None:
     """Serve until the budget is spent or the client ends."""
     options = {"seed": args.seed, "strategy": args.strategy, "journal": args.journal}
     options |= {"allow_dirs": args.allow_dir, "large": args.large, "ahead": args.ahead}
+    options |= {"priors": args.prior}
     serve_stdio(args.scenario, **options)

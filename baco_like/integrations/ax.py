@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -28,6 +29,7 @@ with needs_extra("ax", "ax"):
     from ax.core.trial_status import TrialStatus
     from ax.exceptions.core import SearchSpaceExhausted
     from ax.generation_strategy.external_generation_node import ExternalGenerationNode
+    from ax.storage.json_store.registry import CORE_DECODER_REGISTRY, CORE_ENCODER_REGISTRY
 
 __all__ = ["BacoNode"]
 
@@ -54,6 +56,7 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
         settings: Settings of the named strategy.
         budget: Number of evaluations, if known; strategies adapt their settings to it.
         name: Name of the node.
+        warm_start: Results of earlier runs, as for `Optimizer`. They are read when Ax requests the first trial.
 
     Raises:
         ValueError: The strategy or a setting does not exist.
@@ -68,12 +71,14 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
         settings: Mapping[str, Any] | None = None,
         budget: int | None = None,
         name: str = "baco_like",
+        warm_start: Any = None,
     ) -> None:
         super().__init__(name=name)
         self._space = space
         self._options = check_options(
             seed=seed, strategy=strategy, settings=settings, budget=budget
         )
+        self._options["warm_start"] = warm_start
         self._seen: set[tuple[int, str]] = set()
         self._search_space: SearchSpace | None = None
         self._optimizer: Optimizer | None = None
@@ -94,6 +99,7 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
         """Observe the trials that have finished since the last call.
 
         Raises:
+            ConfigError: No result of a warm start belongs to the space.
             ValueError: An objective of the experiment is a sum of metrics.
             SpaceError: A parameter of the experiment cannot be converted.
         """
@@ -152,6 +158,36 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
             return
         value = dict(values) if failure is None else None
         self.optimizer.observe(config, value, failed=failure, message=message, imported=True)
+
+
+def _write_node(node: BacoNode) -> dict[str, Any]:
+    """Return the JSON by which Ax stores a node: its arguments, from which the observations follow.
+
+    Raises:
+        ValueError: An argument cannot be stored.
+    """
+    space = None if node._space is None else node._space.to_dict()
+    try:
+        options = json.dumps({"space": space, "name": node.name, **node._options})
+        if space is not None:
+            Space.from_dict(space)
+    except (TypeError, SpaceError) as error:
+        raise ValueError(
+            f"BacoNode(...) cannot be stored with the experiment: {error}; use the names of strategies, the paths of "
+            "warm starts and constraints that are texts, or store the experiment alone by ax.storage"
+        ) from None
+    return {"__type": BacoNode.__name__, "options": options}
+
+
+def _read_node(options: str) -> BacoNode:
+    """Return the node of the JSON that `_write_node` has written."""
+    given = json.loads(options)
+    space = given.pop("space")
+    return BacoNode(None if space is None else Space.from_dict(space), **given)
+
+
+CORE_ENCODER_REGISTRY[BacoNode] = _write_node
+CORE_DECODER_REGISTRY[BacoNode.__name__] = _read_node
 
 
 def _directions(config: Any) -> dict[str, Direction]:

@@ -53,11 +53,13 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         settings: Settings of the named strategy.
         budget: Number of evaluations, if known; strategies adapt their settings to it.
         batch: Number of points that `suggest` returns by default.
+        warm_start: Results of earlier runs, as for `Optimizer`.
 
     Attributes:
         optimizer: Its trials and its model (``predict``, ``recommend``).
 
     Raises:
+        ConfigError: No result of a warm start belongs to the space.
         ValueError: The VOCS has no objective, or another kind of objective, or has a contextual variable; the space has
             other variables or values; the strategy or a setting does not exist.
     """
@@ -74,6 +76,7 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         settings: Mapping[str, Any] | None = None,
         budget: int | None = None,
         batch: int = 1,
+        warm_start: Any = None,
     ) -> None:
         super().__init__(vocs)
         self._vocs, self._batch = vocs, whole_number("batch", batch, 1)
@@ -92,6 +95,7 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
             budget=budget,
             strategy=strategy,
             settings=settings,
+            warm_start=warm_start,
         )
         self._answered: set[int] = set()  # suggestions that a point without their _id has answered
 

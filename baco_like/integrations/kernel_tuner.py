@@ -183,6 +183,7 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         settings: Settings of the named strategy.
         seed: Seed of the suggestions; None takes the ``seed`` of ``tune_kernel``, else 0.
         batch: Configurations passed to Kernel Tuner at once; None passes one for each worker of its runner.
+        warm_start: Results of earlier runs, as for `Optimizer`; they are read when Kernel Tuner starts the run.
 
     Attributes:
         optimizer: The optimizer of the latest run: its trials and its model (``predict``, ``recommend``). None before
@@ -199,11 +200,13 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         settings: Mapping[str, Any] | None = None,
         seed: int | None = None,
         batch: int | None = None,
+        warm_start: Any = None,
     ) -> None:
         super().__init__()
         self.constraint_aware = False  # suggestions are feasible, Kernel Tuner need not repair them
         self.optimizer: Optimizer | None = None
         self._options = check_options(strategy=strategy, settings=settings)
+        self._options["warm_start"] = warm_start
         self._seed = seed
         self._batch = None if batch is None else whole_number("batch", batch, 1)
 
@@ -226,6 +229,7 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
 
         Raises:
             StrategyError: There are several objectives, and the strategy optimises one.
+            ConfigError: No result of a warm start belongs to the space.
             StopCriterionReached: The budget is spent; Kernel Tuner catches it.
         """
         options = func.tuning_options

@@ -37,11 +37,7 @@ from baco_like.spaces import Space
 from baco_like.strategies import Strategy
 
 with needs_extra("optuna", "optuna"):
-    from optuna.distributions import (
-        BaseDistribution,
-        FloatDistribution,
-        IntDistribution,
-    )
+    from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
     from optuna.samplers import BaseSampler, RandomSampler
     from optuna.study import Study, StudyDirection
     from optuna.trial import FrozenTrial, TrialState
@@ -176,10 +172,8 @@ class _StudyState:
         if ours is not None and ours.id not in self.run.history.pending:
             ours = None
         if ours is not None and trial.state is not TrialState.COMPLETE:
-            config = {
-                **ours.config,
-                **config,
-            }  # it may have ended before it asked for all parameters
+            # It may have ended before it asked for all parameters.
+            config = {**ours.config, **config}
         if not config:
             return
         if ours is not None and not self._is_same(config, ours.config):
@@ -284,10 +278,12 @@ class BacoSampler(BaseSampler):
         strategy: A registered name, or a strategy object.
         settings: Settings of the named strategy.
         noise: ``none``: no configuration is suggested twice; ``repeat``: it may be.
+        warm_start: Results of earlier runs, as for `Optimizer`, in the values of the space. It needs a space.
 
     Raises:
         SpaceError: As for `optuna_distributions`; or the space has tasks.
-        ValueError: The strategy or a setting does not exist.
+        ConfigError: No result of a warm start belongs to the space.
+        ValueError: The strategy or a setting does not exist, or a warm start lacks the space.
     """
 
     def __init__(
@@ -298,7 +294,10 @@ class BacoSampler(BaseSampler):
         strategy: str | Strategy[Any] = "auto",
         settings: Mapping[str, Any] | None = None,
         noise: Noise = "none",
+        warm_start: Any = None,
     ) -> None:
+        if space is None and warm_start is not None:
+            raise ValueError("warm_start needs a space: write BacoSampler(space, warm_start=...)")
         self._space = space
         self._distributions = {} if space is None else optuna_distributions(space)
         if space is not None and space.tasks is not None:
@@ -311,6 +310,7 @@ class BacoSampler(BaseSampler):
         self._reset()
         # Reports wrong arguments now, not at the first trial.
         self._create_optimizer(("minimize",), Space({"any": [0, 1]}) if space is None else space)
+        self._options["warm_start"] = warm_start  # its direction must be that of the study
 
     def _reset(self) -> None:
         self._independent = RandomSampler(self._seed)
@@ -386,9 +386,8 @@ class BacoSampler(BaseSampler):
             if state.optimizer is None or state.read_whole(trial) is not None:
                 return {}
             params = self._choose(study, trial, state)
-        if (
-            self._space is None
-        ):  # parameters that another thread has just learned are sampled independently
+        if self._space is None:
+            # Parameters that another thread has just learned are sampled independently.
             params = {name: value for name, value in params.items() if name in search_space}
         return params
 

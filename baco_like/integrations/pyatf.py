@@ -38,6 +38,7 @@ class BacoTechnique(SearchTechnique1D):  # type: ignore[misc]  # pyATF has no ty
         settings: Settings of the named strategy.
         seed: Seed of the suggestions.
         budget: Number of evaluations, if known; strategies adapt their settings to it. It does not end the run.
+        warm_start: Results of earlier runs, as for `Optimizer`; each run of the tuner begins with them.
 
     Attributes:
         optimizer: The optimizer of the latest run: its trials and its model (``predict``, ``recommend``). pyATF does
@@ -46,6 +47,7 @@ class BacoTechnique(SearchTechnique1D):  # type: ignore[misc]  # pyATF has no ty
     Raises:
         SpaceError: ``search_space`` is not a pyATF search space, is empty, lacks 1D access, or has values that no
             parameter type supports.
+        ConfigError: No result of a warm start belongs to the space.
         ValueError: The strategy or a setting does not exist.
     """
 
@@ -57,10 +59,11 @@ class BacoTechnique(SearchTechnique1D):  # type: ignore[misc]  # pyATF has no ty
         settings: Mapping[str, Any] | None = None,
         seed: int = 0,
         budget: int | None = None,
+        warm_start: Any = None,
     ) -> None:
         self._listed, self._indices = _read_search_space(search_space)
         self._options: dict[str, Any] = {"seed": seed, "strategy": strategy, "settings": settings}
-        self._options["budget"] = budget
+        self._options |= {"budget": budget, "warm_start": warm_start}
         self._start_run()
 
     def _start_run(self) -> None:

@@ -46,6 +46,7 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         settings: Settings of the named strategy.
         budget: Number of evaluations (``num_samples``), if known; strategies adapt their settings to it.
         noise: ``none``: no configuration is suggested twice; ``repeat``: it may be.
+        warm_start: Results of earlier runs, as for `Optimizer`.
 
     Raises:
         ValueError: The metric or the mode is wrong, or the strategy or a setting does not exist.
@@ -62,6 +63,7 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         settings: Mapping[str, Any] | None = None,
         budget: int | None = None,
         noise: Noise = "none",
+        warm_start: Any = None,
     ) -> None:
         _directions("any" if metric is None else metric, "min" if mode is None else mode)
         super().__init__(metric, mode)
@@ -71,6 +73,7 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         self._options = check_options(
             seed=seed, strategy=strategy, settings=settings, budget=budget, noise=noise
         )
+        self._options["warm_start"] = warm_start
         self._pending_ids: dict[str, int] = {}
         self._journal = MemoryJournal()
         self._optimizer: Optimizer | None = None
@@ -80,6 +83,7 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         """The optimizer of the run: its trials and its model (``predict``, ``recommend``).
 
         Raises:
+            ConfigError: No result of a warm start belongs to the space.
             ValueError: The metric or the mode is not known.
         """
         if self._optimizer is None:

@@ -211,11 +211,18 @@ def outcome_row(trial: Trial, outcome: Outcome) -> dict[str, Any]:
     for name in PARTS:
         value = getattr(outcome, name)
         if value not in (None, (), "", {}):
-            row[name] = dict(value) if isinstance(value, Mapping) else value
+            row[name] = _without_tuples(value)
     row["config"] = dict(trial.config)
     if trial.origin in ("told", "imported", LATE):
         row["origin"] = trial.origin
     return row
+
+
+def _without_tuples(value: Any) -> Any:
+    """Return a part of an outcome as JSON reads it: events that stay in memory are read like those of a file."""
+    if isinstance(value, Mapping):
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in value.items()}
+    return list(value) if isinstance(value, tuple) else value
 
 
 def abandoned_event(trial_id: int, reason: str) -> Event:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Space
-from baco_like.exceptions import MissingExtra, SpaceError
+from baco_like.exceptions import ConfigError, MissingExtra, SpaceError
+from baco_like.strategies import RandomSearch
 
 pytest.importorskip("ax.generation_strategy")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ax's own, of the packages that it uses
@@ -192,6 +193,37 @@ def test_several_objectives():
     assert optimizer.options.objectives == {"time": "minimize", "speed": "maximize"}
     assert [(t.value, t.metrics["speed"]) for t in optimizer.trials] == measurements
     assert [trial.value for trial in optimizer.front] == [1.0, 2.0, 3.0]
+
+
+def test_a_loaded_client_continues_as_the_stored_one_would(tmp_path):
+    file = str(tmp_path / "ax.json")
+    results = [({"x": 3, "y": 1, "tile": 2, "order": ["i", "j"]}, 0.5)]
+    ax = client(BacoNode(SPACE, strategy="random_search", warm_start=results))
+    for _ in range(3):
+        ((index, values),) = ax.get_next_trials(max_trials=1).items()
+        ax.complete_trial(index, {"time": measured(values)})
+    ax.save_to_json_file(file)
+    loaded = Client.load_from_json_file(file)
+    expected = list(ax.get_next_trials(max_trials=1).values())
+    assert list(loaded.get_next_trials(max_trials=1).values()) == expected
+    node = loaded._generation_strategy._curr
+    assert [trial.value for trial in node.optimizer.trials][:1] == [0.5]
+    assert len(node.optimizer.trials) == 4
+
+
+def test_a_node_that_cannot_be_stored_says_why(tmp_path):
+    for node in (
+        BacoNode(strategy=RandomSearch()),
+        BacoNode(Space({"x": [1, 2]}, constraints=[lambda x: x > 1])),
+    ):
+        with pytest.raises(ValueError, match="cannot be stored with the experiment"):
+            client(node).save_to_json_file(str(tmp_path / "ax.json"))
+
+
+def test_results_of_another_space_are_rejected():
+    wrong = BacoNode(SPACE, warm_start=[({"x": 9, "y": 1, "tile": 2, "order": ("i", "j")}, 0.5)])
+    with pytest.raises(ConfigError, match="warm start list"):
+        client(wrong).get_next_trials(max_trials=1)
 
 
 def test_sums_of_metrics_are_rejected():

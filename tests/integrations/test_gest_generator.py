@@ -201,6 +201,15 @@ def test_texts_have_the_same_order_in_every_process():
     assert said[0] == said[1] != ""
 
 
+def test_results_of_earlier_runs_are_not_suggested_again():
+    results = [({"a": 1, "b": 0}, 3.0), ({"a": 2, "b": 3}, None)]
+    made = BacoGenerator(vocs_of(SMALL), SMALL, strategy="random_search", warm_start=results)
+    points = made.suggest(SMALL.feasible_size - 2)
+    assert {(1, 0), (2, 3)}.isdisjoint((point["a"], point["b"]) for point in points)
+    with pytest.raises(ValueError, match="num_points = 1"):
+        made.suggest(1)
+
+
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "gest_api", None)
     monkeypatch.delitem(sys.modules, "baco_like.integrations.gest")

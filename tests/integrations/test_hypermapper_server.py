@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from baco_like import Optimizer
-from baco_like.exceptions import EvaluatorError, JournalError, RunFileError
+from baco_like.exceptions import BacoError, EvaluatorError, JournalError, RunFileError
 from baco_like.integrations import read_scenario
 from baco_like.integrations.hypermapper.messages import split_cells
 from baco_like.integrations.hypermapper.server import serve
@@ -355,6 +355,20 @@ def test_the_same_seed_suggests_the_same(tmp_path):
     for number, client in enumerate(clients):
         talk(client, fields(), tmp_path / str(number), seed=min(number, 1))
     assert clients[1].asked == clients[2].asked != clients[0].asked
+
+
+def test_results_of_another_device_choose_the_first_points(tmp_path):
+    first, second, client = tmp_path / "a", tmp_path / "b", Client()
+    talk(Client(), fields(optimization_iterations=20), first)
+    files = [first / "app_output_samples.csv"]
+    _, rows = talk(client, fields(), second, strategy="auto", priors=files)
+    assert len(rows) == 1 + 9  # none of the other device's results is among them
+    assert min(cost(cells) for request in client.requests[:3] for cells in request) < 10
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text("a,b,runtime\n1,2,3\n")
+    with pytest.raises(BacoError, match=r"wrong\.csv"):
+        talk(Client(), fields(), tmp_path / "c", strategy="auto", priors=[wrong])
+    assert not (tmp_path / "c").exists()
 
 
 def test_requests_have_the_batch_size(tmp_path):

@@ -3,7 +3,6 @@
 import importlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -337,19 +336,19 @@ def test_a_missing_package_names_the_extra(monkeypatch):
         importlib.import_module("baco_like.integrations.kernel_tuner")
 
 
-def test_the_documentation_page_runs(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    page = ROOT / "docs" / "kernel_tuner.md"
-    domains = {"block_size_x": [32, 64, 128, 256], "tile": [1, 2, 4]}
-    space = Space.from_kernel_tuner(domains, ["block_size_x * tile <= 512"])
-    entries = {
-        (x, tile): {"block_size_x": x, "tile": tile, "time": abs(x - 64) / 8 + tile}
-        for x, tile in (config.values() for config in space)
-    }
-    written(tmp_path / "cache.json", domains, entries)
-    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
-        exec(code, {})
-    assert "'tile': 1" in capsys.readouterr().out
+def test_results_of_earlier_runs_are_not_measured_again(cache):
+    earlier = own_loop(cache, 10, "random_search", seed=8)
+    strategy = BacoStrategy("auto", warm_start=earlier)
+    results, _ = simulated(cache, strategy, strategy_options={"max_fevals": 4})
+    known = {tuple(trial.config.values()) for trial in earlier.trials}
+    assert not known & set(configs(results))
+    assert len(strategy.optimizer.trials) == 14
+
+
+def test_a_cache_of_another_space_is_rejected(cache, tmp_path):
+    other = written(tmp_path / "other.json", {"width": [1]}, {(1,): {"width": 1, "time": 1.0}})
+    with pytest.raises(ConfigError, match=r"warm start other\.json"):
+        simulated(cache, BacoStrategy(warm_start=other), strategy_options={"max_fevals": 4})
 
 
 def test_a_t1_file_names_the_strategy(cache, tmp_path):

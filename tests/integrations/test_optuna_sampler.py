@@ -1,6 +1,7 @@
 """The sampler, in the real package."""
 
 import importlib
+import multiprocessing
 import pickle
 import re
 import sys
@@ -14,6 +15,8 @@ from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space, S
 from baco_like.exceptions import BacoWarning, MissingExtra, SpaceError, StrategyError
 
 optuna = pytest.importorskip("optuna")
+from optuna.storages import JournalStorage  # noqa: E402
+from optuna.storages.journal import JournalFileBackend  # noqa: E402
 from optuna.trial import TrialState  # noqa: E402
 
 from baco_like.integrations import (  # noqa: E402
@@ -362,6 +365,47 @@ def test_the_same_seed_suggests_the_same():
     runs = [study_of(SPACE, seed=seed) for seed in (1, 1, 2)]
     asked = [[key(s.ask(optuna_distributions(SPACE)).params) for _ in range(5)] for s in runs]
     assert asked[0] == asked[1] != asked[2]
+
+
+def test_an_older_study_is_the_beginning_of_a_new_one():
+    old = study_of(SMALL, "maximize")
+    old.optimize(lambda trial: float(suggest_config(trial, SMALL)["a"]), n_trials=5)
+    results = [(from_optuna(trial.params, SMALL), trial.value) for trial in old.trials]
+    new = study_of(SMALL, "maximize", warm_start=results)
+    new.optimize(lambda trial: float(suggest_config(trial, SMALL)["a"]), n_trials=20)
+    known = {key(config) for config, _ in results}
+    measured = {key(from_optuna(trial.params, SMALL)) for trial in new.trials}
+    assert measured.isdisjoint(known)
+    assert len(measured | known) == SMALL.feasible_size  # the study has ended before 20 trials
+    with pytest.raises(ValueError, match="warm_start needs a space"):
+        BacoSampler(warm_start=results)
+
+
+def run_shared_study(path, start):
+    storage = JournalStorage(JournalFileBackend(path))
+    sampler = BacoSampler(SMALL, seed=3, strategy="random_search")
+    study = optuna.load_study(study_name="shared", storage=storage, sampler=sampler)
+    start.wait(60)
+    study.optimize(lambda trial: float(suggest_config(trial, SMALL)["a"]), n_trials=4)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_two_fast_processes_on_a_study_measure_different_configurations(tmp_path):
+    path = str(tmp_path / "study.log")
+    storage = JournalStorage(JournalFileBackend(path))
+    study = optuna.create_study(study_name="shared", storage=storage)
+    fork = multiprocessing.get_context("fork")
+    start = fork.Barrier(2)
+    # The same seed: the processes draw the same configurations where they know the same trials.
+    workers = [fork.Process(target=run_shared_study, args=(path, start)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+        assert worker.exitcode == 0
+    measured = [key(trial.params) for trial in study.trials]
+    assert len(measured) == len(set(measured)) == 8
 
 
 def test_a_study_with_several_directions():

@@ -162,6 +162,18 @@ def test_other_errors_of_a_cost_function_are_raised():
         tuned(BacoTechnique(space), space, Evaluations(3), broken)
 
 
+def test_each_run_begins_with_the_results_of_earlier_runs():
+    space = search_space()
+    first = BacoTechnique(space, "random_search")
+    tuned(first, space, Evaluations(6))
+    second = BacoTechnique(space, "random_search", seed=1, warm_start=first.optimizer)
+    for _ in range(2):
+        known = [trial.config for trial in first.optimizer.trials]
+        _, _, evaluated = tuned(second, space, Evaluations(5))
+        assert not any(dict(config) in known for config in evaluated)
+        assert len(second.optimizer.trials) == len(known) + 4  # the last cost is not reported
+
+
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyatf.search_space", None)
     monkeypatch.delitem(sys.modules, "baco_like.integrations.pyatf")

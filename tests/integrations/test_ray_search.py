@@ -153,6 +153,19 @@ def test_save_and_restore_continue_the_run(tmp_path):
         BacoSearch(SPACE, seed=2).restore(str(tmp_path / "state"))
 
 
+def test_a_run_with_results_of_earlier_runs_survives_a_checkpoint(tmp_path):
+    results = [({"tile": 8, "loops": ("j", "i")}, 6.0), ({"tile": 2, "loops": ("i", "j")}, None)]
+    searcher = BacoSearch(SPACE, "time", "min", strategy="random_search", warm_start=results)
+    run_without_ray(searcher, 2)
+    searcher.save(str(tmp_path / "searcher.json"))
+    copied = pickle.loads(pickle.dumps(searcher))
+    restored = BacoSearch(SPACE, "time", "min", strategy="random_search", warm_start=results)
+    restored.restore(str(tmp_path / "searcher.json"))
+    left = [run_without_ray(each, SPACE.feasible_size - 4) for each in (searcher, copied, restored)]
+    assert left[0] == left[1] == left[2]
+    assert searcher.suggest("last") == Searcher.FINISHED  # the two results were not suggested
+
+
 def test_wrong_arguments_are_rejected():
     with pytest.raises(ValueError, match="bayesain"):
         BacoSearch(SPACE, strategy="bayesain")

@@ -16,7 +16,7 @@ from baco_like.exceptions import EvaluatorError, RunFileError, SpaceExhausted
 from baco_like.integrations.hypermapper import files, messages
 from baco_like.integrations.hypermapper.messages import Report
 from baco_like.integrations.hypermapper.scenario import Scenario, read_scenario
-from baco_like.optimizer import Optimizer
+from baco_like.optimizer import Optimizer, WarmStart
 from baco_like.optimizer.setup import default_points
 from baco_like.records import Outcome, Trial
 from baco_like.results.hypermapper_columns import Cells
@@ -67,6 +67,7 @@ def serve(
     allow_dirs: Sequence[Path] = (),
     large: bool = False,
     ahead: int = 0,
+    priors: Sequence[Path] = (),
 ) -> str:
     """Request evaluations from the client until the budget is spent; return the reason of the end.
 
@@ -81,8 +82,11 @@ def serve(
         allow_dirs: Folders besides the current one in which the scenario's files may be.
         large: Whether the file to resume from may have more than 64 MiB, unpacked, or 150,000 lines.
         ahead: Number of proposals that are computed while the client measures; see `Optimizer`.
+        priors: Files of results of related tasks, such as the same program on another device; see `WarmStart`.
 
     Raises:
+        ConfigError: No result of a prior belongs to the space.
+        StrategyError: The strategy has no model that a prior could inform.
         EvaluatorError: The client has ended, or its reply is invalid.
         RunFileError: A file of the scenario cannot be read or written, or is outside the permitted folders.
         JournalError: The journal belongs to another run, or is in use.
@@ -97,7 +101,8 @@ def serve(
             raise RunFileError(f"{scenario.resume} is not a file to resume from")
         earlier = read_csv(scenario.resume, scenario.layout, large=large)
     files.check_samples(scenario.output, scenario.layout)
-    _create_optimizer(scenario, seed, None, 0)  # its checks, before anything is written
+    warm = [WarmStart(file, mode="prior", large=large) for file in priors] or None
+    _create_optimizer(scenario, seed, None, 0, warm)  # its checks, before anything is written
     with contextlib.ExitStack() as stack:
         with explain_os_error(RunFileError, "write", scenario.output):
             scenario.output.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +111,7 @@ def serve(
         report = stack.enter_context(files.report_to_log(scenario.log, report))
         for note in scenario.notes:
             report(note)
-        optimizer = _create_optimizer(scenario, seed, journal, ahead)
+        optimizer = _create_optimizer(scenario, seed, journal, ahead, warm)
         if not optimizer.trials:
             outside = observe_samples(optimizer, *earlier)
             if outside:
@@ -134,7 +139,13 @@ def _describe_best(optimizer: Optimizer) -> str:
     return f"{describe_front(optimizer.front, objectives)}; knee {knee} with {config}"
 
 
-def _create_optimizer(scenario: Scenario, seed: int, journal: Path | None, ahead: int) -> Optimizer:
+def _create_optimizer(
+    scenario: Scenario,
+    seed: int,
+    journal: Path | None,
+    ahead: int,
+    warm_start: Sequence[WarmStart] | None,
+) -> Optimizer:
     settings = {"initial": max(1, scenario.design), "design": scenario.sampling}
     settings |= scenario.settings
     supported = default_settings(scenario.strategy)
@@ -148,6 +159,7 @@ def _create_optimizer(scenario: Scenario, seed: int, journal: Path | None, ahead
         initial=default_points(scenario.space),  # the scenario's notes report an infeasible default
         storage=journal,
         ahead=ahead,
+        warm_start=warm_start,
     )
 
 
