@@ -46,6 +46,7 @@ __all__ = [
     "Outcome",
     "Permutation",
     "PiecewiseLinear",
+    "PluginError",
     "Real",
     "Result",
     "RunFileError",

@@ -72,6 +72,10 @@ class EvaluatorError(BacoError, RuntimeError):
     """An evaluator cannot work at all, for example without a compiler. A failed evaluation is an outcome instead."""
 
 
+class PluginError(BacoError, RuntimeError):
+    """A plug-in cannot be imported, or a strategy, surrogate or acquisition function breaks its contract."""
+
+
 class MissingExtra(BacoError, ImportError):
     """An optional package is not installed."""
 

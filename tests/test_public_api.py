@@ -42,6 +42,7 @@ PUBLIC = {
         "Outcome",
         "Permutation",
         "PiecewiseLinear",
+        "PluginError",
         "Real",
         "Result",
         "RunFileError",

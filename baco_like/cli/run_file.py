@@ -27,7 +27,7 @@ from baco_like.journal.header import COMPILER
 from baco_like.optimizer import WarmStart
 from baco_like.optimizer.setup import default_points
 from baco_like.parameters import Parameter, parameter_from_dict
-from baco_like.parameters.registry import PARAMETER_TYPES
+from baco_like.parameters.registry import PARAMETER_TYPES, REGISTRY
 from baco_like.records import Cover, Limits, Noise, Objective
 from baco_like.running.confirming import ConfirmationSettings
 from baco_like.running.control import RECHECK, ControlSettings
@@ -525,7 +525,9 @@ def _check_default(space: Space) -> None:
 
 def _read_parameter(table: Table) -> Parameter:
     """Return a parameter of a built-in or registered type; its keys are the arguments of the constructor."""
-    type_key = Key("type", choice(PARAMETER_TYPES), "", required=True)
+    own = list(PARAMETER_TYPES)
+    types = own if table.entries.get("type") in own else REGISTRY.names
+    type_key = Key("type", choice(types), "", required=True)
     table.read((type_key, *keys.parameter_keys(table.value(type_key))))
     try:
         return parameter_from_dict({k: v for k, v in table.entries.items() if k != keys.WHEN.name})

@@ -19,11 +19,11 @@ from baco_like.evaluators.settings_table import (
     whole,
 )
 from baco_like.journal.warm_start_results import MODES
-from baco_like.parameters.registry import PARAMETER_TYPES
+from baco_like.parameters.registry import find_type
 from baco_like.records import Direction, Noise
 from baco_like.records.covering import Aggregate
 from baco_like.running.control import RECHECK
-from baco_like.strategies.registry import STRATEGIES
+from baco_like.strategies.registry import find_maker
 
 CONSTRAINTS = (
     Key(
@@ -238,13 +238,13 @@ WHEN = Key(
 
 def parameter_keys(type_name: str) -> tuple[Key, ...]:
     """Return the keys of a parameter besides ``type``: the arguments of the type's constructor, and its condition."""
-    make = PARAMETER_TYPES[type_name]
+    make = find_type(type_name)
     return (*keys_of(make, shapes_of(make)), WHEN)
 
 
 def strategy_keys(name: str) -> tuple[Key, ...]:
     """Return the settings of a strategy, which are keys of ``[optimizer]``."""
-    make = STRATEGIES[name]
+    make = find_maker(name)
     common = {key.name for key in OPTIMIZER}
     shapes = {key: shape for key, shape in shapes_of(make).items() if key not in common}
     return keys_of(make, shapes)

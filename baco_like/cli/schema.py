@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from baco_like._output import print_line
+from baco_like._plugins import Registry
 from baco_like.cli import run_file_keys as keys
 from baco_like.cli.run_file_reference import PAGE, kind_text
 from baco_like.evaluators import registry
 from baco_like.evaluators.command.flags import FLAGS_KEYS
 from baco_like.evaluators.settings_table import Key, describe, key_shape, table_shape
+from baco_like.exceptions import PluginError
 from baco_like.parameters.registry import BUILT_IN_TYPES
 from baco_like.shipping import table_schema
-from baco_like.strategies.registry import STRATEGIES
+from baco_like.strategies.registry import REGISTRY, STRATEGIES
 
 
 def run(args: argparse.Namespace) -> None:
@@ -33,11 +36,11 @@ def json_schema() -> dict[str, Any]:
     )
     evaluator = _by_choice(
         Key("kind", {}, "what runs the configurations", required=True),
-        registry.KEYS,
+        _keys_of_all(registry.REGISTRY, registry.kind_keys),
         registry.COMMON_KEYS,
     )
     strategy, *other = keys.OPTIMIZER
-    settings = {name: keys.strategy_keys(name) for name in STRATEGIES}
+    settings = _keys_of_all(REGISTRY, keys.strategy_keys)
     warm_start, objective = table_shape(keys.WARM_START), table_shape(keys.OBJECTIVE)
     limits = [{"required": [name]} for name in ("evaluations", "seconds")]
     return {
@@ -62,6 +65,17 @@ def json_schema() -> dict[str, Any]:
         "required": ["evaluator", "budget"],
         "anyOf": [{"required": ["space"]}, {"required": ["flags"]}],
     }
+
+
+def _keys_of_all(
+    parts: Registry[Any], read_keys: Callable[[str], Sequence[Key]]
+) -> dict[str, Sequence[Key]]:
+    """Return the keys of our own parts and of the plug-ins that can be imported, by name."""
+    every: dict[str, Sequence[Key]] = {}
+    for name in parts.names:
+        with suppress(PluginError):
+            every[name] = read_keys(name)
+    return every
 
 
 def _by_choice(

@@ -1,11 +1,13 @@
-"""The kinds of evaluators that a TOML file can name; a new kind is one line here."""
+"""The kinds of evaluators that a TOML file can name; a new kind is one line here, or a plug-in."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from baco_like._plugins import Plugin, Registry, require_methods
 from baco_like.evaluators import replay
 from baco_like.evaluators.c_kernels import evaluator as c_kernels
 from baco_like.evaluators.command import evaluator as command
@@ -15,7 +17,18 @@ from baco_like.evaluators.gpu.opencl import evaluator as opencl
 from baco_like.evaluators.halide import evaluator as halide
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.result_cache import ResultCache, digest
-from baco_like.evaluators.settings_table import TEXT, TEXTS, Key, Shape, Table, shown, suggestion
+from baco_like.evaluators.settings_table import (
+    KIND,
+    TEXT,
+    TEXTS,
+    Key,
+    Shape,
+    Table,
+    keys_of,
+    shapes_of,
+    shown,
+    suggestion,
+)
 from baco_like.evaluators.slots import resolve_slots
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
 from baco_like.evaluators.wrappers.slotted import SlotsEvaluator
@@ -67,6 +80,12 @@ KINDS: Mapping[str, Factory] = {kind: module.from_table for kind, module in _MOD
 KEYS: Mapping[str, Sequence[Key]] = {kind: module.KEYS for kind, module in _MODULES.items()}
 """Keys of the table of each kind besides ``kind`` and `COMMON_KEYS`."""
 
+REGISTRY: Registry[Factory] = Registry("baco_like.evaluators", "evaluator", KINDS)
+"""`KINDS`, and the evaluators of plug-ins."""
+
+_PASSED = ("space", "unit", "folder", "environment")
+"""Arguments of a plug-in that are not keys of its table: those of a `Factory`."""
+
 _REPLACED = {"c_loop_nest": "kernels/c_loop_nest.py", "taco": "kernels/taco_kernels.py"}
 """Former kinds, and the problem file of kind "c" that each is now."""
 
@@ -83,10 +102,11 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
     Raises:
         RunFileError: The kind is unknown, or a key of its table is unknown, missing or wrong.
         EvaluatorError: A program, package, file or device that it needs does not exist.
+        PluginError: The plug-in cannot be imported, or makes something else than an evaluator.
     """
     kind = table.text("kind")
-    if kind not in KINDS:
-        hint = suggestion(kind, KINDS)
+    if kind not in REGISTRY:
+        hint = suggestion(kind, REGISTRY.names)
         if kind in _REPLACED:
             hint = (
                 f'write kind = "c" and problem = "{_REPLACED[kind]}" (a file of examples/kernels)'
@@ -94,12 +114,12 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
         raise RunFileError(f"[{table.name}] kind = {shown(kind)} is unknown; {hint}")
     cache, cache_files, slots = table.values(COMMON_KEYS).values()
     own = Table(table.name, {k: v for k, v in table.entries.items() if k not in CACHE_KEYS})
-    arguments = (own, space, unit, folder)
+    make = partial(_factory(kind), own, space, unit, folder)
     if slots is None:
-        evaluator = KINDS[kind](*arguments)
+        evaluator = make()
     else:
         _check_slots(own, slots)
-        evaluator = SlotsEvaluator(partial(KINDS[kind], *arguments), slots)
+        evaluator = SlotsEvaluator(make, slots)
     if cache is not None:
         # Results depend on all other keys and on the listed files.
         files = {name: digest(folder / name) for name in cache_files or []}
@@ -108,6 +128,52 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
         return CachedEvaluator(evaluator, ResultCache(folder / cache, context))
     if cache_files is not None:
         raise table.error("cache_files", cache_files, "cache = FILE besides")
+    return evaluator
+
+
+def _factory(kind: str) -> Factory:
+    part = REGISTRY.find(kind)
+    return partial(_create_plugin, part, kind) if isinstance(part, Plugin) else part
+
+
+def kind_keys(kind: str) -> Sequence[Key]:
+    """Return the keys of a kind's table besides ``kind`` and `COMMON_KEYS`.
+
+    Those of a plug-in are its arguments, except for the ones that are not read from the table.
+
+    Raises:
+        PluginError: The plug-in cannot be imported.
+    """
+    part = REGISTRY.find(kind)
+    if not isinstance(part, Plugin):
+        return KEYS[kind]
+    make = part.load()
+    shapes = {name: shape for name, shape in shapes_of(make).items() if name not in _PASSED}
+    return keys_of(make, shapes)
+
+
+def _create_plugin(
+    plugin: Plugin,
+    kind: str,
+    table: Table,
+    space: Space,
+    unit: str,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+) -> Evaluator:
+    """Return the evaluator of a plug-in; it receives those keys that the table has."""
+    make = plugin.load()
+    given = table.read((KIND, *kind_keys(kind)))
+    passed = dict(zip(_PASSED, (space, unit, folder, environment), strict=True))
+    accepted = inspect.signature(make).parameters
+    if environment is not None and "environment" not in accepted:
+        raise table.error(
+            "kind", kind, "with slots a kind whose evaluator has an argument 'environment'"
+        )
+    arguments = {key: value for key, value in given.items() if table.has(key) and key != "kind"}
+    arguments |= {key: value for key, value in passed.items() if key in accepted}
+    evaluator: Evaluator = make(**arguments)
+    require_methods(evaluator, kind, plugin, ("submit", "wait", "close"))
     return evaluator
 
 

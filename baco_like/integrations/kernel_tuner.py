@@ -25,7 +25,8 @@ from baco_like.optimizer import Optimizer
 from baco_like.records import Direction, Outcome, Trial
 from baco_like.records.reading import finite_number
 from baco_like.results.kernel_tuner_cache import cache_outcome
-from baco_like.strategies import STRATEGIES, Strategy
+from baco_like.strategies import Strategy
+from baco_like.strategies.registry import REGISTRY
 
 with needs_extra("kernel_tuner", "kernel-tuner"):
     import kernel_tuner
@@ -157,10 +158,10 @@ def _choose_strategy(strategy: Any, options: Mapping[str, Any]) -> tuple[Any, di
                 f"effect here; for settings of ours write strategy=BacoStrategy({ours!r}, settings={{...}})"
             )
         return BacoStrategy(STRATEGY_NAMES[strategy], batch=batch), common
-    if strategy not in STRATEGIES:
+    if strategy not in REGISTRY:
         raise ValueError(
             f"strategy = {strategy!r} has no equal here: omit it for the recommended strategy, or use one of "
-            f"{', '.join(sorted({*STRATEGY_NAMES, *STRATEGIES}))}"
+            f"{', '.join(sorted({*STRATEGY_NAMES, *REGISTRY.names}))}"
         )
     return BacoStrategy(strategy, settings=own, batch=batch), common
 

@@ -19,7 +19,8 @@ from baco_like.journal.header import describe
 from baco_like.records import Goal, read_goal
 from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
-from baco_like.strategies import STRATEGIES, Strategy, create_strategy, default_settings
+from baco_like.strategies import Strategy, create_strategy, default_settings
+from baco_like.strategies.registry import REGISTRY
 
 Config = Mapping[str, Any]
 
@@ -235,7 +236,7 @@ def with_default_settings(header: Header) -> Header:
     """Return the header with the defaults of settings that its strategy did not have when it was written."""
     strategy = header.options.strategy
     name, given = strategy.get("name"), strategy.get("settings")
-    if not isinstance(name, str) or name not in STRATEGIES or not isinstance(given, Mapping):
+    if not isinstance(name, str) or name not in REGISTRY or not isinstance(given, Mapping):
         return header
     settings = {**default_settings(name), **given}
     options = replace(header.options, strategy={**strategy, "settings": settings})

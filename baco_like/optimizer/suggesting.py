@@ -13,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from baco_like._plugins import name_of
 from baco_like._random import Purpose
 from baco_like._typing import Codes, Rng
 from baco_like.acquisitions.protocol import IsExcluded
-from baco_like.exceptions import SpaceExhausted
+from baco_like.exceptions import PluginError, SpaceExhausted
 from baco_like.journal.events import suggested_event
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Trial, row_keys
 from baco_like.records.leases import Lease, Moment
 from baco_like.spaces.design import uniform
 from baco_like.strategies.multi_task import MultiTask
-from baco_like.strategies.protocol import Problem, Proposals, proposed_rows
+from baco_like.strategies.proposal_checks import check_proposals
+from baco_like.strategies.protocol import Problem, Proposals
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def build_suggestion(
 
     Raises:
         SpaceExhausted: No trial is left.
-        RuntimeError: The strategy has broken its contract.
+        PluginError: The strategy has broken its contract.
     """
     history = state.history
     again = [] if terms.lease is None else history.find_expired(now)
@@ -161,7 +163,7 @@ def ask_strategy(state: OptimizerState, n: int, stream: int | None = None) -> li
         stream: The random stream of this optimizer, see `Terms`.
 
     Raises:
-        RuntimeError: The strategy has broken its contract.
+        PluginError: The strategy has broken its contract.
     """
     problem, history, strategy = state.problem, state.history, state.strategy
     space, number = problem.space, history.next_id
@@ -170,14 +172,11 @@ def ask_strategy(state: OptimizerState, n: int, stream: int | None = None) -> li
     proposals: Proposals = ()
     if problem.task is None or isinstance(strategy, MultiTask):
         proposals = strategy.ask(problem, history, state.strategy_state, n, rng)
-    codes = proposed_rows(space, proposals)
-    bug = f"bug in strategy {type(strategy).__name__}: "
-    if len(codes) > n:
-        raise RuntimeError(f"{bug}{len(codes)} proposals, asked for {n}")
-    if not space.feasible.contains(codes).all():
-        raise RuntimeError(f"{bug}it proposed an infeasible configuration")
+    codes = check_proposals(strategy, space, proposals, n)
     if state.is_excluded(codes) or len(set(row_keys(codes))) < len(codes):
-        raise RuntimeError(f"{bug}it proposed an observed, pending or repeated configuration")
+        raise PluginError(
+            f"bug in strategy {name_of(strategy)}: it proposed an observed, pending or repeated configuration"
+        )
     notes = [(proposal.tag, "strategy") for proposal in proposals]
     if len(codes) < n:
         excluded = partial(problem.is_excluded, history.assume_pending(codes))

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from baco_like._plugins import Plugin, Registry
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.bases import TYPE_NAMES
 from baco_like.parameters.categorical import Categorical
@@ -31,6 +32,11 @@ PARAMETER_TYPES: dict[str, Callable[..., Parameter]] = {
 BUILT_IN_TYPES = tuple(PARAMETER_TYPES)
 """The types of this package."""
 
+REGISTRY: Registry[Callable[..., Parameter]] = Registry(
+    "baco_like.parameters", "parameter type", PARAMETER_TYPES
+)
+"""`PARAMETER_TYPES`, and the types of plug-ins that are not registered yet."""
+
 TYPE_NAMES.update({make: name for name, make in PARAMETER_TYPES.items()})
 
 
@@ -52,6 +58,21 @@ def register_parameter(type_name: str, make: Callable[..., Parameter]) -> None:
     TYPE_NAMES[make] = type_name
 
 
+def find_type(type_name: str) -> Callable[..., Parameter]:
+    """Return the class of a type; a plug-in is imported and registered when it is asked for first.
+
+    Raises:
+        SpaceError: The type is unknown.
+        PluginError: The plug-in cannot be imported.
+    """
+    if type_name not in PARAMETER_TYPES:
+        if type_name not in REGISTRY:
+            raise SpaceError(f"type {type_name!r} is unknown; known: {', '.join(REGISTRY.names)}")
+        part = REGISTRY.find(type_name)
+        register_parameter(type_name, part.load() if isinstance(part, Plugin) else part)
+    return PARAMETER_TYPES[type_name]
+
+
 def parameter_to_dict(parameter: Parameter) -> dict[str, Any]:
     """Return a JSON description with its version; `parameter_from_dict` is the inverse."""
     return {"version": VERSION, **parameter.to_dict()}
@@ -70,9 +91,9 @@ def parameter_from_dict(data: Mapping[str, Any]) -> Parameter:
     if version != VERSION:
         raise SpaceError(f"parameter version {version!r} cannot be read, only {VERSION}")
     type_name = fields.pop("type", None)
-    if not isinstance(type_name, str) or type_name not in PARAMETER_TYPES:
+    if not isinstance(type_name, str):
         raise SpaceError(f"type {type_name!r} is unknown; known: {', '.join(PARAMETER_TYPES)}")
-    make = PARAMETER_TYPES[type_name]
+    make = find_type(type_name)
     known = inspect.signature(make).parameters
     needed = [name for name, field in known.items() if field.default is field.empty]
     for key in fields:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
+from baco_like.acquisitions.checked import bind_acquisition
 from baco_like.acquisitions.protocol import AcquisitionFunction, Score
 from baco_like.records import History, Trial
 from baco_like.records.reading import finite_number
@@ -137,7 +138,8 @@ class PerSecond:
 
     def bind(self, model: Model, incumbent: float, rng: Rng) -> Score:
         """Return the score of configurations under a fitted model."""
-        score, seconds = self.function.bind(model, incumbent, rng), self.seconds
+        score = bind_acquisition(self.function, model, incumbent, rng)
+        seconds = self.seconds
 
         def score_per_second(codes: Codes) -> Array:
             expected = np.maximum(seconds.expect(codes), self.least)

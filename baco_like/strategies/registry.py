@@ -6,13 +6,13 @@ accepted together with a name by ``strategy=``, by the TOML file and on the comm
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
-from baco_like.acquisitions import AcquisitionFunction, ExpectedImprovement, LowerConfidenceBound
+from baco_like._plugins import Plugin, Registry, require_methods
+from baco_like.acquisitions.registry import create_acquisition
 from baco_like.acquisitions.selectors import ACQUISITIONS, AcquisitionSelector, AdvancedMulti, Multi
 from baco_like.spaces import design as designs
 from baco_like.strategies.auto import Auto, model_of_auto
@@ -66,16 +66,22 @@ def _after_design(then: Strategy[Any], initial: int, design: str) -> Phased:
 
 
 def _bayesian(
-    initial: int = 10, design: str = "uniform", surrogate: str = "gp", device: str = "auto"
+    initial: int = 10,
+    design: str = "uniform",
+    surrogate: str = "gp",
+    device: str = "auto",
+    acquisition: str = "ei",
 ) -> Phased:
     """BaCO's Bayesian optimization: ten uniform draws, then Gaussian process, failure model, scan or local search."""
-    then = SecondsAware(Bayesian(create_surrogate(surrogate, GaussianProcess(), device)))
+    model = create_surrogate(surrogate, GaussianProcess(), device)
+    then = SecondsAware(Bayesian(model, acquisition=create_acquisition(acquisition)))
     return _after_design(then, initial, design)
 
 
-def _random_forest(initial: int = 10, design: str = "uniform") -> Phased:
+def _random_forest(initial: int = 10, design: str = "uniform", acquisition: str = "ei") -> Phased:
     """Bayesian optimization with a random forest as the surrogate."""
-    return _after_design(Bayesian(surrogate=RandomForest()), initial, design)
+    then = Bayesian(surrogate=RandomForest(), acquisition=create_acquisition(acquisition))
+    return _after_design(then, initial, design)
 
 
 def _baco(
@@ -122,16 +128,14 @@ def _smac(
     random_share: float = 0.08,
     device: str = "auto",
 ) -> Phased:
-    """SMAC's parts as in the 2022 survey, some random draws; surrogate: gp, gpytorch, forest; acquisition: lcb, ei.
+    """SMAC's parts as in the 2022 survey, and some random draws.
 
     The lower confidence bound is 2 standard deviations below the mean; SMAC's factor grows with the logarithm of the
     number of observations.
     """
-    functions: Mapping[str, AcquisitionFunction]
-    functions = {"lcb": LowerConfidenceBound(), "ei": ExpectedImprovement()}
     then = Bayesian(
         surrogate=create_surrogate(surrogate, GaussianProcess(), device),
-        acquisition=choose("acquisition", acquisition, functions),
+        acquisition=create_acquisition(acquisition),
     )
     return _after_design(RandomInterleaving(then, random_share), initial, design)
 
@@ -218,32 +222,65 @@ STRATEGIES: Mapping[str, Maker] = {
 """Makers of strategies by name."""
 
 
+REGISTRY: Registry[Maker] = Registry("baco_like.strategies", "strategy", STRATEGIES, "auto")
+"""`STRATEGIES`, and the strategies of plug-ins."""
+
+
 def create_strategy(name: str, settings: Mapping[str, Any] | None = None) -> Strategy[Any]:
     """Return the strategy with this name.
 
     Args:
-        name: A key of `STRATEGIES`.
+        name: A key of `STRATEGIES`, or the name of a plug-in.
         settings: Values of some of its settings; see `default_settings`.
 
     Raises:
-        ValueError: The name or a setting is unknown, or a value has the wrong type; the message lists the choices.
+        ValueError: The name or a setting is unknown, a value has the wrong type, or a setting without a default is
+            missing; the message lists the choices.
+        PluginError: The plug-in cannot be imported, or makes something else than a strategy.
     """
-    settings = settings or {}
-    known = default_settings(name)
+    make, settings = find_maker(name), settings or {}
+    known = _parameters(make)
     unknown = [key for key in settings if key not in known]
     if unknown:
         allowed = ", ".join(known) or "none"
         raise ValueError(
             f"strategy {name!r} has no setting {unknown[0]!r}; its settings are: {allowed}"
         )
-    parameters = inspect.signature(STRATEGIES[name]).parameters
     for key, value in settings.items():
-        annotation = str(parameters[key].annotation)
-        if parameters[key].default is None and "None" not in annotation:
+        annotation = str(known[key].annotation)
+        if known[key].default is None and "None" not in annotation:
             annotation += " | None"  # an open setting, see `BY_BUDGET`
         if not _is_instance(value, annotation):
             raise ValueError(f"strategy {name!r}: {key} = {value!r}; it takes {annotation}")
-    return STRATEGIES[name](**settings)
+    for key, parameter in known.items():
+        if parameter.default is parameter.empty and key not in settings:
+            raise ValueError(f"strategy {name!r} needs a value of its setting {key!r}")
+    strategy = make(**settings)
+    if isinstance(part := REGISTRY.find(name), Plugin):
+        require_methods(strategy, name, part, ("init", "ask", "tell"))
+    return strategy
+
+
+def find_maker(name: str) -> Maker:
+    """Return the class or function that makes the strategy with this name.
+
+    Raises:
+        ValueError: The name is unknown.
+        PluginError: The plug-in cannot be imported.
+    """
+    try:
+        part = REGISTRY.find(name)
+    except KeyError:
+        raise ValueError(f"strategy {name!r} is unknown; {REGISTRY.hint(name)}") from None
+    return part.load() if isinstance(part, Plugin) else part
+
+
+def _parameters(make: Maker) -> dict[str, inspect.Parameter]:
+    """Return the settings of a maker by name."""
+    parameters = inspect.signature(make).parameters
+    return {
+        name: p for name, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    }
 
 
 _TYPES = {"int": Integral, "float": Real, "str": str, "bool": bool, "None": type(None)}
@@ -260,18 +297,18 @@ def _is_instance(value: Any, annotation: str) -> bool:
 
 
 def default_settings(name: str) -> dict[str, Any]:
-    """Return the settings of a strategy with their defaults.
+    """Return the settings of a strategy with their defaults; a setting of a plug-in may have none.
 
     Raises:
         ValueError: The name is unknown.
+        PluginError: The plug-in cannot be imported.
     """
-    if name not in STRATEGIES:
-        near = difflib.get_close_matches(name, STRATEGIES, 1)
-        hint = f"did you mean {near[0]!r}?" if near else "choose one of " + ", ".join(STRATEGIES)
-        raise ValueError(f"strategy {name!r} is unknown; {hint}")
-    return {p.name: p.default for p in inspect.signature(STRATEGIES[name]).parameters.values()}
+    parameters = _parameters(find_maker(name))
+    return {key: p.default for key, p in parameters.items() if p.default is not p.empty}
 
 
 def describe_strategy(name: str) -> str:
     """Return a description of a strategy in one line."""
-    return (inspect.getdoc(STRATEGIES[name]) or "").splitlines()[0]
+    text = (inspect.getdoc(find_maker(name)) or "").partition("\n")[0]
+    part = REGISTRY.find(name)
+    return f"{text} (plug-in of {part.origin})" if isinstance(part, Plugin) else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from baco_like._plugins import Plugin, Registry, require_methods
 from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.protocol import Surrogate
@@ -17,23 +18,33 @@ SURROGATES: Mapping[str, Callable[[ClosedForm, str], Surrogate]] = {
 }
 """The closed-form Gaussian process, the same model in GPyTorch, a random forest."""
 
+REGISTRY = Registry("baco_like.surrogates", "surrogate", SURROGATES, "gp")
+"""`SURROGATES`, and the surrogates of plug-ins."""
+
 
 def create_surrogate(name: str, closed_form: ClosedForm, device: str = "auto") -> Surrogate:
     """Return the surrogate with this name.
 
     Args:
-        name: A key of `SURROGATES`.
+        name: A key of `SURROGATES`, or the name of a plug-in.
         closed_form: The strategy's Gaussian process: returned for "gp", translated for "gpytorch".
         device: Torch device of "gpytorch": "auto" (the GPU if there is one), "cpu", "cuda" or "cuda:N".
 
     Raises:
         ValueError: The name is unknown, or a device is given for a surrogate that runs on the CPU only.
         StrategyError: This machine has no such device.
+        PluginError: The plug-in cannot be imported, or makes something else than a surrogate.
     """
-    if name not in SURROGATES:
-        raise ValueError(f"surrogate {name!r} is unknown; choose from {', '.join(SURROGATES)}")
+    try:
+        part = REGISTRY.find(name)
+    except KeyError:
+        raise ValueError(f"surrogate {name!r} is unknown; {REGISTRY.hint(name)}") from None
     if name != "gpytorch" and device not in ("auto", "cpu"):
         raise ValueError(
             f"device = {device!r} needs surrogate = 'gpytorch'; surrogate {name!r} runs on the CPU"
         )
-    return SURROGATES[name](closed_form, device)
+    if not isinstance(part, Plugin):
+        return part(closed_form, device)
+    surrogate: Surrogate = part.load()()
+    require_methods(surrogate, name, part, ("fit",))
+    return surrogate

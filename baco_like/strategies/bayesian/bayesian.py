@@ -19,6 +19,7 @@ import numpy as np
 from baco_like import acquisitions, surrogates
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.acquisitions import AcquisitionFunction, AcquisitionOptimizer
+from baco_like.acquisitions.checked import bind_acquisition
 from baco_like.acquisitions.protocol import Score
 from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records import History, Observation, Proposal, RunLimits, Status
@@ -42,6 +43,7 @@ from baco_like.strategies.bayesian.incremental import (
 from baco_like.strategies.bayesian.limits import FeasibilityWithLimits, fit_margins, margins_of
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask, Strategy
 from baco_like.surrogates import FeasibilityModel, FeasibilitySurrogate
+from baco_like.surrogates.checked import fit_feasibility, fit_surrogate
 from baco_like.surrogates.forest import ForestFeasibilityModel
 from baco_like.surrogates.gp.growing import EVERY_COUNT, last_refit
 from baco_like.surrogates.ranking_ensemble import OWN_WEIGHT, RankingEnsemble, Source
@@ -177,7 +179,7 @@ class Bayesian:
             minimum: Least accepted probability of feasibility.
             rng: Random generator.
         """
-        score = self.acquisition.bind(model, fitted.incumbent, rng)
+        score = bind_acquisition(self.acquisition, model, fitted.incumbent, rng)
         if has_prior(problem.space):
             density = problem.space.log_density
             score = acquisitions.weight_by_prior(score, density, len(history), self.belief)
@@ -265,7 +267,7 @@ class Bayesian:
         self, space: Space, data: surrogates.Data, rng: Rng, start: Mapping[str, Any] | None
     ) -> surrogates.Model:
         assert not isinstance(self.surrogate, str)  # `__post_init__` has replaced a name
-        return self.surrogate.fit(self.view(space), data, rng, start)
+        return fit_surrogate(self.surrogate, self.view(space), data, rng, start)
 
     def fit_feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
         """Return the model of feasibility, fitted to the observations inside the space.
@@ -294,7 +296,8 @@ class Bayesian:
     def _grow_feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
         known = history.inside
         ran = self._ran(history)[known]
-        return self.feasibility.fit(self.view(space), history.codes[known], ran, seed)
+        view = self.view(space)
+        return fit_feasibility(self.feasibility, view, history.codes[known], ran, seed)
 
     def _ran(self, history: History) -> Mask:
         """Return which trials ran; those that only broke a modelled limit did."""

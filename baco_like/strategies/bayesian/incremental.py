@@ -23,6 +23,7 @@ import numpy as np
 from baco_like import acquisitions, surrogates
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like.acquisitions.checked import bind_acquisition
 from baco_like.acquisitions.functions import add_feasibility, prior_weight
 from baco_like.acquisitions.optimizers.best_rows import best_free_indices, comparable
 from baco_like.records import History, Proposal, Status
@@ -335,7 +336,7 @@ class Scored:
 
     def __call__(self) -> Array:
         """Return the scores, ``(m,)``."""
-        score = self._acquisition.bind(self._model, self.incumbent, self._rng)
+        score = bind_acquisition(self._acquisition, self._model, self.incumbent, self._rng)
         scores = comparable(score(self.posterior.table.codes))
         if self._prior is not None:
             scores = scores + self._prior
@@ -346,7 +347,9 @@ class Scored:
     def believe(self, codes: Codes) -> None:
         """Condition the posterior on rows with the values that the model predicts, and lower the incumbent to these."""
         if len(codes) > MOST_BELIEVED:
-            scores = self._acquisition.bind(self._model, self.incumbent, self._rng)(codes)
+            scores = bind_acquisition(self._acquisition, self._model, self.incumbent, self._rng)(
+                codes
+            )
             codes = codes[np.sort(np.argsort(-comparable(scores), kind="stable")[:MOST_BELIEVED])]
         believed = self.posterior.believe(codes)
         self.incumbent = min(self.incumbent, float(believed.min()))

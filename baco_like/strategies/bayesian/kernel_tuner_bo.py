@@ -15,14 +15,17 @@ from typing import Any, final
 
 import numpy as np
 
+from baco_like._plugins import name_of
 from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions import AcquisitionSelector, AdvancedMulti, condition_on_pending
 from baco_like.acquisitions.optimizers.best_rows import best_free_rows
 from baco_like.acquisitions.selectors import ACQUISITIONS, Turns, exploration_factor
+from baco_like.exceptions import StrategyError
 from baco_like.records import History, Observation, Proposal, Status, sign_of
 from baco_like.records.reading import finite_number
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates import Data, FixedGaussianProcess, Surrogate, UpdatableModel, standardise
+from baco_like.surrogates.checked import fit_surrogate
 from baco_like.surrogates.index_features import IndexFeatures
 from baco_like.surrogates.transform import FitScale
 
@@ -96,8 +99,12 @@ class KernelTunerBO:
         scale = self.scale(costs)
         y = scale.forward(costs)
         data = Data(history.codes[ok], y, np.zeros(len(y)), np.zeros(len(y), bool))
-        model = self.surrogate.fit(IndexFeatures(problem.space), data, rng)
-        assert isinstance(model, UpdatableModel)
+        model = fit_surrogate(self.surrogate, IndexFeatures(problem.space), data, rng)
+        if not isinstance(model, UpdatableModel):
+            raise StrategyError(
+                f"surrogate {name_of(self.surrogate)} has models without a method condition, which kernel_tuner_bo "
+                "needs; take surrogate gp or gpytorch"
+            )
         space, count = problem.space, problem.space.feasible.count
         if count is not None and count <= self.candidates:
             rows = space.feasible.listed

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar, final
 
 import numpy as np
 
+from baco_like._plugins import is_foreign
 from baco_like._typing import Array, Rng
 from baco_like.records import History, Observation, Proposal, Trial
+from baco_like.strategies.proposal_checks import check_proposals
 from baco_like.strategies.protocol import Problem, Strategy, proposed_rows
 from baco_like.strategies.settings import CheckedSettings, setting
 
@@ -174,6 +176,8 @@ class Portfolio:
                 seen = history.assume_pending(proposed_rows(problem.space, proposals))
                 seen = seen.view_as(partial(self._retag, arm))
                 new = strategies[arm].ask(share, seen, state.arms[arm], count, rng)
+                if is_foreign(strategies[arm]):  # the optimizer would name the portfolio
+                    check_proposals(strategies[arm], problem.space, new, count)
                 proposals += [replace(p, tag={"arm": names[arm], "tag": p.tag}) for p in new]
                 pending[arm] += len(new)
                 if len(new) < count:

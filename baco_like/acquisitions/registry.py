@@ -1,0 +1,40 @@
+"""Names of acquisition functions, for the setting ``acquisition`` of the model-based strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from baco_like._plugins import Plugin, Registry, require_methods
+from baco_like.acquisitions.functions import (
+    ExpectedImprovement,
+    LowerConfidenceBound,
+    ProbabilityOfImprovement,
+)
+from baco_like.acquisitions.protocol import AcquisitionFunction
+
+_OWN: Mapping[str, Callable[[], AcquisitionFunction]] = {
+    "ei": ExpectedImprovement,
+    "poi": ProbabilityOfImprovement,
+    "lcb": LowerConfidenceBound,
+}
+
+REGISTRY = Registry("baco_like.acquisitions", "acquisition function", _OWN, "ei")
+"""Expected improvement, probability of improvement, the lower confidence bound, and those of plug-ins."""
+
+
+def create_acquisition(name: str) -> AcquisitionFunction:
+    """Return the acquisition function with this name and its default settings.
+
+    Raises:
+        ValueError: The name is unknown.
+        PluginError: The plug-in cannot be imported, or makes something else than an acquisition function.
+    """
+    try:
+        part = REGISTRY.find(name)
+    except KeyError:
+        raise ValueError(f"acquisition {name!r} is unknown; {REGISTRY.hint(name)}") from None
+    if not isinstance(part, Plugin):
+        return part()
+    function: AcquisitionFunction = part.load()()
+    require_methods(function, name, part, ("bind",))
+    return function

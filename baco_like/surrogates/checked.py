@@ -1,0 +1,148 @@
+"""Checks of the models that surrogates of other packages return; our own are used as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from baco_like._plugins import is_foreign, name_of
+from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.exceptions import PluginError
+from baco_like.surrogates.protocol import (
+    Data,
+    FeasibilityModel,
+    FeasibilitySurrogate,
+    Featured,
+    Model,
+    Surrogate,
+    UpdatableModel,
+)
+
+
+def fit_surrogate(
+    surrogate: Surrogate,
+    space: Featured,
+    data: Data,
+    rng: Rng,
+    start: Mapping[str, Any] | None = None,
+) -> Model:
+    """Return the fitted model, see `Surrogate.fit`; the predictions of a foreign one are checked.
+
+    Raises:
+        PluginError: The surrogate returns no model.
+    """
+    model = surrogate.fit(space, data, rng, start)
+    return _checked(model, f"surrogate {name_of(surrogate)}") if is_foreign(model) else model
+
+
+def fit_feasibility(
+    surrogate: FeasibilitySurrogate, space: Featured, codes: Codes, feasible: Mask, seed: int
+) -> FeasibilityModel:
+    """Return the fitted model, see `FeasibilitySurrogate.fit`; the predictions of a foreign one are checked."""
+    model = surrogate.fit(space, codes, feasible, seed)
+    owner = f"feasibility surrogate {name_of(surrogate)}"
+    return _CheckedFeasibility(model, owner) if is_foreign(model) else model
+
+
+def _checked(model: Any, owner: str) -> Model:
+    if not callable(getattr(model, "predict", None)):
+        raise PluginError(f"{owner}: fit returned {model!r:.60}, which has no method predict")
+    if not isinstance(getattr(model, "hyperparameters", None), Mapping):
+        raise PluginError(f"{owner}: the attribute hyperparameters of its model is no mapping")
+    kind = _CheckedUpdatableModel if isinstance(model, UpdatableModel) else _CheckedModel
+    return kind(model, owner)
+
+
+@dataclass(frozen=True)
+class _CheckedModel:
+    """A model whose predictions are checked; all its other attributes are passed on."""
+
+    model: Any
+    owner: str
+
+    @property
+    def hyperparameters(self) -> Mapping[str, Any]:
+        hyperparameters: Mapping[str, Any] = self.model.hyperparameters
+        return hyperparameters
+
+    def predict(self, codes: Codes) -> tuple[Array, Array]:
+        predicted = self.model.predict(codes)
+        if not isinstance(predicted, tuple) or len(predicted) != 2:
+            raise PluginError(
+                f"{self.owner}: predict returned {type(predicted).__name__}, not mean and variance"
+            )
+        mean = check_numbers(self.owner, "mean", predicted[0], len(codes))
+        variance = check_numbers(self.owner, "variance", predicted[1], len(codes))
+        if variance.min(initial=0.0) < 0.0:
+            raise PluginError(
+                f"{self.owner}: a predicted variance is negative: {variance.min()}; if that is a rounding error, "
+                "return numpy.maximum(variance, 0.0)"
+            )
+        return mean, variance
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # `copy` and `pickle` ask before there is a model
+            raise AttributeError(name)
+        return getattr(self.model, name)
+
+
+@dataclass(frozen=True)
+class _CheckedUpdatableModel(_CheckedModel):
+    """An updatable model whose predictions are checked."""
+
+    def condition(self, codes: Codes, y: Array) -> UpdatableModel:
+        updated = _checked(self.model.condition(codes, y), self.owner)
+        if not isinstance(updated, UpdatableModel):
+            raise PluginError(f"{self.owner}: the model of condition cannot be conditioned again")
+        return updated
+
+
+@dataclass(frozen=True)
+class _CheckedFeasibility:
+    """A feasibility model whose predictions are checked."""
+
+    model: FeasibilityModel
+    owner: str
+
+    def probability(self, codes: Codes) -> Array:
+        found = check_numbers(
+            self.owner, "probability of running", self.model.probability(codes), len(codes)
+        )
+        if found.min(initial=0.0) < 0.0 or found.max(initial=0.0) > 1.0:
+            wrong = found[(found < 0.0) | (found > 1.0)][0]
+            raise PluginError(f"{self.owner}: a probability of running is {wrong}, not in [0, 1]")
+        return found
+
+
+def check_numbers(owner: str, what: str, values: Any, count: int) -> Array:
+    """Return values of a foreign part as floats, one for each configuration.
+
+    Args:
+        owner: Kind and name of the part.
+        what: What the values are.
+        values: The values.
+        count: Number of configurations.
+
+    Raises:
+        PluginError: They have another shape, or one is not a finite number.
+    """
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise PluginError(
+            f"{owner}: the {what} is {values!r:.60}, not an array of floats"
+        ) from None
+    if numbers.shape != (count,):
+        raise PluginError(
+            f"{owner}: the {what} has the shape {numbers.shape}, for {count} configurations it must be ({count},)"
+        )
+    wrong = np.flatnonzero(~np.isfinite(numbers))
+    if len(wrong):
+        raise PluginError(
+            f"{owner}: the {what} of {len(wrong)} of {count} configurations is no finite number, the first is "
+            f"{numbers[wrong[0]]}"
+        )
+    return numbers
