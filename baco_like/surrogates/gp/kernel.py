@@ -133,16 +133,19 @@ def distance_factor(b: Features) -> tuple[Array, Array]:
     return centre, np.vstack([-2.0 * b.T, np.ones(len(b)), np.einsum("ij,ij->i", b, b)])
 
 
-def distance_rows(a: Features, centre: Array, scales: Array | None = None) -> Array:
+def distance_rows(
+    a: Features, centre: Array, scales: Array | None = None, out: Array | None = None
+) -> Array:
     """Return the left factor of the squared distances of ``a``, ``(m, k + 2)``; one product gives all three terms.
 
     Args:
         a: Features, ``(m, k)``.
         centre: See `distance_factor`.
         scales: Factors of the features, ``(k,)``; None if ``a`` is scaled already.
+        out: Array for the result, ``(m, k + 2)``; None makes a new one.
     """
     m, k = a.shape
-    left = np.empty((m, k + 2))
+    left = np.empty((m, k + 2)) if out is None else out
     scaled = a if scales is None else np.multiply(a, scales, out=left[:, :k])
     centred = np.subtract(scaled, centre, out=left[:, :k])
     np.einsum("ij,ij->i", centred, centred, out=left[:, k])

@@ -115,14 +115,16 @@ class GPModel:
 
         m, n = len(codes), len(self.rows)
         centre, right, alpha, triangle = self._factors
-        left = distance_rows(self.space.features(codes), centre, self.scales)
+        features = self.space.features(codes)
         mean, variance = np.empty(m), np.empty(m)
         size = max(1, min(m, BLOCK // max(n, 1)))
         first, second = np.empty((size, n)), np.empty((size, n))
+        scaled = np.empty((size, len(right)))
         for at in range(0, m, size):
             block = slice(at, min(at + size, m))
             used = slice(0, block.stop - at)
-            squared = distance_product(left[block], right, first[used])
+            left = distance_rows(features[block], centre, self.scales, scaled[used])
+            squared = distance_product(left, right, first[used])
             cross = self.kernel.value(squared, second[used])
             np.dot(cross, alpha, out=mean[block])
             # A product with a triangle is half the work of a full one. It works in place on the transpose, which is in
