@@ -90,6 +90,7 @@ _PEERS = [
     Peer("SMAC3", "smac", "smac"),
     Peer("BoTorch", "botorch", "botorch"),
     Peer("HEBO", "hebo", "HEBO"),
+    Peer("BaCO (its program)", "baco_program", "baco-like"),
 ]
 PEERS: Mapping[str, Peer] = {one.label: one for one in _PEERS}
 
