@@ -3,11 +3,14 @@ import re
 import numpy as np
 import pytest
 
-from baco_like import Optimizer, Permutation, Space
+from baco_like import Integer, Optimizer, Permutation, Space
+from baco_like.acquisitions.optimizers.searches import LocalSearch
 from baco_like.exceptions import TrialError
+from baco_like.strategies.auto import Auto
 from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
 from baco_like.strategies.composite.adaptive_design import size_by_orders
 from baco_like.strategies.composite.wrappers import Phased
+from baco_like.strategies.protocol import Problem
 
 KERNEL = Space(
     {"bx": [8, 16, 32, 48, 64, 128], "by": [1, 2, 4, 8], "tile": [1, 2, 3, 4, 6, 8]},
@@ -112,6 +115,13 @@ def test_many_orders_are_given_more_first_points(loops, points):
         assert trial.tag["phase"] == "design"
         opt.observe(trial, cost)
     assert opt.suggest().tag.get("phase") != "design"
+
+
+@pytest.mark.parametrize(("loops", "draws"), [(6, LocalSearch().candidates), (7, 700)])
+def test_the_search_begins_with_fewer_draws_beside_a_long_order(loops, draws):
+    space = Space({"order": Permutation(range(loops)), "tile": Integer(1, 1000)})
+    strategy, _ = Auto().choice(Problem(space))
+    assert strategy.then.then.then.search.candidates == draws
 
 
 def test_first_points_are_distinct_also_where_values_are_noisy():
