@@ -180,6 +180,8 @@ class Auto:
 
 def has_long_order(space: Space) -> bool:
     """Return whether an active parameter is a permutation with at least `LONG_ORDER` orders."""
+    if space.width == len(space.columns):  # a permutation has a column for each element
+        return False
     active = (space.parameters[name] for name in space.active)
     return any(p.kind is ParameterKind.PERMUTATION and p.cardinality >= LONG_ORDER for p in active)
 
