@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
 import numpy as np
 
-from baco_like._typing import Array, Ints, Mask
+from baco_like._typing import Array, Ints
 from baco_like.acquisitions.functions import HALF_LOG_2PI, deviations, log_h
 
-_BLOCK = 1 << 15
+_BLOCK = 1 << 16
 """Number of entries of a temporary array, which fits into the processor's cache."""
 
-_LEAST = 1e-250
-"""Sums below this are computed with logarithms: some of their terms have underflowed."""
+_LEAST = 1e-110
+"""Sums below this are computed with logarithms: `_table` has left out some of their terms."""
+
+_LOW, _HIGH, _STEPS = -24.0, 8.0, 256
+"""Range of `_table`, and number of its nodes in an interval of length 1."""
 
 
 def log_ehvi(means: Array, variances: Array, lower: Array, upper: Array) -> Array:
@@ -30,55 +37,96 @@ def log_ehvi(means: Array, variances: Array, lower: Array, upper: Array) -> Arra
         upper: Upper corners, ``(k, m)``.
     """
     deviation = deviations(variances)
+    ends = [_ends_of(*corners) for corners in zip(lower.T, upper.T, strict=True)]
     result = np.empty(len(means))
     size = max(1, _BLOCK // max(len(lower), 1))
     for at in range(0, len(means), size):
         block = slice(at, at + size)
-        total = _sum_of_products(means[block], deviation[block], lower, upper)
+        total = _sum_of_products(means[block].T, deviation[block].T, ends)
         small = np.flatnonzero(~(total > _LEAST))
         total[small] = 1.0
         result[block] = np.log(total) + np.log(deviation[block]).sum(axis=1)
         if len(small):
             rows = small + at
-            result[rows] = _log_sum(means[rows], deviation[rows], lower, upper)
+            result[rows] = _log_sum(means[rows], deviation[rows], ends)
     return result
 
 
-def _ends_of(lower: Array, upper: Array) -> tuple[Array, Ints, Ints, Mask]:
-    """Return the finite ends of the boxes in one objective, where those of each box are, and which boxes have both.
+class _Ends(NamedTuple):
+    """The ends of all boxes in one objective. Boxes share their ends, and each end is evaluated once.
 
-    Boxes share their ends, and each end is evaluated once.
+    Attributes:
+        values: -infinity and the finite ends, increasing, ``(e,)``.
+        lower: Index of the lower end of each box, ``(k,)``.
+        upper: Index of its upper end.
     """
-    bounded = np.isfinite(lower)
-    ends = np.unique(np.concatenate([lower[bounded], upper]))
-    return ends, np.searchsorted(ends, lower[bounded]), np.searchsorted(ends, upper), bounded
+
+    values: Array
+    lower: Ints
+    upper: Ints
 
 
-def _sum_of_products(means: Array, deviation: Array, lower: Array, upper: Array) -> Array:
-    """Return the expected gains in units of the deviations, ``(n,)``."""
+def _ends_of(lower: Array, upper: Array) -> _Ends:
+    values = np.unique(np.concatenate([[-np.inf], lower, upper]))
+    return _Ends(values, np.searchsorted(values, lower), np.searchsorted(values, upper))
+
+
+def _sum_of_products(means: Array, deviation: Array, objectives: Sequence[_Ends]) -> Array:
+    """Return the expected gains in units of the deviations, ``(m, n)``, ``(m, n)`` -> ``(n,)``."""
+    product: Array | None = None
+    for mean, spread, (ends, lower, upper) in zip(means, deviation, objectives, strict=True):
+        heights = _heights((ends[:, None] - mean) / spread)
+        lengths = heights[upper]
+        if lower.any():  # otherwise no box has a lower end in this objective
+            lengths -= heights[lower]
+        product = lengths if product is None else np.multiply(product, lengths, out=product)
+    assert product is not None
+    return np.asarray(product.sum(axis=0))
+
+
+@cache
+def _table() -> tuple[Array, Array]:
+    """Return nodes, and the coefficients of the Taylor series of h at each of them up to the third power.
+
+    With h' = Phi and h'' = phi. Left of the nodes h counts as 0, right of them as z.
+    """
     from scipy.special import ndtr
 
-    product = np.ones((len(means), len(lower)))
-    for j in range(lower.shape[1]):
-        ends, at_lower, at_upper, bounded = _ends_of(lower[:, j], upper[:, j])
-        z = (ends - means[:, j, None]) / deviation[:, j, None]
-        heights = np.exp(-0.5 * z * z - HALF_LOG_2PI) + z * ndtr(z)
-        lengths = heights[:, at_upper]
-        lengths[:, bounded] -= heights[:, at_lower]
-        product *= lengths
-    return np.asarray(product.sum(axis=1))
+    z = np.arange(_LOW, _HIGH + 0.5 / _STEPS, 1.0 / _STEPS)
+    density = np.exp(-0.5 * z * z - HALF_LOG_2PI)
+    series = np.stack([np.exp(log_h(z)), ndtr(z), density / 2.0, -z * density / 6.0])
+    series[:, 0] = 0.0
+    series[:, -1] = _HIGH, 1.0, 0.0, 0.0
+    return z, series
 
 
-def _log_sum(means: Array, deviation: Array, lower: Array, upper: Array) -> Array:
+def _heights(z: Array) -> Array:
+    """Return h(z), with a relative error of at most 3e-7 above `_LOW`; overwrites z.
+
+    The table takes a third of the time of the exponential and the normal distribution.
+    """
+    nodes, (value, slope, second, third) = _table()
+    np.maximum(z, _LOW, out=z)
+    position = z * _STEPS
+    position += 0.5 - _LOW * _STEPS
+    nearest = np.minimum(position, len(nodes) - 1, out=position).astype(np.intp)
+    z -= nodes.take(nearest, mode="clip")  # this mode is the fastest
+    height = third.take(nearest, mode="clip")
+    for coefficient in (second, slope, value):
+        height *= z
+        height += coefficient.take(nearest, mode="clip")
+    return height
+
+
+def _log_sum(means: Array, deviation: Array, objectives: Sequence[_Ends]) -> Array:
     """Return the logarithms of the expected gains, also where they are below all floats, ``(n,)``."""
-    from scipy.special import logsumexp
-
-    total = np.zeros((len(means), len(lower)))
-    for j in range(lower.shape[1]):
-        ends, at_lower, at_upper, bounded = _ends_of(lower[:, j], upper[:, j])
-        heights = log_h((ends - means[:, j, None]) / deviation[:, j, None])
-        high = heights[:, at_upper]
-        low = heights[:, at_lower]
+    total: Array = np.zeros(())
+    for j, ends in enumerate(objectives):
+        heights = log_h((ends.values[1:] - means[:, j, None]) / deviation[:, j, None])
+        high = heights[:, ends.upper - 1]
+        bounded = ends.lower > 0
+        low = heights[:, ends.lower[bounded] - 1]
         high[:, bounded] += np.log(-np.expm1(np.minimum(low - high[:, bounded], -1e-300)))
-        total += high + np.log(deviation[:, j, None])
-    return np.asarray(logsumexp(total, axis=1))
+        total = total + high + np.log(deviation[:, j, None])
+    highest = total.max(axis=1)
+    return np.asarray(highest + np.log(np.exp(total - highest[:, None]).sum(axis=1)))

@@ -203,15 +203,18 @@ class History:
     def objective_costs(self) -> tuple[Array, Array]:
         """Return the costs of all objectives, (n, m), and their squared standard errors, (n, m).
 
-        Costs are NaN unless the status is OK, squared errors without repeats.
+        Costs are NaN unless the status is OK, squared errors without repeats. The arrays are read-only.
         """
+        return self.derive("objective costs", self.objectives, self._read_objective_costs)
+
+    def _read_objective_costs(self) -> tuple[Array, Array]:
         costs = np.full((self._length, max(1, len(self.objectives))), np.nan)
         variances = np.full_like(costs, np.nan)
         costs[:, 0], variances[:, 0] = self.costs, self.variances
         for i in np.flatnonzero(~np.isnan(costs[:, 0])) if self.objectives else ():
             for j, objective in enumerate(self.objectives[1:], 1):
                 costs[i, j], variances[i, j] = read_metric(self._buffer.trials[i], objective)
-        return costs, variances
+        return read_only(costs), read_only(variances)
 
     def with_costs(self, costs: Array, variances: Array) -> History:
         """Return the history with other costs and squared standard errors, (n,) each: of one objective of several.

@@ -1,5 +1,7 @@
 """Runs with several objectives: what `observe` accepts, the front, preferences, the journal."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -246,3 +248,20 @@ def test_values_near_zero_do_not_attract_all_proposals():
         return np.mean(found)
 
     assert volume("ehvi") > volume("random_search") + 0.05
+
+
+def test_beyond_25_observations_the_objectives_take_turns_in_fitting(tmp_path):
+    space = Space({"a": list(range(1, 21)), "b": list(range(1, 21))})
+    path = tmp_path / "run.jsonl"
+    optimizer = Optimizer(
+        space, objectives=OBJECTIVES, strategy="ehvi", initial=24, storage=path, seed=1
+    )
+    for _ in range(29):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, measure(trial))
+    tags = [trial.tag for trial in optimizer.trials[24:]]
+    assert [tag["fitted_at"] for tag in tags] == [[24, 24], [25, 25], [26, 25], [26, 27], [28, 27]]
+    held = [tag["hyperparameters"][1] for tag in tags[1:3]]
+    assert held[0] == held[1]
+    copy = shutil.copy(path, tmp_path / "copy.jsonl")
+    assert Optimizer.load(copy).suggest().tag == optimizer.suggest().tag

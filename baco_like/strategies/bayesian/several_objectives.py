@@ -11,6 +11,7 @@ import numpy as np
 
 from baco_like import acquisitions, surrogates
 from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.acquisitions import AcquisitionOptimizer
 from baco_like.acquisitions.hypervolume import log_ehvi
 from baco_like.acquisitions.protocol import Score
 from baco_like.records import (
@@ -24,7 +25,7 @@ from baco_like.records import (
 )
 from baco_like.records.front import is_non_dominated, non_dominated_boxes
 from baco_like.strategies.bayesian.bayesian import Bayesian
-from baco_like.strategies.bayesian.incremental import has_prior
+from baco_like.strategies.bayesian.incremental import INCUMBENTS, has_prior
 from baco_like.strategies.bayesian.limits import objective_costs
 from baco_like.strategies.protocol import Prediction, Problem, Proposals
 from baco_like.surrogates import FeasibilityModel
@@ -41,6 +42,11 @@ _REFERENCE = 0.5
 and a gap of the true front stops it."""
 
 
+_EACH_COUNT = 25
+"""Up to this number of observations the hyperparameters of all objectives are fitted for every suggestion. Then the
+objectives take turns, so that all together cost about as much as one."""
+
+
 class _Objective(NamedTuple):
     """The model of one objective.
 
@@ -48,11 +54,13 @@ class _Objective(NamedTuple):
         name: Name of the objective.
         sign: Factor between value and cost.
         fitted: The models; `Bayesian` has the type.
+        fitted_at: Number of observations at the last fit of the hyperparameters.
     """
 
     name: str
     sign: float
     fitted: Any
+    fitted_at: int
 
 
 @final
@@ -86,7 +94,7 @@ class ExpectedHypervolume:
             return self.then.explore(problem, history, state, n, rng)
         models = self._fit(problem, history, state, rng)
         minimum = acquisitions.draw_minimum(rng, self.then.largest_minimum)
-        search, start = self.then.search_of(problem.space), _starts(history)
+        search, start = _with_starts(self.then.search_of(problem.space)), _starts(history)
         pending, proposals = history.pending_codes, list[Proposal]()
         for remaining in reversed(range(n)):
             score = self._score(problem, history, models, pending)
@@ -120,11 +128,14 @@ class ExpectedHypervolume:
         then = self.then.for_problem(problem) if problem.limits else self.then
         feasibility = then.fit_feasibility(problem.space, history, state)
         each = replace(self.then, feasibility=_Known(feasibility), scale=fit_moderate_transform)
-        fitted = [each.fit(problem.space, part, state, rng) for part in _by_objective(history)]
-        return [
-            _Objective(objective.name, sign_of(objective.direction), part)
-            for objective, part in zip(objectives, fitted, strict=True)
-        ]
+        count, fitted_at = len(history), _fit_counts(history, len(objectives))
+        oldest, models = int(np.argmin(fitted_at)), list[_Objective]()
+        for j, part in enumerate(_by_objective(history)):
+            is_due = j == oldest or count - fitted_at[j] >= len(objectives) or count <= _EACH_COUNT
+            fitted = (each if is_due else _holding(each)).fit(problem.space, part, state, rng)
+            name, sign = objectives[j].name, sign_of(objectives[j].direction)
+            models.append(_Objective(name, sign, fitted, count if is_due else fitted_at[j]))
+        return models
 
     def _score(
         self, problem: Problem, history: History, models: Sequence[_Objective], pending: Codes
@@ -150,6 +161,22 @@ class ExpectedHypervolume:
             density = problem.space.log_density
             return acquisitions.weight_by_prior(score, density, len(history), self.then.belief)
         return score
+
+
+def _fit_counts(history: History, objectives: int) -> list[int]:
+    """Return the number of observations at the last fit of each objective's hyperparameters; 0 if unknown."""
+    tag = None if history.last is None else history.last.tag
+    counts = tag.get("fitted_at") if isinstance(tag, Mapping) else None
+    is_known = isinstance(counts, list) and len(counts) == objectives
+    return [int(count) for count in counts] if is_known else [0] * objectives
+
+
+def _holding(then: Bayesian) -> Bayesian:
+    """Return the strategy that keeps the hyperparameters of the last fit, if its surrogate can."""
+    surrogate = then.surrogate
+    if not isinstance(surrogate, surrogates.GaussianProcess):
+        return then
+    return replace(then, surrogate=surrogate.holding)
 
 
 def _predict_each(
@@ -275,10 +302,17 @@ def _starts(history: History) -> Codes:
     return np.array([rows[i] for i in chosen])
 
 
+def _with_starts(search: AcquisitionOptimizer) -> AcquisitionOptimizer:
+    """Return a local search with fewer drawn starts: the front gives more starts than the best of one objective."""
+    if not isinstance(search, acquisitions.LocalSearch):
+        return search
+    return replace(search, starts=search.starts + INCUMBENTS - _STARTS)
+
+
 def _tag(models: Sequence[_Objective], row: Codes) -> dict[str, Any]:
     """Return the predictions for a proposal, for `Optimizer.why`, and the hyperparameters, for the next fit."""
     predicted = {}
-    for name, sign, fitted in models:
+    for name, sign, fitted, _ in models:
         mean, variance = fitted.transform.moments(*fitted.model.predict(row))
         predicted[name] = {"mean": sign * float(mean[0]), "std": float(np.sqrt(variance[0]))}
     return {
@@ -286,4 +320,5 @@ def _tag(models: Sequence[_Objective], row: Codes) -> dict[str, Any]:
         "objectives": predicted,
         "p_feasible": float(models[0].fitted.feasibility.probability(row)[0]),
         "hyperparameters": [dict(model.fitted.model.hyperparameters) for model in models],
+        "fitted_at": [model.fitted_at for model in models],
     }

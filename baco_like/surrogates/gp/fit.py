@@ -242,8 +242,8 @@ class Effort:
         fitted_rows: Maximum number of rows in the refinement.
         seen_rows: Maximum number of rows that the model uses: time grows with their cube, memory with their square.
         steps: Maximum number of L-BFGS-B iterations from one start.
-        follow_steps: Maximum number of iterations from an earlier optimum, which the next fit continues. In six GPU
-            spaces 3 steps were as good as 4 and saved a twentieth of a suggestion's time; 2 were worse.
+        follow_steps: Maximum number of iterations from an earlier optimum, which the next fit continues; 0 keeps it. In
+            six GPU spaces 3 steps were as good as 4 and saved a twentieth of a suggestion's time; 2 were worse.
         tolerance: L-BFGS-B stops when a step gains less than this, relative to the objective.
     """
 
@@ -285,6 +285,8 @@ def maximise_evidence(
     earlier = from_json(start, groups)
     starts = [] if earlier is None else [earlier.logs]
     if earlier is not None and count % effort.fresh_every:
+        if not effort.follow_steps:
+            return earlier
         steps = effort.follow_steps
     else:
         steps = effort.steps

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,6 +70,11 @@ class GaussianProcess(GaussianSurrogate):
         evidence = self._evidence(space, features, data, rng)
         fitted = maximise_evidence(evidence, self.effort, rng, start, count)
         return fit_imputed(space, self.kernel, features, data, fitted, self.mean)
+
+    @property
+    def holding(self) -> GaussianProcess:
+        """The same surrogate, which keeps the hyperparameters that a fit starts from, if there are any."""
+        return replace(self, effort=replace(self.effort, follow_steps=0, fresh_every=sys.maxsize))
 
     def hold(
         self,
