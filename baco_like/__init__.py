@@ -50,6 +50,7 @@ __all__ = [
     "Real",
     "Result",
     "RunFileError",
+    "SoftLimit",
     "Space",
     "SpaceError",
     "SpaceExhausted",

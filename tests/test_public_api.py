@@ -46,6 +46,7 @@ PUBLIC = {
         "Real",
         "Result",
         "RunFileError",
+        "SoftLimit",
         "Space",
         "SpaceError",
         "SpaceExhausted",
@@ -244,6 +245,7 @@ PUBLIC = {
         "migrate",
     ],
     "baco_like.records": [
+        "AnyLimit",
         "Confirmation",
         "ConfirmationPlan",
         "Cover",
@@ -261,6 +263,7 @@ PUBLIC = {
         "Proposal",
         "RegressionRule",
         "RunLimits",
+        "SoftLimit",
         "Speedup",
         "Status",
         "StopRule",

@@ -111,7 +111,7 @@ def _heights(z: Array) -> Array:
     position += 0.5 - _LOW * _STEPS
     nearest = np.minimum(position, len(nodes) - 1, out=position).astype(np.intp)
     z -= nodes.take(nearest, mode="clip")  # this mode is the fastest
-    height = third.take(nearest, mode="clip")
+    height: Array = third.take(nearest, mode="clip")
     for coefficient in (second, slope, value):
         height *= z
         height += coefficient.take(nearest, mode="clip")

@@ -191,7 +191,7 @@ def _measure(
             pair,
             rule,
             seed=args.seed,
-            judge=lambda outcome: limits.judge(outcome, objective.name),
+            judge=lambda outcome: limits.judge(outcome, objective.name, direction),
             show=lambda done: display.show(done, "the winner and the default were measured"),
         )
 

@@ -28,7 +28,7 @@ from baco_like.optimizer import WarmStart
 from baco_like.optimizer.setup import default_points
 from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.parameters.registry import PARAMETER_TYPES, REGISTRY
-from baco_like.records import Cover, Limits, Noise, Objective
+from baco_like.records import AnyLimit, Cover, Limits, Noise, Objective, SoftLimit
 from baco_like.running.confirming import ConfirmationSettings
 from baco_like.running.control import RECHECK, ControlSettings
 from baco_like.running.journal_view import FOLDER, PEAK, UNITS
@@ -88,7 +88,7 @@ class RunFile:
         confirmation: How the winner is confirmed, or None.
         control: How often the incumbent is measured again to notice drift.
         warm_start: Sources of earlier results.
-        limits: Conditions on the metrics of outcomes.
+        limits: Conditions on the metrics of outcomes, and soft limits.
         peak: The best value that the machine allows, for the report, or None.
         objectives: All objectives if there are several, else empty.
         goal: The goal of a run with tasks, or None.
@@ -112,7 +112,7 @@ class RunFile:
     confirmation: ConfirmationSettings | None = None
     control: ControlSettings = field(default_factory=ControlSettings)
     warm_start: tuple[WarmStart, ...] = ()
-    limits: tuple[str, ...] = ()
+    limits: tuple[AnyLimit, ...] = ()
     peak: float | None = None
     objectives: tuple[Objective, ...] = ()
     goal: Cover | None = None
@@ -473,12 +473,16 @@ def _read_fidelity(table: Table) -> Mapping[str, Any] | None:
     return table.entries or None
 
 
-def _read_limits(table: Table) -> tuple[str, ...]:
+def _read_limits(table: Table) -> tuple[AnyLimit, ...]:
     """Return the limits on outcomes."""
+    values = table.read(keys.CONSTRAINTS)
+    key = "limits"
     try:
-        return Limits(table.read(keys.CONSTRAINTS)["limits"]).texts
-    except SpaceError as error:
-        raise SpaceError(f"{table.label('limits')}: {error}") from None
+        texts = Limits(values["limits"]).texts
+        key = "soft_limits"
+        return *texts, *(SoftLimit(*item) for item in values["soft_limits"].items())
+    except (SpaceError, ValueError) as error:
+        raise SpaceError(f"{table.label(key)}: {error}") from None
 
 
 def _check_metrics(run_file: RunFile, evaluator: Evaluator) -> None:

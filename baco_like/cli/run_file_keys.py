@@ -38,6 +38,13 @@ CONSTRAINTS = (
         '[limits on metrics](../flags.md#keep-size-energy-and-counters), such as `"size <= 40000"`',
         default=[],
     ),
+    Key(
+        "soft_limits",
+        {"type": "object", "additionalProperties": POSITIVE},
+        "[limits that may be exceeded](../flags.md#soft-limits): the cost of exceeding each by 100 %, such as "
+        '`{ "size <= 40000" = 8.0 }`',
+        default={},
+    ),
 )
 
 _DIRECTION = choice(get_args(Direction))

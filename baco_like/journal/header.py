@@ -28,7 +28,7 @@ from baco_like.journal.warm_start_results import WarmStartResults
 from baco_like.records.covering import read_goal
 from baco_like.records.direction import Direction, Objective, read_objectives
 from baco_like.records.history import Noise
-from baco_like.records.limits import limits_of
+from baco_like.records.limits import AnyLimit, SoftLimit, limits_of
 from baco_like.records.reading import finite_number, require_objectives
 from baco_like.records.trial import Outcome
 from baco_like.spaces.inputs import describe_differences
@@ -53,7 +53,7 @@ class Options:
         noise: Whether observed configurations may be suggested again.
         strategy: Name and settings of a registered strategy, or the description of an object.
         context: What else the values depend on (unit, evaluator), as JSON values by name; compared on resume.
-        limits: Conditions on the metrics of outcomes, see `baco_like.records.Limits`.
+        limits: Conditions on the metrics of outcomes and soft limits, see `baco_like.records.Limits`.
         objectives: Directions of all objectives by name, the first one included; empty if there is only one.
         seconds: Seconds of all evaluations together if the budget is in time, or None.
         goal: The fields of the goal of a run with tasks, see `baco_like.records.Cover`; empty without tasks.
@@ -66,7 +66,7 @@ class Options:
     noise: Noise
     strategy: Mapping[str, Any]
     context: Mapping[str, Any] = field(default_factory=dict)
-    limits: tuple[str, ...] = ()
+    limits: tuple[AnyLimit, ...] = ()
     objectives: Mapping[str, Direction] = field(default_factory=dict)
     seconds: float | None = None
     goal: Mapping[str, Any] = field(default_factory=dict)
@@ -87,10 +87,19 @@ class Options:
             object.__setattr__(self, "goal", read_goal(self.goal).to_json())
         if not isinstance(self.objective, str) or not self.objective:
             raise ValueError(f"objective must be the value's name, not {self.objective!r}")
-        if not all(isinstance(text, str) for text in self.limits):
-            raise ValueError(f"limits must be a list of texts, not {self.limits!r:.80}")
-        object.__setattr__(self, "limits", tuple(self.limits))
-        limits_of(self.limits)  # refuses conditions that cannot be read
+        # A soft limit is an object in the header of a journal.
+        limits = tuple(SoftLimit(**x) if isinstance(x, Mapping) else x for x in self.limits)
+        if not all(isinstance(limit, str | SoftLimit) for limit in limits):
+            raise ValueError(
+                f"limits must be a list of texts and of SoftLimit, not {self.limits!r:.80}"
+            )
+        object.__setattr__(self, "limits", limits)
+        soft = limits_of(limits).soft  # refuses conditions that cannot be read
+        if soft and self.objectives:
+            raise ValueError(
+                f"soft limit {soft[0].condition!r}: a penalty needs a run with one objective; make the metric an "
+                "objective, or write the condition as text, which makes it a limit"
+            )
         if self.objectives:
             first = read_objectives(self.objectives)[0]
             if len(self.objectives) == 1 or (first.name, first.direction) != (
@@ -109,13 +118,13 @@ class Options:
         return read_objectives(self.objectives) if self.objectives else ()
 
     def judge(self, outcome: Outcome, *, strict: bool = True) -> Outcome:
-        """Return the outcome, or the failure that it is if an objective is not a number or a limit is exceeded.
+        """Return the outcome with its penalties, or a failure if an objective is no number or a limit is exceeded.
 
         Raises:
             TrialError: A successful outcome lacks an objective, or a metric that a limit reads.
         """
         outcome = require_objectives(outcome, tuple(self.objectives)[1:])
-        return limits_of(self.limits).judge(outcome, self.objective, strict=strict)
+        return limits_of(self.limits).judge(outcome, self.objective, self.direction, strict=strict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as JSON values; without those that are not set, as earlier versions wrote them."""

@@ -49,6 +49,7 @@ from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import Terms, build_single_suggestion, build_suggestion
 from baco_like.optimizer.warm_start import warm_starts
 from baco_like.records import (
+    AnyLimit,
     ConfirmationPlan,
     Direction,
     Goal,
@@ -95,7 +96,8 @@ class Optimizer(Leasing):
             until they are observed or abandoned.
         threads: Largest number of threads that NumPy, SciPy, scikit-learn and PyTorch may use while they compute a
             suggestion or a prediction; 0 sets no limit. Default: the environment variable ``BACO_LIKE_THREADS``, or 1.
-        limits: Conditions on the metrics of outcomes, such as ``["size <= 40000"]``. An outcome beyond a limit is
+        limits: Conditions on the metrics of outcomes, such as ``["size <= 40000"]``, and `SoftLimit` objects, whose
+            penalty is added to the cost. An outcome beyond a limit is
             recorded as a failure with the word ``limit``, which keeps the metrics and the repeats: it never wins, and
             models learn from the measured values where limits are exceeded.
         ahead: Number of proposals that a background thread keeps in store, so that `suggest` need not wait for the
@@ -145,7 +147,7 @@ class Optimizer(Leasing):
         context: Mapping[str, Any] | None = None,
         lease: float | None = None,
         threads: int | None = None,
-        limits: Iterable[str] = (),
+        limits: Iterable[AnyLimit] = (),
         ahead: int = 0,
         patience: float | None = None,
         worker: str | None = None,

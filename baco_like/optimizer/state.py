@@ -40,6 +40,7 @@ from baco_like.optimizer.setup import collector_paused, split_header, with_defau
 from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
 from baco_like.records import History, Observation, Outcome, RunLimits, read_goal
+from baco_like.records.limits import limits_of
 from baco_like.spaces.space import Space
 from baco_like.strategies.multi_fidelity import for_space
 from baco_like.strategies.protocol import (
@@ -160,7 +161,8 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
     """
     options = header.options
     objectives = options.several_objectives
-    limits = RunLimits(options.limits, options.objective) if options.limits else None
+    texts = limits_of(options.limits).texts
+    limits = RunLimits(texts, options.objective) if texts else None
     problem = Problem(
         space,
         options.budget,

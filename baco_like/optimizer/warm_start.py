@@ -23,7 +23,7 @@ from baco_like.optimizer.warm_start_sources import (
 )
 from baco_like.parameters.bases import first_own_value
 from baco_like.records import Direction, Outcome, Status, sign_of
-from baco_like.records.limits import limits_of
+from baco_like.records.limits import limits_of, measured_name
 from baco_like.records.reading import without_bound
 from baco_like.results.recording import by_measurement
 from baco_like.spaces.space import Space
@@ -61,7 +61,9 @@ def read_all(
     """
     parts = []
     for i, start in enumerate(starts):
-        metrics = [*tuple(options.objectives)[1:], *limits_of(options.limits).names]
+        limits = limits_of(options.limits)
+        metrics = [*tuple(options.objectives)[1:], *limits.names]
+        metrics += [measured_name(options.objective)] if limits.soft else []
         source = read_source(start, space, options.objective, metrics)
         try:
             source = _with_task(start, source, space)

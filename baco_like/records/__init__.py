@@ -4,7 +4,7 @@ from baco_like.records.confirmation import Confirmation, ConfirmationPlan, read_
 from baco_like.records.covering import Cover, Goal, read_goal
 from baco_like.records.direction import Direction, Objective, read_objectives, sign_of
 from baco_like.records.history import History, Noise, StopRule
-from baco_like.records.limits import LIMIT, Limits, RunLimits
+from baco_like.records.limits import LIMIT, AnyLimit, Limits, RunLimits, SoftLimit
 from baco_like.records.pending import row_keys
 from baco_like.records.race import Speedup
 from baco_like.records.reading import outcome_from, outcome_of_exception
@@ -17,6 +17,7 @@ from baco_like.records.workers import Utilisation, read_utilisation
 __all__ = [
     "FAILURE_WORDS",
     "LIMIT",
+    "AnyLimit",
     "Confirmation",
     "ConfirmationPlan",
     "Cover",
@@ -32,6 +33,7 @@ __all__ = [
     "Proposal",
     "RegressionRule",
     "RunLimits",
+    "SoftLimit",
     "Speedup",
     "Status",
     "StopRule",

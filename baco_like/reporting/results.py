@@ -439,7 +439,9 @@ def metrics_section(facts: RunFacts) -> Section:
     beyond = [t for t in facts.trials if t.failure == LIMIT]
     answer = f"The run also measured {', '.join(names) or 'nothing yet'}."
     if limits:
-        answer += f" Limits: {'; '.join(limits)}; {len(beyond)} evaluations were beyond one."
+        answer += (
+            f" Limits: {'; '.join(map(str, limits))}; {len(beyond)} evaluations were beyond one."
+        )
     best, default = facts.summary.best, facts.summary.default
     rows: list[list[object]] = []
     for name in names:

@@ -26,6 +26,7 @@ from baco_like.journal import Journal
 from baco_like.optimizer import Callback, Optimizer
 from baco_like.optimizer.objectives import resolve_objectives
 from baco_like.records import (
+    AnyLimit,
     Direction,
     Goal,
     History,
@@ -130,7 +131,7 @@ def tune(
     confirm_best: int = 0,
     confirm_evaluations: float = 0.1,
     threads: int | None = None,
-    limits: Iterable[str] = (),
+    limits: Iterable[AnyLimit] = (),
     slots: Sequence[Any] | None = None,
     recheck: int | None = None,
     drift_threshold: float = 0.05,
@@ -181,7 +182,7 @@ def tune(
         threads: Largest number of threads of the numerical libraries during a suggestion; see `Optimizer`. Calls of
             ``fn`` are not limited.
         limits: Conditions on the metrics that ``fn`` returns, such as ``["size <= 40000"]``: a configuration beyond
-            one fails with the word ``limit``.
+            one fails with the word ``limit``. A `SoftLimit` may be exceeded, at a price.
         slots: Device slots such as ``["cuda:0", "cuda:1"]``, instead of ``executor``: each is a process that sees its
             device only, and calls ``fn`` for one trial at a time. ``fn`` must be a function of a module. The journal
             keeps the device type; a resume on devices of another type is refused.

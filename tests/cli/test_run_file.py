@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from baco_like import Categorical, LowOutlook, MaxFailures, NoImprovement, Target
+from baco_like import Categorical, LowOutlook, MaxFailures, NoImprovement, SoftLimit, Target
 from baco_like.cli import run_file as runfile
 from baco_like.exceptions import (
     BacoError,
@@ -602,6 +602,19 @@ def test_limits_on_outcomes(tmp_path):
     assert runfile.read(write(tmp_path, free.replace("size <=", "sise <="))).limits
     with pytest.raises(SpaceError, match=r"\[constraints\] limits: .*'size <'"):
         runfile.read(write(tmp_path, text.replace("<= 40000", "<")))
+
+
+def test_soft_limits(tmp_path):
+    soft = '[constraints.soft_limits]\n"size <= 40000" = 8\n'
+    text = GOOD.replace("[evaluator]", f"{soft}[evaluator]", 1)
+    with pytest.raises(RunFileError, match=r"limits: 'size' is not measured"):
+        runfile.read(write(tmp_path, text))
+    free = text.replace("size <= 40000", "time <= 2")
+    assert runfile.read(write(tmp_path, free)).limits == (SoftLimit("time <= 2", 8.0),)
+    with pytest.raises(RunFileError, match="soft_limits"):
+        runfile.read(write(tmp_path, free.replace('2" = 8', '2" = 0')))
+    with pytest.raises(SpaceError, match=r"\[constraints\] soft_limits: .*one inequality"):
+        runfile.read(write(tmp_path, free.replace("time <= 2", "time != 2")))
 
 
 def test_limits_on_recorded_metrics(tmp_path):

@@ -167,8 +167,9 @@ def _fit_counts(history: History, objectives: int) -> list[int]:
     """Return the number of observations at the last fit of each objective's hyperparameters; 0 if unknown."""
     tag = None if history.last is None else history.last.tag
     counts = tag.get("fitted_at") if isinstance(tag, Mapping) else None
-    is_known = isinstance(counts, list) and len(counts) == objectives
-    return [int(count) for count in counts] if is_known else [0] * objectives
+    if not isinstance(counts, list) or len(counts) != objectives:
+        return [0] * objectives
+    return [int(count) for count in counts]
 
 
 def _holding(then: Bayesian) -> Bayesian:
