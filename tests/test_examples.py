@@ -11,9 +11,16 @@ BUDGETS = {
     "halide_blur.py": "6",
     "opencl_gemm.py": "3",
     "compiler_flags.py": "4",
+    "time_and_energy.py": "4",
     "ray_tune.py": "4",
 }
-NEED_COMPILER = {"own_loop.py", "loop_nest.py", "compiler_flags.py"}
+NEED_COMPILER = {
+    "own_loop.py",
+    "loop_nest.py",
+    "compiler_flags.py",
+    "limits.py",
+    "time_and_energy.py",
+}
 
 
 def skip_without_target(name):

@@ -352,6 +352,7 @@ PUBLIC = {
         "Commands",
         "Confirmation",
         "CudaSettings",
+        "EnergyCounters",
         "DEFAULT_FAILURES",
         "Evaluator",
         "ExecutorEvaluator",

@@ -68,6 +68,7 @@ __all__ = [
     "Commands",
     "Confirmation",
     "CudaSettings",
+    "EnergyCounters",
     "Evaluator",
     "ExecutorEvaluator",
     "Flags",

@@ -1,6 +1,7 @@
 """Any program as an objective: commands that build, run and check it."""
 
 from baco_like.evaluators.command.compilers import describe_compiler
+from baco_like.evaluators.command.energy import EnergyCounters
 from baco_like.evaluators.command.evaluator import CommandBench, Commands, command_evaluator
 from baco_like.evaluators.command.flags import Flags
 from baco_like.evaluators.command.measure import Measure
@@ -17,6 +18,7 @@ __all__ = [
     "CommandBench",
     "CommandMetrics",
     "Commands",
+    "EnergyCounters",
     "Flags",
     "Measure",
     "ProgramCommands",

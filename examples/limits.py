@@ -1,0 +1,78 @@
+"""Limits on what a configuration produces: the error of a sum in C, and the registers of a CUDA kernel.
+
+Run it with: python examples/limits.py [EVALUATIONS]
+The second part needs a GPU and the extra `cupy`; without them it names the missing part.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+from baco_like import BacoError, MaxEvals, Optimizer, Ordinal, Space, run
+from baco_like.evaluators import (
+    CommandMetrics,
+    Commands,
+    CudaSettings,
+    Measure,
+    Template,
+    command_evaluator,
+    cupy_evaluator,
+    load_problem,
+    variable_names,
+)
+
+FOLDER = Path(__file__).parent
+BUILD = "cc {level} -DREAL={real} -DLANES={lanes} -DKAHAN={kahan} sum.c -lm -o {workdir}/sum"
+
+
+def tune(optimizer, evaluator, evaluations):
+    try:
+        run(optimizer, evaluator, MaxEvals(evaluations))
+    finally:
+        evaluator.close()
+    for trial in optimizer.trials:
+        result = trial.message if trial.failure == "limit" else trial.failure or trial.value
+        print(dict(trial), result)
+    print("best", optimizer.best_value, optimizer.best_config, dict(optimizer.best.metrics))
+
+
+def sum_in_c(evaluations):
+    """The fastest sum whose relative error is at most 1e-6."""
+    space = Space(
+        {
+            "real": ["double", "float"],  # the first values are the default
+            "lanes": Ordinal([1, 2, 4, 8, 16, 32], log=True, default=1),
+            "kahan": Ordinal([0, 1], default=0),
+            "level": Ordinal(["-O1", "-O2", "-O3", "-Ofast"], default="-O2"),
+        }
+    )
+    names = (*space.names, "workdir")
+    commands = Commands(
+        build=Template.parse(BUILD, names, "build"),
+        run=Template.parse("{workdir}/sum", names, "run"),
+        measure=Measure("regex", re.compile(r"time: (\S+)")),
+        variables=variable_names(names),
+        folder=FOLDER,
+        timeout=10.0,
+        metrics=CommandMetrics(patterns={"error": re.compile(r"error: (\S+)")}),
+    )
+    optimizer = Optimizer(space, seed=1, objective="time", limits=["error <= 1e-6"])
+    tune(optimizer, command_evaluator(commands), evaluations)
+
+
+def stencil_in_cuda(evaluations):
+    """The fastest stencil whose threads use at most 64 registers."""
+    problem = FOLDER / "kernels" / "cuda_hotspot.py"
+    space = load_problem(problem).space(1024)
+    evaluator = cupy_evaluator(space, CudaSettings(problem, 1024, timeout=2.0))
+    optimizer = Optimizer(space, seed=1, objective="time", limits=["registers <= 64"])
+    tune(optimizer, evaluator, evaluations)
+
+
+if __name__ == "__main__":
+    evaluations = int(sys.argv[1]) if len(sys.argv) > 1 else 40
+    sum_in_c(evaluations)
+    try:
+        stencil_in_cuda(evaluations)
+    except BacoError as error:
+        print("the CUDA kernel is left out:", error)

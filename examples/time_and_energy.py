@@ -1,0 +1,74 @@
+"""Tune a C program for time and energy, or for the time alone on a machine without energy counters.
+
+Run it with: python examples/time_and_energy.py [EVALUATIONS]
+Energy needs the counters of the processor, which most virtual machines and containers hide. The program says what is
+missing.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+from baco_like import EvaluatorError, MaxEvals, Optimizer, Ordinal, Space, run
+from baco_like.evaluators import (
+    CommandMetrics,
+    Commands,
+    EnergyCounters,
+    Measure,
+    Repeats,
+    Template,
+    command_evaluator,
+    variable_names,
+)
+
+BUILD = (
+    "cc {level} -march=native -DTILE_Y={tile} -DTILE_X=256 -DORDER=y,x,v,u -DUNROLL={unroll} "
+    "convolution.c -lm -o {workdir}/convolution"
+)
+
+
+def find_metrics():
+    """Return the metrics of a run: the energy in joules, or none if the machine has no counters."""
+    try:
+        return CommandMetrics(energy="energy", counters=EnergyCounters.find())
+    except EvaluatorError as error:
+        print(error)
+        return CommandMetrics()
+
+
+def main(evaluations):
+    space = Space(
+        {
+            "level": Ordinal(["-O1", "-O2", "-O3"], default="-O2"),
+            "tile": Ordinal([8, 16, 32, 64, 128, 256], log=True, default=256),
+            "unroll": Ordinal([1, 2, 4, 8], log=True, default=1),
+        }
+    )
+    names, metrics = (*space.names, "workdir"), find_metrics()
+    commands = Commands(
+        build=Template.parse(BUILD, names, "build"),
+        run=Template.parse("{workdir}/convolution time", names, "run"),
+        measure=Measure("regex", re.compile(r"time: (\S+)")),
+        variables=variable_names(names),
+        folder=Path(__file__).parent,
+        timeout=5.0,
+        metrics=metrics,
+    )
+    if metrics.energy is None:
+        print("tuning for the time alone")
+        optimizer = Optimizer(space, seed=1, objective="time")
+    else:
+        objectives = {"time": "minimize", "energy": "minimize"}
+        optimizer = Optimizer(space, seed=1, objectives=objectives)
+    evaluator = command_evaluator(commands, Repeats(3, 3))
+    try:
+        run(optimizer, evaluator, MaxEvals(evaluations))
+    finally:
+        evaluator.close()
+    for trial in optimizer.front:  # of one objective: the best trial
+        print(dict(trial), f"{trial.value:.3f} ms", dict(trial.metrics))
+    print("best", optimizer.best_config)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)
