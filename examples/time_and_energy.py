@@ -1,8 +1,8 @@
 """Tune a C program for time and energy, or for the time alone on a machine without energy counters.
 
 Run it with: python examples/time_and_energy.py [EVALUATIONS]
-Energy needs the counters of the processor, which most virtual machines and containers hide. The program says what is
-missing.
+Energy needs the counters of the processor, which most virtual machines and containers hide. The program names the
+missing part.
 """
 
 import re

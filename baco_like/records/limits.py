@@ -53,7 +53,7 @@ class SoftLimit:
 
     Raises:
         ValueError: The penalty is not a finite number above 0.
-        ExpressionError: The condition cannot be read, or is no inequality.
+        ExpressionError: The condition cannot be read, or is not an inequality.
     """
 
     condition: str
