@@ -22,6 +22,7 @@ from baco_like.strategies.composite.adaptive_design import (
     AdaptiveDesign,
     size_by_orders,
 )
+from baco_like.strategies.composite.branches import BranchExploration
 from baco_like.strategies.composite.wrappers import (
     Design,
     Phased,
@@ -129,9 +130,9 @@ class Auto:
             return self._several(problem, bayesian), reason
         if self.tasks:
             reason = f"{reason} and those of related tasks, after 1 of the design"
-            transferred = RandomAfterStall(SecondsAware(TransferLearning(bayesian, self.tasks)))
-            return Phased(transferred, 1, self.design), reason
-        later = RandomAfterStall(SecondsAware(bayesian))
+            transferred = SecondsAware(TransferLearning(bayesian, self.tasks))
+            return Phased(_with_exploration(transferred, problem), 1, self.design), reason
+        later = _with_exploration(SecondsAware(bayesian), problem)
         if self.initial is None and self.design is middle:
             return AdaptiveDesign(later), reason
         initial = size_by_orders(problem.space) if self.initial is None else self.initial
@@ -184,6 +185,11 @@ def has_long_order(space: Space) -> bool:
         return False
     active = (space.parameters[name] for name in space.active)
     return any(p.kind is ParameterKind.PERMUTATION and p.cardinality >= LONG_ORDER for p in active)
+
+
+def _with_exploration(strategy: Strategy[Any], problem: Problem) -> RandomAfterStall:
+    """Return the strategy with steps into other branches, if there are any, and with draws after a stall."""
+    return RandomAfterStall(BranchExploration(strategy) if problem.space.conditions else strategy)
 
 
 def _describe_size(design: AdaptiveDesign, space: Space, seed: int) -> str:

@@ -12,7 +12,7 @@ to the journal and comes back in ``tell``. Therefore
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -54,6 +54,7 @@ class Problem:
             values.
         goal: The goal of a run with several tasks, else None.
         task: Index of the only task that may be proposed now, or None for all.
+        region: Returns which rows may be proposed now, ``(n, w)`` -> ``(n,)``; None for all.
     """
 
     space: Space
@@ -65,10 +66,15 @@ class Problem:
     limits: RunLimits | None = None
     goal: Cover | None = None
     task: int | None = None
+    region: Callable[[Codes], Mask] | None = None
 
     def is_excluded(self, history: History, codes: Codes) -> Mask:
-        """Return which rows may not be proposed, ``(n, w)`` -> ``(n,)``: pending, failed or already observed ones."""
-        return history.is_excluded(codes, self.noise)
+        """Return which rows may not be proposed, ``(n, w)`` -> ``(n,)``.
+
+        They are pending, failed or already observed ones, and those outside the region.
+        """
+        excluded = history.is_excluded(codes, self.noise)
+        return excluded if self.region is None else excluded | ~self.region(codes)
 
 
 class Strategy(Protocol[S]):

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from baco_like.benchmarking.problems import flags, mixed, orders, reals, tables
+from baco_like.benchmarking.problems import conditional, flags, mixed, orders, reals, tables
 from baco_like.benchmarking.problems.problem import FunctionProblem, load_problem, problem
 
 __all__ = ["PROBLEMS", "FunctionProblem", "load_problem", "problem"]
@@ -29,8 +29,9 @@ PROBLEMS: Mapping[str, Callable[[], FunctionProblem]] = {
     **{f"hartmann_{n}": partial(reals.hartmann_problem, n) for n in (3, 6)},
     "branin_order": reals.branin_order,
     "hartmann_order": reals.hartmann_order,
+    **{f"conditional_{name}": partial(conditional.conditional, name) for name in conditional.NAMES},
 }
-"""Functions that make the problems, by name. Variants with conditional parameters belong here, too."""
+"""Functions that make the problems, by name."""
 
 
 def unknown_problem(name: str) -> str:

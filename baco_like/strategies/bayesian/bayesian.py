@@ -33,6 +33,7 @@ from baco_like.strategies.bayesian.fitting import (
 )
 from baco_like.strategies.bayesian.incremental import (
     FEW_PENDING,
+    INCUMBENTS,
     NEEDED,
     Incremental,
     has_prior,
@@ -49,6 +50,9 @@ from baco_like.surrogates.gp.growing import EVERY_COUNT, last_refit
 from baco_like.surrogates.ranking_ensemble import OWN_WEIGHT, RankingEnsemble, Source
 from baco_like.surrogates.registry import create_surrogate
 from baco_like.surrogates.transform import FitScale, Scale, Transform
+
+_OUTSIDE = 1e6
+"""Subtracted from the scores, which are logarithms, outside the region that may be proposed."""
 
 _STEEPEST = 100.0
 """Largest slope; the first values may be almost equal."""
@@ -146,10 +150,13 @@ class Bayesian:
             fitted = self.fit(problem.space, history, state, rng)
         minimum = acquisitions.draw_minimum(rng, self.largest_minimum)
         search, start = self.search_of(problem.space), incumbents(history)
+        goal = fitted
+        if problem.region is not None:
+            goal, start = _within(problem.region, fitted, history, start)
         proposals: list[Proposal] = []
         for remaining in reversed(range(n)):
-            model, incumbent = self._condition_on_pending(problem.space, fitted, pending, rng)
-            believed = fitted._replace(incumbent=incumbent)
+            model, incumbent = self._condition_on_pending(problem.space, goal, pending, rng)
+            believed = goal._replace(incumbent=incumbent)
             score = self.score(problem, history, believed, model, minimum, rng)
             excluded = partial(problem.is_excluded, history)
             rows = search.maximise(score, problem.space, 1, rng, start, excluded)
@@ -183,7 +190,8 @@ class Bayesian:
         if has_prior(problem.space):
             density = problem.space.log_density
             score = acquisitions.weight_by_prior(score, density, len(history), self.belief)
-        return acquisitions.weight_by_feasibility(score, fitted.feasibility, minimum)
+        weighted = acquisitions.weight_by_feasibility(score, fitted.feasibility, minimum)
+        return weighted if problem.region is None else _prefer(problem.region, weighted)
 
     def tell(self, problem: Problem, state: int, observation: Observation, rng: Rng) -> int:
         """Return the state unchanged: the models are fitted to the history."""
@@ -314,6 +322,29 @@ class Bayesian:
             feasibility = models.fit_feasibility(problem.space, history, state)
             draws = draws[np.argsort(-feasibility.probability(draws), kind="stable")]
         return [Proposal(row, {"phase": "explore"}) for row in draws[:n]]
+
+
+def _within(
+    region: Callable[[Codes], Mask], fitted: Fitted, history: History, start: Codes
+) -> tuple[Fitted, Codes]:
+    """Return the models with the lowest value of a region as incumbent, and starts of a search with its best rows."""
+    known = region(fitted.data.codes) & ~fitted.data.censored
+    if not known.any():
+        return fitted, start
+    lowest = float(fitted.data.y[known].min())
+    ok = np.flatnonzero(history.where(Status.OK))
+    ok = ok[region(history.codes[ok])]
+    best = history.codes[ok[np.argsort(history.costs[ok], kind="stable")[:INCUMBENTS]]]
+    return fitted._replace(incumbent=lowest), np.concatenate([best, start])
+
+
+def _prefer(region: Callable[[Codes], Mask], score: Score) -> Score:
+    """Return the score that is lower outside a region, so that searches move into it."""
+
+    def within(codes: Codes) -> Array:
+        return np.asarray(score(codes) - _OUTSIDE * ~region(codes))
+
+    return within
 
 
 def _check_successes(history: History) -> None:

@@ -200,7 +200,7 @@ class RandomAfterStall(StrategyWrapper):
         for trial in history.trials[:last_gain:-1]:
             if _is_restart(trial.tag):
                 break
-            if isinstance(trial.tag, Mapping):
+            if isinstance(trial.tag, Mapping) and "branch" not in trial.tag:
                 expected += trial.tag.get("p_gain", 0.0)
         return expected
 
