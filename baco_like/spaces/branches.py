@@ -58,10 +58,10 @@ class Branch:
                 is_other = name == self.other_choice
                 has_value = has_value & active if is_other else has_value | ~active
             inside &= has_value
-        for name, active in self.activity.items():
+        for name, is_active in self.activity.items():
             # A change of one number often switches several parameters: only the one in question counts.
             if self.other_activity in (None, name):
-                inside &= masks[name] == active
+                inside &= masks[name] == is_active
         return inside
 
     @cached_property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
 from unicodedata import normalize
@@ -15,7 +14,7 @@ from baco_like.constraints.conditions import Conditions
 from baco_like.constraints.expression import Expression, parse
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import TableConstraint
-from baco_like.exceptions import SpaceError, SpaceWarning
+from baco_like.exceptions import SpaceError
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.protocol import Parameter, is_permutation
@@ -114,7 +113,7 @@ def make_constraint(given: GivenConstraint, parameters: Mapping[str, Parameter])
     """
     if isinstance(given, str):
         made: Constraint = (expression := parse(given, parameters))
-        _check_literals(expression, parameters)
+        _check_literals(f"constraint {given!r}", expression, parameters)
     elif isinstance(given, Constraint):
         made = given
     elif callable(given):
@@ -130,29 +129,42 @@ def make_constraint(given: GivenConstraint, parameters: Mapping[str, Parameter])
     return made
 
 
-def _check_literals(expression: Expression, parameters: Mapping[str, Parameter]) -> None:
+def check_conditions(
+    given: Mapping[str, str | Expression],
+    conditions: Conditions,
+    parameters: Mapping[str, Parameter],
+) -> None:
+    """Check that the conditions that were given as texts compare parameters only with values that they may have.
+
+    An `Expression` is not checked, as in `make_constraint`.
+
+    Raises:
+        SpaceError: A parameter never has a value that it is compared with.
+    """
+    for name, text in given.items():
+        if isinstance(text, str):
+            subject = f"when: the condition {text!r} of {name!r}"
+            _check_literals(subject, conditions.expressions[name], parameters)
+
+
+def _check_literals(
+    subject: str, expression: Expression, parameters: Mapping[str, Parameter]
+) -> None:
     """Check that an expression compares parameters only with values that they may have.
+
+    Args:
+        subject: The expression's name in the message.
+        expression: The expression.
+        parameters: All parameters of the space.
 
     Raises:
         SpaceError: A parameter never has a value that it is compared with: usually a misspelling.
     """
     for name, value in expression.unmatched_literals():
         raise SpaceError(
-            f"constraint {expression.text!r}: parameter {name!r} never has the value {value!r}; "
-            f"{_describe_values(value, parameters[name])}; correct the constraint or the values"
+            f"{subject}: parameter {name!r} never has the value {value!r}; "
+            f"{_describe_values(value, parameters[name])}; correct the text or the values"
         )
-
-
-def warn_of_unmatched_literals(conditions: Iterable[Expression]) -> None:
-    """Warn of values that a condition compares a parameter with and that the parameter never has."""
-    for condition in conditions:
-        for name, value in condition.unmatched_literals():
-            warnings.warn(
-                f"condition {condition.text!r} compares {name} with {value!r}, which is not among its values; "
-                "correct the condition or the values",
-                SpaceWarning,
-                stacklevel=3,
-            )
 
 
 def _describe_values(value: object, parameter: Parameter) -> str:

@@ -121,7 +121,7 @@ class Space:
         self.conditions = Conditions.of(when, self.parameters)
         self.activity = Activity(self.parameters, self.columns, self.conditions)
         self._check_conditions()
-        self._warn_of_unmatched_literals()
+        inputs.check_conditions(when or {}, self.conditions, self.parameters)
         rules = inputs.split_constraints(self.constraints, self.conditions)
         self.feasible: FeasibleSet = build(self.parameters, [*rules, *self.conditions.rules])
         self.notes: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class Space:
             return self
         if self.fidelity is not None:
             raise SpaceError(f"the space has the fidelity {self.fidelity.name!r} already")
-        when = self.conditions.texts
+        when = self.conditions.expressions
         return Space(self.parameters, self._constraint_texts, fidelity, when=when)
 
     def with_conditions(self, when: Mapping[str, str]) -> Space:
@@ -160,7 +160,7 @@ class Space:
             read = [
                 parse(c, parameters) if isinstance(c, str) else c for c in self._constraint_texts
             ]
-            self._levels[level] = Space(parameters, read, when=self.conditions.texts)
+            self._levels[level] = Space(parameters, read, when=self.conditions.expressions)
         return self._levels[level]
 
     @property
@@ -185,7 +185,9 @@ class Space:
                 return self
             raise SpaceError(f"the space has the tasks {', '.join(self.tasks.names)} already")
         named = None if self.fidelity is None else self.fidelity.name
-        return Space(self.parameters, self._constraint_texts, named, tasks, self.conditions.texts)
+        return Space(
+            self.parameters, self._constraint_texts, named, tasks, self.conditions.expressions
+        )
 
     @cached_property
     def task_columns(self) -> TaskColumns:
@@ -206,10 +208,10 @@ class Space:
             one = Tasks({name: descriptor}).parameters()
             texts = [c.text if isinstance(c, Expression) else c for c in self.given_constraints]
             own = self.tasks.constraints.get(name, ())
-            when = self.conditions.texts
+            when = self.conditions.expressions
             parameters = {**self.parameters, **one}
             read = [parse(c, parameters) if isinstance(c, str) else c for c in [*texts, *own]]
-            self._levels[task] = _TaskSpace(parameters, read, when=when)
+            self._levels[task] = Space(parameters, read, when=when)
         return self._levels[task]
 
     @cached_property
@@ -233,9 +235,6 @@ class Space:
                 raise SpaceError(
                     f"when: {name!r} is a fidelity or describes a task, which has no condition"
                 )
-
-    def _warn_of_unmatched_literals(self) -> None:
-        inputs.warn_of_unmatched_literals(self.conditions.expressions.values())
 
     # Size and bounds.
 
@@ -586,14 +585,6 @@ class Space:
         return (
             f"the configuration {' and '.join(parts)}; the parameters are {', '.join(self.names)}"
         )
-
-
-class _TaskSpace(Space):
-    """The space of one task. Its constraints may compare descriptors with the values of other tasks."""
-
-    @override
-    def _warn_of_unmatched_literals(self) -> None:
-        pass
 
 
 def format_size(size: int | float | None) -> str:

@@ -339,7 +339,7 @@ def test_names_that_are_no_identifiers() -> None:
         (
             "schedule != 'Dynamic' or chunk == 8",
             "parameter 'schedule' never has the value 'Dynamic'; its values are ['static', "
-            "'dynamic']; did you mean 'dynamic'?; correct the constraint or the values",
+            "'dynamic']; did you mean 'dynamic'?; correct the text or the values",
         ),
         ("schedule in ('static', 'xyz')", "never has the value 'xyz'; its values are ['static'"),
         ("chunk != '8'", "parameter 'chunk' never has the value '8'; its values are [1, 8]; did"),
@@ -359,6 +359,8 @@ def test_a_value_that_a_parameter_never_has_is_an_error(text, message):
     }
     with pytest.raises(SpaceError, match=re.escape(message)):
         Space(parameters, [text])
+    with pytest.raises(SpaceError, match=re.escape(message)):
+        Space({**parameters, "unroll": [1, 2]}, when={"unroll": text})
 
 
 def test_a_described_space_with_such_a_value_stays_readable():
@@ -366,6 +368,11 @@ def test_a_described_space_with_such_a_value_stays_readable():
     described = Space({"schedule": ["static", "dynamic"]}, ["schedule != 'static'"]).to_dict()
     described["constraints"] = ["schedule != 'Static'"]
     assert Space.from_dict(described).feasible_size == 2
+    parameters = {"schedule": ["static", "dynamic"], "chunk": [1, 8]}
+    described = Space(parameters, when={"chunk": "schedule == 'static'"}).to_dict()
+    described["when"] = {"chunk": "schedule == 'Static'"}
+    assert Space.from_dict(described).feasible_size == 2
+    assert Space.from_dict(described).with_tasks([{"n": 1}, {"n": 2}]).at_task(0).feasible_size == 2
 
 
 def test_a_constraint_may_name_any_value_of_the_fidelity():

@@ -2,8 +2,8 @@
 
 The spaces are those of other packages' documentation, with cheap synthetic costs: the support vector machine and the
 neural network of SMAC3's examples, the choice of a classifier and the boosted trees of Optuna's, a pipeline of three
-steps, a tree of three levels, and the schedules of a kernel. In most of them the best branch looks bad
-near the middle of its parameters.
+steps, a tree of three levels, and the schedules of a kernel. In most of them the best branch looks bad near the middle
+of its parameters.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SVM = Space(
 )
 
 
-def svm(c: Config) -> float:
+def svm(c: Config) -> Any:
     """Narrow valley of C and gamma for rbf; the other kernels end above it."""
     gamma = _log(c["gamma_value"]) if "gamma_value" in c else -1.0
     if c["kernel"] == "linear":
@@ -77,7 +77,7 @@ MLP = Space(
 )
 
 
-def mlp(c: Config) -> float:
+def mlp(c: Config) -> Any:
     """Three layers by adam are best; the rate must fit the batch."""
     size = 0.1 * (_log(c["neurons"]) - 2.2) ** 2 + 0.05 * abs(c["layers"] - 3)
     size += {"logistic": 0.12, "tanh": 0.03, "relu": 0.0}[c["activation"]]
@@ -112,7 +112,7 @@ CLASSIFIER = Space(
 )
 
 
-def classifier(c: Config) -> float:
+def classifier(c: Config) -> Any:
     """The best support vector machine is best, but most of them are bad."""
     if c["classifier"] == "SVC":
         return 0.6 * (1.0 - math.exp(-((_log(c["svc_c"]) - 1.7) ** 2) / 6.0))
@@ -123,7 +123,9 @@ def classifier(c: Config) -> float:
     return 0.15 + worse + 0.1 * (_log(c["neighbours"]) - 0.9) ** 2
 
 
-def _step(name: str, choices: Mapping[str, Mapping[str, Any]]) -> tuple[dict, dict[str, str]]:
+def _step(
+    name: str, choices: Mapping[str, Mapping[str, Any]]
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Return a choice with the parameters of each branch, and their conditions."""
     parameters: dict[str, Any] = {name: Categorical(list(choices))}
     when = {}
@@ -167,7 +169,7 @@ def _pipeline() -> Space:
 PIPELINE = _pipeline()
 
 
-def pipeline(c: Config) -> float:
+def pipeline(c: Config) -> Any:
     """A sum of the steps, and interactions of the reducer with the model."""
     cost = {"none": 0.08, "standard": 0.02, "quantile": 0.0}[c["scaler"]]
     if c["scaler"] == "quantile":
@@ -214,7 +216,7 @@ KERNEL = Space(
 )
 
 
-def kernel(c: Config) -> float:
+def kernel(c: Config) -> Any:
     """Log milliseconds above the best kernel."""
     cost = 0.1 * (math.log2(c["threads"]) - 7) ** 2
     if c["schedule"] == "naive":
@@ -252,7 +254,7 @@ XGBOOST = Space(
 )
 
 
-def xgboost(c: Config) -> float:
+def xgboost(c: Config) -> Any:
     """Dropped trees are better than plain ones, but only at the right rate."""
     cost = 0.002 * (_log(c["lambda"]) + 3) ** 2 + 0.002 * (_log(c["alpha"]) + 5) ** 2
     if c["booster"] == "gblinear":
@@ -296,7 +298,7 @@ NESTED = Space(
 )
 
 
-def nested(c: Config) -> float:
+def nested(c: Config) -> Any:
     """The best branch, a network by sgd with a cosine schedule, is three choices deep."""
     if c["model"] == "linear":
         return 0.3 + 0.01 * (_log(c["penalty"]) + 1) ** 2

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from baco_like._checks import nesting_depth
-from baco_like.constraints.expression import parse
+from baco_like.constraints.expression import Expression, parse
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import table_from_dict
 from baco_like.exceptions import ExpressionError, SpaceError
@@ -47,7 +47,7 @@ class SpaceDescription:
     settings: Mapping[str, Any] = field(default_factory=dict)
     fidelity: str | None = None
     tasks: Tasks | None = None
-    when: Mapping[str, str] = field(default_factory=dict)
+    when: Mapping[str, str | Expression] = field(default_factory=dict)
 
 
 class SpaceContents(Protocol):
@@ -123,16 +123,18 @@ def space_from_dict(data: Mapping[str, Any]) -> SpaceDescription:
     when = data.get("when", {})
     if not isinstance(when, Mapping):
         raise SpaceError(f"a space's 'when' must be an object of conditions, got {when!r:.60}")
+    # Read here: a journal may have conditions on values that a parameter never has, which is an error in a new text.
+    conditions = {
+        name: _read_text(text, parameters) if isinstance(text, str) else text
+        for name, text in when.items()
+    }
     read = tuple(_constraint(c, parameters) for c in constraints)
-    return SpaceDescription(parameters, read, fidelity=fidelity, tasks=tasks, when=when)
+    return SpaceDescription(parameters, read, fidelity=fidelity, tasks=tasks, when=conditions)
 
 
 def _constraint(data: Any, parameters: Mapping[str, Parameter]) -> GivenConstraint:
     if isinstance(data, str):
-        try:
-            return parse(data, parameters)
-        except ExpressionError:  # it reads a task's descriptor, or is wrong: the space reports that
-            return data
+        return _read_text(data, parameters)
     if not isinstance(data, Mapping):
         raise SpaceError(f"a constraint must be a text or an object, got {data!r:.60}")
     if "table" in data:
@@ -141,6 +143,14 @@ def _constraint(data: Any, parameters: Mapping[str, Parameter]) -> GivenConstrai
         f"constraint {data.get('callable')!r} is a callable or a large table, which cannot be stored; "
         "give the space again, or write the constraint as an expression"
     )
+
+
+def _read_text(text: str, parameters: Mapping[str, Parameter]) -> str | Expression:
+    """Return the expression of a text; the text itself if it reads a task's descriptor, or is wrong."""
+    try:
+        return parse(text, parameters)
+    except ExpressionError:  # the space reports what is wrong
+        return text
 
 
 def read_kernel_tuner(

@@ -101,7 +101,7 @@ class BranchExploration(StrategyWrapper):
 def _known_rows(history: History) -> Codes:
     """Return the observed and pending rows of the space, ``(n, w)``."""
     rows = np.concatenate([history.codes, history.pending_codes])
-    return rows[~np.isnan(rows).any(axis=1)]
+    return np.asarray(rows[~np.isnan(rows).any(axis=1)])
 
 
 def _find_best(history: History) -> int:
