@@ -156,6 +156,15 @@ def test_joined_groups():
     assert joined_groups(ranks, 5.0) == [(0, 3)]
 
 
+def test_samplers_of_optuna_are_asked_for_active_parameters_only():
+    pytest.importorskip("optuna")
+    frame = study(["optuna:TPESampler"], ["conditional_kernel", "conditional_nested"], 1, 15)
+    assert frame.groupby("problem").value.count().to_dict() == {
+        "conditional_kernel": 15,
+        "conditional_nested": 15,
+    }
+
+
 @pytest.mark.parametrize("name", problems.PROBLEMS)
 def test_no_draw_of_a_standard_problem_is_better_than_its_optimum(name):
     problem = problems.load_problem(name)

@@ -17,6 +17,7 @@ __all__ = ["PROBLEMS", "FunctionProblem", "load_problem", "problem"]
 PROBLEMS: Mapping[str, Callable[[], FunctionProblem]] = {
     **{f"tour_{n}": partial(orders.tour, n) for n in (8, 12, 15)},
     **{f"assignment_{n}": partial(orders.assignment, n) for n in (8, 10, 15)},
+    **{f"schedule_{n}": partial(orders.schedule, n) for n in (8, 12)},
     **{f"flags_{n}": partial(flags.flags, n) for n in (24, 25)},
     **{f"wide_{seed}": partial(flags.wide, seed) for seed in range(3)},
     **{f"mixed_{seed}": partial(mixed.mixed, seed) for seed in range(2)},

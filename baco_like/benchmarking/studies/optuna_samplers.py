@@ -89,19 +89,32 @@ class _Questions:
         """Ask until the evaluations, or the questions, are spent."""
         asked = 0
         while len(self._known) < evaluations and asked < PATIENCE * evaluations:
-            trial = self._study.ask(self._distributions)
+            trial, config = self._ask_once()
             asked += 1
-            config = {
-                name: _value(name, parameter, trial.params)
-                for name, parameter in self._problem.space.parameters.items()
-            }
             if not self._problem.space.contains(config):
                 self._tell(trial, None)
                 continue
-            key = tuple(config.values())
+            key = tuple(config.items())
             if key not in self._known:
                 self._known[key] = evaluate(len(self._known), config).value
             self._tell(trial, self._known[key])
+
+    def _ask_once(self) -> tuple[Any, dict[str, Any]]:
+        """Return a trial and its configuration; the sampler is asked for active parameters only."""
+        space = self._problem.space
+        if not space.conditions:
+            trial = self._study.ask(self._distributions)
+            parameters = space.parameters.items()
+            return trial, {name: _value(name, p, trial.params) for name, p in parameters}
+        trial, config = self._study.ask(), {}
+        conditional = space.conditions.expressions  # those that a condition reads come first
+        for name in [*(n for n in space.names if n not in conditional), *conditional]:
+            if space.activity.is_active(name, config):
+                parameter = space.parameters[name]
+                for key, distribution in _distributions(name, parameter).items():
+                    _suggest(trial, key, distribution)
+                config[name] = _value(name, parameter, trial.params)
+        return trial, config
 
     def _tell(self, trial: Any, value: float | None) -> None:
         values = [known for known in self._known.values() if known is not None]
@@ -136,6 +149,19 @@ def _distributions(name: str, parameter: Parameter) -> dict[str, Any]:
     if parameter.kind is parameter.kind.ORDERED:
         return {name: IntDistribution(0, len(parameter.values) - 1)}
     return {name: CategoricalDistribution(range(len(parameter.values)))}
+
+
+def _suggest(trial: Any, key: str, distribution: Any) -> None:
+    """Ask a trial for one parameter."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+    if isinstance(distribution, CategoricalDistribution):
+        trial.suggest_categorical(key, distribution.choices)
+        return
+    suggest = trial.suggest_int
+    if isinstance(distribution, FloatDistribution):
+        suggest = trial.suggest_float
+    suggest(key, distribution.low, distribution.high, log=distribution.log)
 
 
 def _value(name: str, parameter: Parameter, params: Mapping[str, Any]) -> Any:
