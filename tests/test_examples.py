@@ -13,6 +13,7 @@ BUDGETS = {
     "compiler_flags.py": "4",
     "time_and_energy.py": "4",
     "ray_tune.py": "4",
+    "study.py": "6",
 }
 NEED_COMPILER = {
     "own_loop.py",
