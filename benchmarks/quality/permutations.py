@@ -46,7 +46,11 @@ def with_distance(name: str, distance: str) -> FunctionProblem:
 def measure(name: str, seeds: int, evaluations: int) -> dict[str, np.ndarray]:
     """Return the regrets of all runs by the label of the strategy, ``(seeds,)``."""
     jobs = [(Contender(distance, "bayesian"), distance) for distance in DISTANCES]
-    jobs += [(Contender("auto", "auto"), "spearman"), (Contender(RANDOM, RANDOM), "spearman")]
+    jobs += [
+        (Contender("auto", "auto"), "spearman"),
+        (Contender("auto, hamming", "auto"), "hamming"),
+    ]
+    jobs.append((Contender(RANDOM, RANDOM), "spearman"))
     regrets = {}
     for contender, distance in jobs:
         frame = study([contender], [with_distance(name, distance)], seeds, evaluations)
