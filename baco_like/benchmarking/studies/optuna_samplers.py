@@ -106,7 +106,8 @@ class _Questions:
             trial = self._study.ask(self._distributions)
             parameters = space.parameters.items()
             return trial, {name: _value(name, p, trial.params) for name, p in parameters}
-        trial, config = self._study.ask(), {}
+        trial = self._study.ask()
+        config: dict[str, Any] = {}
         conditional = space.conditions.expressions  # those that a condition reads come first
         for name in [*(n for n in space.names if n not in conditional), *conditional]:
             if space.activity.is_active(name, config):
