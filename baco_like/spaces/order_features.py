@@ -72,7 +72,9 @@ def order_features(name: str, columns: slice) -> list[OrderFeatures]:
         return np.asarray((positions @ signs < 0.0) * pairs_scale)
 
     def place(positions: Codes) -> Features:
-        return np.take(one_hot, positions.astype(np.intp), axis=0).reshape(len(positions), -1)
+        return np.take(one_hot, positions.astype(np.intp), axis=0).reshape(
+            len(positions), elements**2
+        )
 
     def adjacency(positions: Codes) -> Features:
         return np.asarray((np.abs(positions @ signs) == 1.0) * adjacent_scale)
