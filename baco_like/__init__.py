@@ -6,6 +6,7 @@ The names in ``__all__`` are loaded on first use, so that importing the package 
 from __future__ import annotations
 
 import importlib
+import logging
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ __all__ = [
     "MaxEvals",
     "MaxFailures",
     "MaxTime",
+    "Measurement",
     "MissingExtra",
     "NoImprovement",
     "Optimizer",
@@ -67,6 +69,9 @@ __all__ = [
     "run",
     "tune",
 ]
+
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from baco_like.integrations._shared import check_options, read_permutations, wri
 from baco_like.optimizer import Optimizer
 from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Real
 from baco_like.parameters.values import is_number
-from baco_like.records import FAILURE_WORDS, Direction
+from baco_like.records import FAILURE_WORDS, Direction, Measurement
 from baco_like.records.reading import finite_number
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
@@ -141,7 +141,7 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
     def _observe(
         self,
         parameters: Mapping[str, Any],
-        values: Mapping[str, float],
+        values: Mapping[str, float | Measurement],
         ax_trial: Any,
         experiment: Experiment,
     ) -> None:
@@ -208,19 +208,24 @@ def _directions(config: Any) -> dict[str, Direction]:
     }
 
 
-def _values_by_arm(data: Data) -> dict[tuple[int, str], dict[str, float]]:
-    """Return the finite means by trial index and arm name, then by metric."""
-    values: dict[tuple[int, str], dict[str, float]] = {}
+def _values_by_arm(data: Data) -> dict[tuple[int, str], dict[str, float | Measurement]]:
+    """Return the finite means by trial index and arm name, then by metric, with their standard errors if known."""
+    values: dict[tuple[int, str], dict[str, float | Measurement]] = {}
     for row in data.df.to_dict("records"):
         mean = finite_number(row["mean"])
         if mean is not None:
             arm = int(row["trial_index"]), row["arm_name"]
-            values.setdefault(arm, {})[row["metric_name"]] = mean
+            error = finite_number(row.get("sem"))  # NaN: unknown
+            value = mean if error is None else Measurement(mean, error)
+            values.setdefault(arm, {})[row["metric_name"]] = value
     return values
 
 
 def _failure(
-    values: Mapping[str, float], status: TrialStatus, reason: str, experiment: Experiment
+    values: Mapping[str, float | Measurement],
+    status: TrialStatus,
+    reason: str,
+    experiment: Experiment,
 ) -> tuple[str | None, str]:
     """Return the failure word, or None for a success or an unexplained failure, and the message."""
     failure = reason.partition(":")[0].strip()
@@ -232,7 +237,9 @@ def _failure(
         return None, reason
     config = experiment.optimization_config
     for constraint in config.outcome_constraints:
-        total = sum(weight * values.get(name, 0.0) for name, weight in constraint.metric_weights)
+        total = sum(
+            weight * float(values.get(name, 0.0)) for name, weight in constraint.metric_weights
+        )
         sign = 1 if constraint.op.name == "LEQ" else -1
         if sign * total > sign * constraint.bound and not constraint.relative:
             return "constraints", f"{constraint} violated"

@@ -155,6 +155,7 @@ PARTS: Mapping[str, Field] = {
     "metrics": Field(_object_of(is_number), "finite numbers by name"),
     "extra": _OBJECT,
     "metric_repeats": Field(_object_of(_NUMBERS.is_valid), "lists of finite numbers by name"),
+    "metric_sems": Field(_object_of(_POSITIVE.is_valid), "numbers from 0 by name"),
 }
 """The parts of an outcome that a row has besides trial and status."""
 

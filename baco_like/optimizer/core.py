@@ -58,6 +58,7 @@ from baco_like.records import (
     Trial,
 )
 from baco_like.records.leases import Moment, read_clocks
+from baco_like.records.measurement import ObservedValue
 from baco_like.spaces.fidelity import GivenFidelity
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask, GivenTasks
@@ -366,7 +367,7 @@ class Optimizer(Leasing):
     def observe(
         self,
         trial: Trial | Config | Sequence[Trial | Config],
-        value: Any = None,
+        value: ObservedValue | Sequence[ObservedValue | None] | None = None,
         *,
         failed: str | bool | None = None,
         message: str = "",
@@ -379,8 +380,9 @@ class Optimizer(Leasing):
 
         Args:
             trial: A suggested trial, another configuration, or a list of these with a list of values.
-            value: A number; a list of repeats (the median counts, all are kept); or a mapping of metrics that includes
-                the objective. None, NaN and infinities are recorded as failures, with a warning.
+            value: A number; a `Measurement` with its standard error; a list of repeats (the median counts, all are
+                kept); or a mapping of metrics that includes the objective. None, NaN and infinities are recorded as
+                failures, with a warning.
             failed: The failure word (True: ``runtime``). The configuration is never suggested again.
             message: Output or error message of the failing tool.
             bound: With ``failed="timeout"``: the value is at least this.

@@ -36,6 +36,7 @@ from baco_like.journal.group_commit import GroupCommit
 from baco_like.journal.header import Header, Options
 from baco_like.journal.json_lines import JsonlJournal, not_recorded
 from baco_like.journal.warm_start_results import numbered
+from baco_like.optimizer.logs import log_event, log_opening
 from baco_like.optimizer.setup import collector_paused, split_header, with_default_settings
 from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
@@ -300,6 +301,7 @@ class JournaledState:
                 self._replay(events)
             self.unannounced.clear()
             self.warm_start = header.earlier
+        log_opening(self.state.history, str(getattr(journal, "path", "memory")), header is None)
 
     def commit(self, make_draft: Callable[[OptimizerState], Draft]) -> Draft:
         """Make an event from the current state, try it, write it, and only then let it take effect.
@@ -327,6 +329,7 @@ class JournaledState:
                     if attempts >= _ATTEMPTS and seconds < _LONGEST_RESERVATION:
                         self._reserve(reservation)
                     continue
+                log_event(event, observations, history, seconds)
                 return draft
 
     def _write(

@@ -5,6 +5,7 @@ from baco_like.records.covering import Cover, Goal, read_goal
 from baco_like.records.direction import Direction, Objective, read_objectives, sign_of
 from baco_like.records.history import History, Noise, StopRule
 from baco_like.records.limits import LIMIT, AnyLimit, Limits, RunLimits, SoftLimit
+from baco_like.records.measurement import Measurement
 from baco_like.records.pending import row_keys
 from baco_like.records.race import Speedup
 from baco_like.records.reading import outcome_from, outcome_of_exception
@@ -26,6 +27,7 @@ __all__ = [
     "History",
     "Limits",
     "Loss",
+    "Measurement",
     "Noise",
     "Objective",
     "Observation",

@@ -13,7 +13,8 @@ import numpy as np
 
 from baco_like.exceptions import Infeasible, TrialError
 from baco_like.records.direction import Direction
-from baco_like.records.trial import JsonObject, Outcome, Status, median
+from baco_like.records.measurement import stated_error
+from baco_like.records.trial import JsonObject, Outcome, Status, median, standard_error
 
 
 def outcome_from(
@@ -30,6 +31,7 @@ def outcome_from(
     A value may be
 
     * a finite number (int, float, NumPy scalar, array without dimensions, anything with ``__float__``);
+    * a `Measurement`: a finite number with its standard error;
     * a list, tuple or one-dimensional array of finite numbers: repeats, of which the median counts (a list of mappings
       is an error);
     * a mapping from names to such values that includes the objective; the others become `Outcome.metrics` (medians), or
@@ -102,7 +104,17 @@ def outcome_from(
     outcome = Outcome.success(
         trial_id, repeats, metrics=metrics, extra=notes, metric_repeats=several
     )
-    return replace(outcome, message=text)
+    errors = {name: _error(others[name], read) for name, read in measured.items()}
+    stated = {name: error for name, error in errors.items() if error is not None}
+    return replace(
+        outcome, message=text, sem=_error(value, repeats) or outcome.sem, metric_sems=stated
+    )
+
+
+def _error(value: object, repeats: tuple[float, ...]) -> float | None:
+    """Return the standard error that measurements state, at least that of their means; None if they state none."""
+    stated = stated_error(value)
+    return None if stated is None else max(stated, standard_error(repeats) or 0.0)
 
 
 def require_objectives(outcome: Outcome, names: Sequence[str]) -> Outcome:

@@ -90,13 +90,14 @@ class Outcome:
         status: OK, FAILED or CENSORED; executors also return ABANDONED for trials they give up.
         value: The objective in the user's unit (median of the repeats); None unless the status is OK.
         repeats: All measured values, in order.
-        sem: Standard error of the value; None with fewer than two repeats.
+        sem: Standard error of the value, measured by repeats or stated by a `Measurement`; None if it is unknown.
         failed: The failure word; None if the status is OK.
         message: Output or error message of the failing tool.
         bound: Lower bound of the value if the status is CENSORED.
         metrics: Further measured numbers by name (medians of repeats).
         extra: Further JSON values, such as the seconds of each stage.
         metric_repeats: All values of the metrics that were measured several times, in order.
+        metric_sems: Standard errors of metrics that a `Measurement` states.
         problem: Reason the measurement is invalid; shown in the warning, not written to the journal.
 
     Raises:
@@ -114,6 +115,7 @@ class Outcome:
     metrics: Mapping[str, float] = field(default_factory=dict)
     extra: JsonObject = field(default_factory=dict)
     metric_repeats: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    metric_sems: Mapping[str, float] = field(default_factory=dict)
     problem: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -350,6 +352,11 @@ class Trial(Mapping[str, Any]):
         """Seconds of each stage of the evaluation (such as compile, run, check), as far as known."""
         return {} if self.outcome is None else self.outcome.seconds
 
+    @property
+    def metric_sems(self) -> Mapping[str, float]:
+        """Standard errors of the metrics, as far as they were stated."""
+        return {} if self.outcome is None else self.outcome.metric_sems
+
     def with_outcome(self, outcome: Outcome) -> Trial:
         """Return this trial with an outcome."""
         return Trial(
@@ -371,8 +378,10 @@ class Observation(Trial):
 
 
 def read_metric(trial: Trial, objective: Objective) -> tuple[float, float]:
-    """Return the cost of a trial by one of its metrics, and its squared standard error, NaN without repeats."""
-    error = standard_error(trial.metric_repeats.get(objective.name, ()))
+    """Return the cost of a trial by one of its metrics, and its squared standard error, NaN if it is unknown."""
+    error = trial.metric_sems.get(objective.name)
+    if error is None:
+        error = standard_error(trial.metric_repeats.get(objective.name, ()))
     return sign_of(objective.direction) * trial.metrics[objective.name], squared_error(error)
 
 

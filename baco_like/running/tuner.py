@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import warnings
@@ -50,6 +51,8 @@ from baco_like.spaces import Space
 from baco_like.spaces.fidelity import GivenFidelity
 from baco_like.spaces.tasks import GivenTasks
 from baco_like.strategies import Strategy
+
+_logger = logging.getLogger(__name__.rpartition(".")[0])
 
 _WARN_AFTER = 10
 """Number of failures at the start of a run after which a warning is issued."""
@@ -364,6 +367,10 @@ def run_locked(
     With ``control``, the incumbent is measured again from time to time.
     """
     running = RunningTrials(optimizer, evaluator, progress)
+    capacity = evaluator.capacity
+    _logger.info(
+        "the run begins: up to %d trials at a time by %s", capacity, type(evaluator).__name__
+    )
     history, fidelity = optimizer.history, optimizer.space.fidelity
     recall_history(
         evaluator, history.trials[history.warm :], None if fidelity is None else fidelity.name
@@ -376,8 +383,11 @@ def run_locked(
     signs = optimizer.heartbeat(running.list_trials) if has_leases else contextlib.nullcontext()
     try:
         with signs:
-            return _loop(running, stop, control or ControlSettings())
+            reason = _loop(running, stop, control or ControlSettings())
+        _logger.info("the run ended: %s; %d observed", reason, len(optimizer.history))
+        return reason
     except BaseException as error:
+        _logger.info("the run ended by %s: %s", type(error).__name__, error)
         running.record_finished(None if isinstance(error, Exception) else 0.0)
         raise
     finally:
