@@ -349,13 +349,14 @@ def _apply_suggested(event: Event, history: History, codes: Codes | None) -> His
             until=until,
             lease=lease,
             worker=worker,
+            started=event.get("at"),
         )
         for row in event["trials"]
     ]
     if event["dequeued"]:
         history = history.dequeue(event["dequeued"])
     if event.get("again"):
-        history = history.renew_leases(event["again"], until, lease, worker)
+        history = history.renew_leases(event["again"], until, lease, worker, at=event.get("at"))
     return history.add_pending(trials, codes) if trials else history
 
 
@@ -381,7 +382,8 @@ def _apply_observed(
             code = np.full(space.width, np.nan)
         inside = trial.origin != "imported" or _is_feasible(code, space)
         unsuggested[trial.id] = (trial, code if inside else None)
-    return history.complete([read_outcome(row) for row in rows], unsuggested)
+    outcomes = [read_outcome(row) for row in rows]
+    return history.complete(outcomes, unsuggested, event.get("at"))
 
 
 def _is_feasible(code: Array, space: Space) -> bool:

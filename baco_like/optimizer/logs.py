@@ -44,8 +44,10 @@ def log_event(
             _logger.debug("observed trial %d: %s %s", trial.id, result, trial.message)
         best = history.best()
         if best is not None and any(trial.id == best.id for trial in observations):
-            details = best.id, len(history), best.value, dict(best.config)
-            _logger.info("trial %d is the best of %d: %r with %s", *details)
+            count, config = len(history), dict(best.config)
+            _logger.info(
+                "trial %d is the best of %d: %r with %s", best.id, count, best.value, config
+            )
     elif kind == "abandoned":
         _logger.debug("abandoned trial %d %s", event["id"], event["reason"])
     elif kind == "confirming":

@@ -21,7 +21,7 @@ from baco_like.optimizer.objectives import hypervolume_of
 from baco_like.optimizer.state import JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import Terms
 from baco_like.records import Goal, History, Observation, StopRule, Trial, sign_of
-from baco_like.records.trial import table_row
+from baco_like.records.table import table_rows
 from baco_like.results.formats import write
 from baco_like.results.journal_file import run_recording
 from baco_like.shipping import ShippedRun, make_table, run_of, ship
@@ -168,6 +168,9 @@ class RunView(Explanations):
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per observed trial: id, parameters, value, status, failure word and message, repeats, metrics.
 
+        The columns ``worker``, ``started`` and ``ended`` (Unix seconds) say who evaluated it and when, and
+        ``seconds_compile``, for example, has the seconds of a stage.
+
         The additional columns get the prefix ``trial_`` where a parameter has the same name, and so does a metric with
         the name of any other column. The cell of an inactive parameter is empty.
 
@@ -177,7 +180,7 @@ class RunView(Explanations):
         names = self.space.names if self.space.conditions else ()
         frame = require("pandas", "dataframe")
         result: pd.DataFrame = frame.DataFrame(
-            [table_row(trial, self.options.objective, names) for trial in self.trials]
+            table_rows(self.trials, self.options.objective, names)
         )
         return result
 

@@ -14,7 +14,7 @@ from baco_like.exceptions import RunFileError, WarmStartWarning
 from baco_like.journal.warm_start_results import MODES, Mode
 from baco_like.records import Direction, History, Outcome, Trial, outcome_from
 from baco_like.records.reading import number_in
-from baco_like.records.trial import MARK, column
+from baco_like.records.table import MARK, column
 from baco_like.results import Recording, read
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask

@@ -375,6 +375,7 @@ class History:
         worker: str | None = None,
         *,
         again: bool = True,
+        at: float | None = None,
     ) -> History:
         """Return the history in which a worker has a new lease of these trials, until ``until`` (Unix seconds).
 
@@ -385,16 +386,15 @@ class History:
             worker: Name of the worker.
             again: Whether another worker gets the trials; their first worker may still report a late result. False: the
                 same worker keeps them.
+            at: When another worker got them, in Unix seconds.
 
         Raises:
             TrialError: A trial is not pending.
         """
         rows = {i: self._pending_row(i) for i in ids}
+        given: dict[str, Any] = {"worker": worker, "started": at} if again else {}
         renewed = {
-            i: (
-                replace(trial, until=until, lease=lease, worker=worker if again else trial.worker),
-                code,
-            )
+            i: (replace(trial, until=until, lease=lease, **given), code)
             for i, (trial, code) in rows.items()
         }
         history = self._with(_pending=self._pending.add(renewed))
@@ -427,6 +427,7 @@ class History:
         self,
         outcomes: Sequence[Outcome],
         unsuggested: Mapping[int, tuple[Trial, Array | None]] | None = None,
+        at: float | None = None,
     ) -> tuple[History, tuple[Observation, ...]]:
         """Return the history after these outcomes, and the observations that they become, in the same order.
 
@@ -434,6 +435,7 @@ class History:
             outcomes: Results of pending trials or of those in ``unsuggested``.
             unsuggested: By id, trials that were observed without being suggested, each with its row of codes, (w,), or
                 None for a configuration outside the space.
+            at: When the outcomes are recorded, in Unix seconds.
 
         Raises:
             TrialError: An id is neither pending nor new, or appears twice.
@@ -455,7 +457,10 @@ class History:
                 trial.origin,
                 outcome,
                 trial.until,
+                worker=trial.worker,
                 task=trial.task,
+                started=trial.started,
+                ended=at,
                 code=code,
                 cost=cost,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
@@ -236,8 +236,10 @@ class Trial(Mapping[str, Any]):
         until: When the worker's lease expires (Unix seconds), or None. After that the trial is suggested again; the
             first reported outcome counts.
         lease: The same lease on two clocks, while the trial is pending; None also in journals that have only `until`.
-        worker: Name of the optimizer that evaluates it, while the trial is pending; None if it has no name.
+        worker: Name of the optimizer that evaluates it; None if it has no name.
         task: In a run with tasks the descriptor of its task, which is also a part of the configuration; else None.
+        started: When it was suggested (the last time, after a lease), in Unix seconds; None if that is unknown.
+        ended: When its outcome was recorded, in Unix seconds; None while pending.
     """
 
     id: int
@@ -249,6 +251,8 @@ class Trial(Mapping[str, Any]):
     lease: Lease | None = None
     worker: str | None = None
     task: Mapping[str, Any] | None = None
+    started: float | None = None
+    ended: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "config", MappingProxyType(dict(self.config)))
@@ -360,7 +364,11 @@ class Trial(Mapping[str, Any]):
     def with_outcome(self, outcome: Outcome) -> Trial:
         """Return this trial with an outcome."""
         return Trial(
-            self.id, self.config, self.tag, self.origin, outcome, self.until, task=self.task
+            *(self.id, self.config, self.tag, self.origin, outcome, self.until),
+            worker=self.worker,
+            task=self.task,
+            started=self.started,
+            ended=self.ended,
         )
 
 
@@ -389,43 +397,3 @@ def read_values(trial: Trial, objectives: Sequence[Objective]) -> list[float]:
     """Return the values of a successful trial in the order of several objectives, in the user's units."""
     assert trial.value is not None
     return [trial.value, *(trial.metrics[objective.name] for objective in objectives[1:])]
-
-
-OURS = ("status", "failed", "message", "bound", "sem", "repeats", "origin")
-"""The columns of a table between the objective and the metrics, in this order."""
-
-MARK = "trial_"
-"""Prefix of our columns whose name is also the name of a parameter, and of metrics with the name of any column."""
-
-
-def column(name: str, parameters: Container[str]) -> str:
-    """Return the name of one of our columns, with the prefix `MARK` if a parameter has the same name."""
-    return f"{MARK}{name}" if name in parameters else name
-
-
-def table_row(trial: Trial, objective: str, names: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the row of an observed trial: id, parameters, value, status, failure, spread, origin and metrics.
-
-    Args:
-        trial: The trial.
-        objective: Name of the value.
-        names: Parameters that get a cell even where they are inactive, None.
-    """
-    ours = {
-        "status": trial.status.value,
-        "failed": trial.failure,
-        "message": trial.message,
-        "bound": trial.bound,
-        "sem": trial.sem,
-        "repeats": len(trial.repeats),
-        "origin": trial.origin,
-    }
-    config = {**dict.fromkeys(names), **trial.config}
-    taken = {*config, objective}
-    row = {column("id", taken): trial.id, **config, column(objective, config): trial.value}
-    row |= {column(name, taken): value for name, value in ours.items()}
-    for name, value in trial.metrics.items():
-        while name in row:
-            name = f"{MARK}{name}"
-        row[name] = value
-    return row

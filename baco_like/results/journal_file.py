@@ -27,21 +27,28 @@ def from_journal(path: Path) -> Recording:
     """
     events = iter(JsonlJournal(path).read(START))
     header = Header.read(next(events)[0], str(path))
-    asked: dict[int, dict[str, Any]] = {}
+    asked: dict[int, Trial] = {}
     trials = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
     for event, mark in events:
         try:
             check_event(event)
             if event["event"] == "suggested":
-                asked |= {row["id"]: config_from_json(row["config"]) for row in event["trials"]}
+                known: dict[str, Any] = {"worker": event.get("worker"), "started": event.get("at")}
+                for row in event["trials"]:
+                    asked[row["id"]] = Trial(row["id"], config_from_json(row["config"]), **known)
+                for number in set(event.get("again") or ()) & asked.keys():
+                    asked[number] = replace(asked[number], **known)
             elif event["event"] == "observed":
                 for row in event["outcomes"]:
-                    known = config_from_json(row["config"]) if "config" in row else None
-                    suggested = asked.pop(row["id"], None)  # not kept, to save memory
-                    config = suggested if known is None else known
-                    if config is None:
+                    trial = asked.pop(row["id"], None)  # not kept, to save memory
+                    if trial is None:
+                        trial = Trial(row["id"], {})
+                    if "config" in row:
+                        trial = replace(trial, config=config_from_json(row["config"]))
+                    elif not trial.config:
                         raise KeyError(row["id"])
-                    trials.append(Trial(row["id"], config, outcome=read_outcome(row)))
+                    outcome = read_outcome(row)
+                    trials.append(replace(trial, outcome=outcome, ended=event.get("at")))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             number = mark.number - 1
             raise JournalError(

@@ -13,13 +13,13 @@ from baco_like.journal.events import config_from_json, outcome_row, read_outcome
 from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.records.direction import Direction
 from baco_like.records.reading import number_in, unbounded
+from baco_like.records.table import table_rows, with_times
 from baco_like.records.trial import (
     Outcome,
     Status,
     Trial,
     median,
     standard_error,
-    table_row,
 )
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.description import space_from_dict
@@ -122,7 +122,7 @@ class Recording:
             MissingExtra: pandas is not installed.
         """
         frame: pd.DataFrame = require("pandas", "dataframe").DataFrame(
-            [table_row(trial, self.objective, self.names) for trial in self.trials]
+            table_rows(self.trials, self.objective, self.names)
         )
         return frame
 
@@ -320,6 +320,7 @@ def recorded_trials(trials: Iterable[Trial], **known: Any) -> Recording:
         if isinstance(times, Mapping):
             seconds = {_STAGES.get(name, name): value for name, value in times.items()}
             outcome = replace(outcome, extra={**outcome.extra, "seconds": seconds})
+        outcome = replace(outcome, extra=with_times(trial, outcome.extra))
         rows.append((dict(trial.config), outcome))
     return recording(rows, **known)
 

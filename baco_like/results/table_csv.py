@@ -17,7 +17,8 @@ from dataclasses import replace
 from typing import Any
 
 from baco_like.journal.events import config_from_json, outcome_row, read_outcome
-from baco_like.records.trial import MARK, OURS, Trial
+from baco_like.records.table import MARK, OURS, STAGE, TIMES
+from baco_like.records.trial import Trial
 from baco_like.results.hypermapper_csv import literal
 from baco_like.results.recording import Recording, recording
 
@@ -158,11 +159,25 @@ def from_frame(lines: Sequence[Sequence[str]]) -> Recording:
         numbers = {"value": cells[objective], "bound": ours["bound"], "sem": ours["sem"]}
         parts: dict[str, Any] = {name: ours[name] for name in ("failed", "message") if ours[name]}
         parts |= {name: float(text) for name, text in numbers.items() if text}
-        metrics = zip(header[end:], line[end:], strict=True)
-        parts["metrics"] = {name: float(text) for name, text in metrics if text}
+        parts |= _read_later(dict(zip(header[end:], line[end:], strict=True)), header)
         outcome = read_outcome({"id": 0, "status": ours["status"], **parts})
         rows.append((config_from_json(config), outcome))
     return recording(rows, None, lacking, names=names, objective=objective)
+
+
+def _read_later(cells: dict[str, str], header: Sequence[str]) -> dict[str, Any]:
+    """Return the metrics and, in ``extra``, the times in the cells behind `OURS`; earlier versions wrote no times."""
+    extra: dict[str, Any] = {}
+    titles = [name.removeprefix(MARK) for name in cells]
+    if tuple(titles[: len(TIMES)]) == TIMES:
+        for name in TIMES:
+            text = cells.pop(next(iter(cells)))
+            if text:
+                extra[name] = text if name == "worker" else float(text)
+    stages = {name: cells.pop(name) for name in list(cells) if name.startswith(STAGE)}
+    if seconds := {name.removeprefix(STAGE): float(text) for name, text in stages.items() if text}:
+        extra["seconds"] = seconds
+    return {"metrics": {name: float(text) for name, text in cells.items() if text}, "extra": extra}
 
 
 def _lacks_values(cells: Sequence[str]) -> bool:

@@ -248,3 +248,16 @@ def test_the_documentation_page_runs(capsys):
     for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
         exec(code, {})
     assert "best" in capsys.readouterr().out
+
+
+def test_standard_errors_reach_the_model():
+    node = BacoNode(SPACE, seed=2)
+    ax = client(node)
+    for sem in (0.25, None):
+        ((index, values),) = ax.get_next_trials(max_trials=1).items()
+        time = measured(values) if sem is None else (measured(values), sem)
+        ax.complete_trial(index, {"time": time})
+    ax.get_next_trials(max_trials=1)
+    trials = node.optimizer.trials
+    assert [trial.sem for trial in trials] == [0.25, None]
+    assert [len(trial.repeats) for trial in trials] == [1, 1]

@@ -586,7 +586,7 @@ def test_a_data_frame_of_ours_that_pandas_has_written(tmp_path, index):
     assert found.objective == "time"
     assert found.configs == [dict(trial.config) for trial in opt.trials]
     told = [
-        replace(t.outcome, trial_id=i, repeats=(), extra={})
+        replace(t.outcome, trial_id=i, repeats=(), extra={"started": t.started, "ended": t.ended})
         for i, t in enumerate(opt.trials)
         if t.outcome is not None
     ]
