@@ -70,9 +70,11 @@ def from_cache(document: Mapping[str, Any], objective: str | None = None) -> Rec
     names = tuple(document["tune_params_keys"])
     rows = document["cache"].values()
     measurements = {name for row in rows for name in row} - {*names, *_STAGES, *_OTHER_TIMES}
-    objective = one_objective(document.get("objective", "time"), objective, measurements)
+    declared = document.get("objective", "time")
+    objective = one_objective(declared, objective, measurements)
+    own = str(declared[0] if isinstance(declared, list) else declared)
     recorded = recording(
-        read_rows(rows, partial(_read_row, names=names, objective=objective)),
+        read_rows(rows, partial(_read_row, names=names, objective=objective), objective, own),
         described_space(document),
         names=names,
         domains={name: tuple(map(hashable, document["tune_params"][name])) for name in names},

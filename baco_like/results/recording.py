@@ -366,17 +366,30 @@ def write_rows(
 
 
 def read_rows(
-    rows: Iterable[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], ConfigOutcome]
+    rows: Iterable[Mapping[str, Any]],
+    read: Callable[[Mapping[str, Any]], ConfigOutcome],
+    objective: str = "",
+    own: str = "",
 ) -> list[ConfigOutcome]:
     """Return the configurations and outcomes of rows, preferably those under the key `OWN`.
+
+    Args:
+        rows: The rows of the file.
+        read: Reads a row without that key.
+        objective: The measurement to use as the value.
+        own: The file's objective, whose values are under the key. Rows that lack another ``objective`` are left out.
 
     Raises:
         LookupError, TypeError, ValueError, AttributeError: A row is damaged.
     """
-    return [
-        (config_from_json(row[OWN]["config"]), read_outcome(row[OWN])) if OWN in row else read(row)
-        for row in rows
-    ]
+    pairs: list[ConfigOutcome] = []
+    for row in rows:
+        if OWN not in row:
+            pairs.append(read(row))
+            continue
+        pair = config_from_json(row[OWN]["config"]), read_outcome(row[OWN])
+        pairs += [pair] if objective == own else by_measurement([pair], objective, own)
+    return pairs
 
 
 def write_attributes(recorded: Recording, unit: str) -> dict[str, Any]:

@@ -122,13 +122,15 @@ def from_t4(document: Mapping[str, Any], objective: str | None = None) -> Record
     results = document["results"]
     first = results[0] if results else {}
     known = {m.get("name") for row in results for m in row.get("measurements", ())}
-    objective = one_objective(first.get("objectives") or ["time"], objective, known)
+    declared = first.get("objectives") or ["time"]
+    objective = one_objective(declared, objective, known)
+    own = str(declared[0] if isinstance(declared, list) else declared)
     metadata = document.get("metadata", {})
     unit, per_second = TIME_UNITS.get(str(metadata.get("timeunit", "")), ("", 1e3))
     texts = str(metadata.get("autotuner", "")) == "KTT"
     read = partial(_read_row, objective=objective, per_second=per_second, texts=texts)
     recorded = recording(
-        read_rows(results, read),
+        read_rows(results, read, objective, own),
         objective=objective,
         unit=_named(first, objective).get("unit", "") or unit,
         direction=default_direction(objective),
