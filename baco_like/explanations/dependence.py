@@ -140,6 +140,24 @@ def compute_dependence(
     return (*result, *(grid.dependence(sign) for grid in strongest))
 
 
+def compute_dependence_on(history: History, names: tuple[str, ...], seed: int = 0) -> Dependence:
+    """Return the dependence on one or two scalar parameters.
+
+    Args:
+        history: The observations.
+        names: The parameters.
+        seed: Seed of the run.
+
+    Raises:
+        TrialError: Fewer than five trials have succeeded.
+    """
+    rows = history.space.feasible.sample(
+        AVERAGED, generator(seed, Purpose.EXPLAIN, len(history) + 2)
+    )
+    grid = _Grid(fit_models(history, seed), history.space, names, rows)
+    return grid.dependence(sign_of(history.direction))
+
+
 def grid_codes(space: Space, name: str, most: int) -> Codes:
     """Return at most so many feasible codes of a scalar parameter, evenly spaced on its scale, ``(g, 1)``.
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -414,28 +415,33 @@ def plot_convergence(history: History, objective: Objective, path: Path) -> None
         MissingExtra: matplotlib is not installed.
     """
     with open_plot(path, 7, 4) as axes:
-        numbers = np.arange(1, len(history) + 1) - history.warm
-        values = np.array([np.nan if t.value is None else t.value for t in history.trials])
-        axes.plot(numbers, values, "o", ms=4, color=_VALUE_COLOUR, label="evaluation", zorder=1)
-        best = {"color": _BEST_COLOUR, "lw": 2, "label": "best so far", "zorder": 3}
-        axes.step(numbers, best_so_far(history), where="post", **best)
-        bounds = np.array([np.nan if t.bound is None else t.bound for t in history.trials])
-        if not np.isnan(bounds).all():
-            style = {"color": _VALUE_COLOUR, "mfc": "none", "label": "censored (at least)"}
-            axes.plot(numbers, bounds, "^", ms=5, zorder=1, **style)
-        failed = numbers[[t.status is Status.FAILED for t in history.trials]]
-        if len(failed):
-            bottom = {"transform": axes.get_xaxis_transform(), "clip_on": False, "zorder": 4}
-            level = np.full(len(failed), 0.02)
-            axes.plot(failed, level, "x", color=_FAILURE_COLOUR, label="failed", **bottom)
-        start = model_start(history.trials)
-        if start is not None:
-            position = start - history.warm - 0.5
-            axes.axvline(position, color=_MODEL_COLOUR, ls="--", lw=1.2, label="model phase begins")
-        valid = values[~np.isnan(values)]
-        if len(valid) and valid.min() > 0 and valid.max() / valid.min() > 5:
-            axes.set_yscale("log")
-        axes.set_xlabel("evaluations")
-        axes.set_ylabel(objective.label)
-        axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
+        draw_convergence(axes, history, objective)
+
+
+def draw_convergence(axes: Any, history: History, objective: Objective) -> None:
+    """Draw what `plot_convergence` describes on axes of matplotlib."""
+    numbers = np.arange(1, len(history) + 1) - history.warm
+    values = np.array([np.nan if t.value is None else t.value for t in history.trials])
+    axes.plot(numbers, values, "o", ms=4, color=_VALUE_COLOUR, label="evaluation", zorder=1)
+    best = {"color": _BEST_COLOUR, "lw": 2, "label": "best so far", "zorder": 3}
+    axes.step(numbers, best_so_far(history), where="post", **best)
+    bounds = np.array([np.nan if t.bound is None else t.bound for t in history.trials])
+    if not np.isnan(bounds).all():
+        style = {"color": _VALUE_COLOUR, "mfc": "none", "label": "censored (at least)"}
+        axes.plot(numbers, bounds, "^", ms=5, zorder=1, **style)
+    failed = numbers[[t.status is Status.FAILED for t in history.trials]]
+    if len(failed):
+        bottom = {"transform": axes.get_xaxis_transform(), "clip_on": False, "zorder": 4}
+        level = np.full(len(failed), 0.02)
+        axes.plot(failed, level, "x", color=_FAILURE_COLOUR, label="failed", **bottom)
+    start = model_start(history.trials)
+    if start is not None:
+        position = start - history.warm - 0.5
+        axes.axvline(position, color=_MODEL_COLOUR, ls="--", lw=1.2, label="model phase begins")
+    valid = values[~np.isnan(values)]
+    if len(valid) and valid.min() > 0 and valid.max() / valid.min() > 5:
+        axes.set_yscale("log")
+    axes.set_xlabel("evaluations")
+    axes.set_ylabel(objective.label)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)

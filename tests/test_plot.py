@@ -1,0 +1,155 @@
+"""Plots from Python."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+
+from baco_like import (
+    Infeasible,
+    Integer,
+    MaxEvals,
+    Optimizer,
+    Ordinal,
+    Permutation,
+    Real,
+    Space,
+    TrialError,
+    plot,
+    tune,
+)
+
+SPACE = Space(
+    {
+        "tile": Ordinal([8, 16, 32, 64, 128], log=True),
+        "unroll": Integer(1, 8),
+        "order": Permutation(["i", "j", "k"]),
+        "flag": ["a", "b"],
+        "x": Real(0.1, 10, log=True),
+    },
+    constraints=["tile * unroll <= 512"],
+    when={"x": "flag == 'b'"},
+)
+
+
+def cost(trial):
+    if trial["tile"] * trial["unroll"] > 300:
+        raise Infeasible("too many registers", "compile")
+    if trial["order"][0] == "k":
+        raise Infeasible("crash", "runtime")
+    return 1 + abs(math.log2(trial["tile"] / 32)) + 2 / trial["unroll"] + (trial["flag"] == "a")
+
+
+@pytest.fixture(scope="module")
+def result():
+    return tune(
+        cost, SPACE, strategy="random_search", objective="time", stop=MaxEvals(40), progress=False
+    )
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    pyplot.close("all")
+
+
+def values(result):
+    return [trial.value for trial in result.trials if trial.value is not None]
+
+
+def test_history_returns_axes_that_can_be_changed(result, tmp_path):
+    axes = plot.history(result)
+    assert isinstance(axes, Axes)
+    labels = axes.get_legend_handles_labels()[1]
+    assert {"evaluation", "best so far", "failed"} <= set(labels)
+    axes.set_title("mine")
+    axes.figure.savefig(tmp_path / "history.png")
+    _, own = pyplot.subplots()
+    assert plot.history(result.optimizer, axes=own) is own
+
+
+def test_parallel_coordinates_have_a_line_for_each_success(result):
+    axes = plot.parallel_coordinates(result)
+    (lines,) = axes.collections
+    assert sorted(lines.get_array().tolist()) == sorted(values(result))
+    assert [text.get_text() for text in axes.get_xticklabels()] == list(SPACE.active)
+    heights = np.array(
+        [path.vertices[:, 1] for path in lines.get_paths() if len(path.vertices) == 5]
+    )
+    assert np.nanmin(heights) >= 0.0
+    assert np.nanmax(heights) <= 1.0
+    some = plot.parallel_coordinates(result, ["unroll", "tile"])
+    assert [text.get_text() for text in some.get_xticklabels()] == ["unroll", "tile"]
+
+
+@pytest.mark.parametrize("name", [None, "tile", "flag", "order", "x"])
+def test_slice_shows_every_success_that_has_the_parameter(result, name):
+    axes = plot.slice(result, name)
+    shown = axes.get_xlabel()
+    assert shown == (name or shown)
+    (dots,) = (line for line in axes.lines if line.get_label() == "evaluation")
+    expected = [t.value for t in result.trials if t.value and t.config.get(shown) is not None]
+    assert dots.get_ydata()[np.isfinite(dots.get_xdata())].tolist() == expected
+    has_model = "partial dependence" in axes.get_legend_handles_labels()[1]
+    assert has_model == (name != "order")
+
+
+@pytest.mark.parametrize("names", [None, ("tile", "unroll"), ("flag", "x"), ("tile", "flag")])
+def test_contour_colours_the_pairs_that_are_feasible(result, names):
+    axes = plot.contour(result, names)
+    assert names is None or (axes.get_xlabel(), axes.get_ylabel()) == names
+    assert len(axes.figure.axes) == 2  # with the colour bar
+    if names == ("tile", "unroll"):
+        (mesh,) = (c for c in axes.collections if c.get_array() is not None)
+        table = np.ma.getmaskarray(mesh.get_array()).reshape(-1, 5)
+        assert table[-1, -1]  # 128 * 8 is not in the space
+        assert not table[0, 0]
+
+
+def test_failures_are_shares(result):
+    axes = plot.failures(result)
+    words = [t.failure for t in result.trials if t.failure]
+    assert set(axes.get_legend_handles_labels()[1]) == set(words)
+    total = sum(bar.get_height() for bars in axes.containers for bar in bars) * 4
+    assert total == pytest.approx(len(words))  # ten groups of four evaluations
+    by_order = plot.failures(result, "order")
+    texts = [text.get_text() for text in by_order.get_xticklabels()]
+    tops = {
+        text: sum(bars[i].get_height() for bars in by_order.containers)
+        for i, text in enumerate(texts)
+    }
+    assert tops["k i j"] == 1.0
+
+
+def test_a_maximised_run_has_the_best_value_dark(result):
+    run = Optimizer(SPACE, "maximize")
+    run.observe(run.suggest(6), [float(i) for i in range(6)])
+    assert plot.parallel_coordinates(run).collections[0].cmap.name == "viridis_r"
+    assert plot.parallel_coordinates(result).collections[0].cmap.name == "viridis"
+
+
+def test_errors(result):
+    empty = Optimizer(SPACE)
+    with pytest.raises(TypeError, match=r"give an Optimizer or the Result of tune"):
+        plot.history("run.jsonl")
+    with pytest.raises(TrialError, match="no trial has succeeded"):
+        plot.slice(empty)
+    with pytest.raises(TrialError, match="no trial is observed"):
+        plot.failures(empty)
+    with pytest.raises(TrialError, match="there is no parameter 'tyle'"):
+        plot.slice(result, "tyle")
+    with pytest.raises(TrialError, match="two parameters that are no permutations"):
+        plot.contour(result, ("order", "tile"))
+
+
+def test_matplotlib_is_loaded_when_it_is_needed():
+    code = "import sys; from baco_like import plot; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
