@@ -117,7 +117,7 @@ def slice(run: Optimizer | Result, name: str | None = None, *, axes: Axes | None
     scale = _Scale(optimizer, name, trials)
     axes.plot(
         scale.places(trials),
-        [t.value for t in trials],
+        np.array([trial.value for trial in trials], dtype=np.float64),
         "o",
         ms=4,
         color="#9a9a9a",
@@ -134,8 +134,8 @@ def slice(run: Optimizer | Result, name: str | None = None, *, axes: Axes | None
             axes.fill_between(places, low, high, color=_MODEL, alpha=0.2, lw=0)
         else:
             reach = np.maximum([values - low, high - values], 0)
-            style = {"fmt": "s", "color": _MODEL, "capsize": 4}
-            axes.errorbar(places, values, reach, label="partial dependence", **style)
+            label = "partial dependence"
+            axes.errorbar(places, values, reach, fmt="s", color=_MODEL, capsize=4, label=label)
     scale.mark(axes.set_xscale, axes.set_xticks)
     axes.set_xlabel(name)
     axes.set_ylabel(_objective(optimizer).label)
@@ -164,14 +164,14 @@ def contour(
         TrialError: Fewer than five trials have succeeded, or a parameter does not exist or is a permutation.
     """
     optimizer, axes = _open(run, axes)
-    names = _important(optimizer, 2) if names is None else names
-    observed = [t for t in optimizer.trials if all(t.config.get(n) is not None for n in names)]
-    if len(names) != 2 or any(is_permutation(optimizer.space.parameters.get(n)) for n in names):
+    pair = _important(optimizer, 2) if names is None else tuple(names)
+    observed = [t for t in _inside(optimizer) if all(t.config.get(n) is not None for n in pair)]
+    if len(pair) != 2 or any(is_permutation(optimizer.space.parameters.get(n)) for n in pair):
         raise TrialError(
-            f"names = {names!r}: a contour needs two parameters that are no permutations"
+            f"names = {pair!r}: a contour needs two parameters that are no permutations"
         )
-    across, up = (_Scale(optimizer, name, observed) for name in names)
-    points = _dependence(optimizer, names).points
+    across, up = (_Scale(optimizer, name, observed) for name in pair)
+    points = _dependence(optimizer, pair).points
     xs, ys = (sorted({s.place(p.values[i]) for p in points}) for i, s in enumerate((across, up)))
     table = np.full((len(ys), len(xs)), np.nan)
     for point in points:
@@ -181,6 +181,7 @@ def contour(
     across.mark(axes.set_xscale, axes.set_xticks)
     up.mark(axes.set_yscale, axes.set_yticks)
     is_smooth = across.is_number and up.is_number and min(table.shape) > 1
+    drawn: Any
     if is_smooth and np.isfinite(table).all():
         drawn = axes.contourf(xs, ys, table, levels=12, cmap=colours)
     else:
@@ -188,10 +189,10 @@ def contour(
         drawn = axes.pcolormesh(*edges, np.ma.masked_invalid(table), cmap=colours)
     for ok, mark in ((True, "o"), (False, "x")):
         trials = [t for t in observed if (t.status is Status.OK) == ok]
-        style = {"color": "black" if ok else _FAILURE, "ms": 4, "alpha": 0.7}
-        axes.plot(across.places(trials), up.places(trials), mark, **style)
-    axes.set_xlabel(names[0])
-    axes.set_ylabel(names[1])
+        colour = "black" if ok else _FAILURE
+        axes.plot(across.places(trials), up.places(trials), mark, color=colour, ms=4, alpha=0.7)
+    axes.set_xlabel(pair[0])
+    axes.set_ylabel(pair[1])
     axes.figure.colorbar(drawn, ax=axes, label=_objective(optimizer).label)
     return axes
 
@@ -209,7 +210,7 @@ def failures(run: Optimizer | Result, name: str | None = None, *, axes: Axes | N
         TrialError: No trial is observed, or the parameter does not exist.
     """
     optimizer, axes = _open(run, axes)
-    trials = optimizer.trials
+    trials = _inside(optimizer)
     if name is not None:
         scale = _Scale(optimizer, name, trials)
         trials = [trial for trial in trials if trial.config.get(name) is not None]
@@ -328,8 +329,14 @@ def _objective(optimizer: Optimizer) -> Objective:
     return Objective(optimizer.options.objective, str(unit), optimizer.options.direction)
 
 
+def _inside(optimizer: Optimizer) -> list[Trial]:
+    """Return the observed trials, without imported ones outside the space."""
+    seen = optimizer.history
+    return [trial for trial, is_inside in zip(seen.trials, seen.inside, strict=True) if is_inside]
+
+
 def _successes(optimizer: Optimizer) -> list[Trial]:
-    trials = [t for t in optimizer.trials if t.status is Status.OK]
+    trials = [t for t in _inside(optimizer) if t.status is Status.OK]
     if not trials:
         raise TrialError("no trial has succeeded yet; there is nothing to plot")
     return trials

@@ -135,6 +135,14 @@ def test_a_maximised_run_has_the_best_value_dark(result):
     assert plot.parallel_coordinates(result).collections[0].cmap.name == "viridis"
 
 
+def test_imported_trials_outside_the_space_are_left_out():
+    run = Optimizer({"a": [1, 2, 4], "b": ["x", "y"]})
+    run.observe(run.suggest(2), [1.0, 2.0])
+    run.observe({"a": 7, "b": "z"}, 5.0, imported=True)
+    assert len(plot.slice(run, "b").lines[0].get_xdata()) == 2
+    assert len(plot.parallel_coordinates(run).collections[0].get_array()) == 2
+
+
 def test_errors(result):
     empty = Optimizer(SPACE)
     with pytest.raises(TypeError, match=r"give an Optimizer or the Result of tune"):

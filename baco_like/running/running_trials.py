@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from baco_like._plugins import is_foreign, name_of
 from baco_like.evaluators import Collector, Evaluator
 from baco_like.evaluators.protocol import take_late
+from baco_like.exceptions import PluginError
 from baco_like.optimizer import Optimizer
 from baco_like.records import Outcome, Status, Trial
 from baco_like.records.reading import without_bound
@@ -39,9 +43,31 @@ class RunningTrials:
         return list(self.trials.values())
 
     def wait(self) -> None:
-        """Wait for outcomes."""
-        self.outcomes += self.evaluator.wait()
+        """Wait for outcomes.
+
+        Raises:
+            PluginError: An evaluator of another package returns something else.
+        """
+        outcomes = self.evaluator.wait()
+        if is_foreign(self.evaluator):
+            self._check_outcomes(outcomes)
+        self.outcomes += outcomes
         self.late += take_late(self.evaluator)
+
+    def _check_outcomes(self, outcomes: Any) -> None:
+        owner = f"evaluator {name_of(self.evaluator)}: wait returned"
+        if not isinstance(outcomes, Sequence) or not outcomes:
+            raise PluginError(f"{owner} {outcomes!r:.80}, not a sequence of one or more outcomes")
+        for outcome in outcomes:
+            if not isinstance(outcome, Outcome):
+                raise PluginError(
+                    f"{owner} {outcome!r:.80}; return Outcome.success(trial.id, (value,)) or Outcome.failure(...)"
+                )
+        numbers = Counter(outcome.trial_id for outcome in outcomes)
+        for number, count in numbers.items():
+            if number not in self.trials or count > 1:
+                fault = "that was not submitted" if count == 1 else f"{count} times"
+                raise PluginError(f"{owner} an outcome of trial {number!r:.60} {fault}")
 
     def submit(self, trials: Iterable[Trial]) -> None:
         """Submit trials, except those that are submitted already."""

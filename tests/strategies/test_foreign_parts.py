@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from baco_like import Integer, Optimizer, PluginError, Real, Space
+from baco_like import Integer, MaxEvals, Optimizer, Outcome, PluginError, Real, Space, run
 from baco_like.acquisitions import ExpectedImprovement
 from baco_like.records import Proposal
 from baco_like.strategies import Bayesian, Portfolio, RandomSearch
@@ -211,6 +211,43 @@ def test_checks_change_no_suggestion():
     assert suggest_by(RandomSearch(), 3) == suggest_by(RandomSearch(), 3)
     space = Space({"x": Real(0, 1)})
     runs = [Optimizer(space, strategy=strategy) for strategy in (foreign, own)]
-    for run in runs:
-        run.observe(run.suggest(4), [0.4, 0.3, 0.2, 0.1])
+    for each in runs:
+        each.observe(each.suggest(4), [0.4, 0.3, 0.2, 0.1])
     assert runs[0].suggest().config == runs[1].suggest().config
+
+
+class Measuring:
+    """An evaluator that returns what a function makes of the submitted trials."""
+
+    capacity = 2
+
+    def __init__(self, returned):
+        self.returned, self.submitted = returned, []
+
+    def submit(self, trial):
+        self.submitted.append(trial)
+
+    def wait(self):
+        return self.returned(self.submitted)
+
+    def close(self):
+        pass
+
+
+OUTCOMES = [
+    (lambda trials: None, "wait returned None, not a sequence of one or more outcomes"),
+    (lambda trials: [], r"wait returned \[\], not a sequence"),
+    (lambda trials: [1.5], r"wait returned 1.5; return Outcome.success\("),
+    (lambda trials: [Outcome.success(99, (1.0,))], "an outcome of trial 99 that was not submitted"),
+    (lambda trials: [Outcome.success(trials[0].id, (1.0,))] * 2, "an outcome of trial 0 2 times"),
+]
+
+
+@pytest.mark.parametrize(("returned", "message"), OUTCOMES)
+def test_the_outcomes_of_an_evaluator(returned, message):
+    optimizer = Optimizer(SPACE, strategy="random_search")
+    with pytest.raises(
+        PluginError, match=rf"^evaluator test_foreign_parts\.Measuring: .*{message}"
+    ):
+        run(optimizer, Measuring(returned), MaxEvals(4))
+    assert optimizer.trials == []
