@@ -155,8 +155,8 @@ def contour(
 
     Args:
         run: The run.
-        names: The parameters on the horizontal and the vertical axis, which are no permutations; None takes the two
-            most important ones.
+        names: The parameters on the horizontal and the vertical axis, permutations excluded; None takes the two most
+            important ones.
         axes: Where to draw; None makes a new figure.
 
     Raises:
@@ -168,7 +168,7 @@ def contour(
     observed = [t for t in _inside(optimizer) if all(t.config.get(n) is not None for n in pair)]
     if len(pair) != 2 or any(is_permutation(optimizer.space.parameters.get(n)) for n in pair):
         raise TrialError(
-            f"names = {pair!r}: a contour needs two parameters that are no permutations"
+            f"names = {pair!r}: a contour needs two parameters other than permutations"
         )
     across, up = (_Scale(optimizer, name, observed) for name in pair)
     points = _dependence(optimizer, pair).points
@@ -242,10 +242,10 @@ _LEAST = 5
 
 
 class _Scale:
-    """The places of a parameter's values on an axis: numbers as they are, others by their order.
+    """The places of a parameter's values on an axis: a number is its own place, another value has its index.
 
     Raises:
-        TrialError: There is no such parameter.
+        TrialError: The parameter does not exist.
     """
 
     def __init__(self, optimizer: Optimizer, name: str, trials: Sequence[Trial]) -> None:

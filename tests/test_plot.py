@@ -153,7 +153,7 @@ def test_errors(result):
         plot.failures(empty)
     with pytest.raises(TrialError, match="there is no parameter 'tyle'"):
         plot.slice(result, "tyle")
-    with pytest.raises(TrialError, match="two parameters that are no permutations"):
+    with pytest.raises(TrialError, match="two parameters other than permutations"):
         plot.contour(result, ("order", "tile"))
 
 

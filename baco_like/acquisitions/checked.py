@@ -1,4 +1,4 @@
-"""Checks of the scores of acquisition functions of other packages; our own are used as they are."""
+"""Checks of the scores of acquisition functions of other packages; our own are not checked."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from baco_like.exceptions import TrialError
 class Measurement:
     """A value with a known standard error, for `Optimizer.observe` or as the result of an objective.
 
-    Use it if your tool averages by itself, so that there are no repeats to report. The models take the squared
-    standard error as known noise of this observation, as they take that of repeats.
+    Use it if your tool returns an average, not the repeats. The models take the squared standard error as known
+    noise of this observation, as for repeats.
 
     Attributes:
         mean: The value. NaN and infinities are recorded as failures.
@@ -45,7 +45,7 @@ class Measurement:
 
 
 ObservedNumber = SupportsFloat | Sequence[SupportsFloat]
-"""A number, a `Measurement`, or repeats. A text is none of them, and type checkers refuse it."""
+"""A number, a `Measurement`, or repeats. Type checkers refuse a text."""
 
 ObservedValue = ObservedNumber | Mapping[str, object] | BaseException
 """The result of one trial: a number, a mapping of metrics by name, or the exception of a failure."""

@@ -1,4 +1,4 @@
-"""Checks of the models that surrogates of other packages return; our own are used as they are."""
+"""Checks of the models that surrogates of other packages return; our own are not checked."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _checked(model: Any, owner: str) -> Model:
     if not callable(getattr(model, "predict", None)):
         raise PluginError(f"{owner}: fit returned {model!r:.60}, which has no method predict")
     if not isinstance(getattr(model, "hyperparameters", None), Mapping):
-        raise PluginError(f"{owner}: the attribute hyperparameters of its model is no mapping")
+        raise PluginError(f"{owner}: its model needs a mapping as the attribute hyperparameters")
     kind = _CheckedUpdatableModel if isinstance(model, UpdatableModel) else _CheckedModel
     return kind(model, owner)
 
@@ -122,7 +122,7 @@ def check_numbers(owner: str, what: str, values: Any, count: int) -> Array:
 
     Args:
         owner: Kind and name of the part.
-        what: What the values are.
+        what: Noun for the values.
         values: The values.
         count: Number of configurations.
 
@@ -142,7 +142,7 @@ def check_numbers(owner: str, what: str, values: Any, count: int) -> Array:
     wrong = np.flatnonzero(~np.isfinite(numbers))
     if len(wrong):
         raise PluginError(
-            f"{owner}: the {what} of {len(wrong)} of {count} configurations is no finite number, the first is "
+            f"{owner}: the {what} of {len(wrong)} of {count} configurations is not a finite number, the first is "
             f"{numbers[wrong[0]]}"
         )
     return numbers

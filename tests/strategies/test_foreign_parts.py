@@ -113,9 +113,12 @@ PREDICTED = [
     (lambda n: (ones(n), -1e-12 * ones(n)), r"variance is negative: -1e-12; .* numpy.maximum"),
     (
         lambda n: (ones(n), np.full(n, np.nan)),
-        r"variance of .* is no finite number, the first is nan",
+        r"variance of .* is not a finite number, the first is nan",
     ),
-    (lambda n: (np.full(n, np.inf), ones(n)), "mean of .* is no finite number, the first is inf"),
+    (
+        lambda n: (np.full(n, np.inf), ones(n)),
+        "mean of .* is not a finite number, the first is inf",
+    ),
     (
         lambda n: (ones((n, 1)), ones(n)),
         r"mean has the shape \(.*, 1\), for .* configurations it must be",
