@@ -48,15 +48,7 @@ from baco_like.optimizer.setup import (
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import Terms, build_single_suggestion, build_suggestion
 from baco_like.optimizer.warm_start import warm_starts
-from baco_like.records import (
-    AnyLimit,
-    ConfirmationPlan,
-    Direction,
-    Goal,
-    Noise,
-    Outcome,
-    Trial,
-)
+from baco_like.records import AnyLimit, ConfirmationPlan, Direction, Goal, Noise, Outcome, Trial
 from baco_like.records.leases import Moment, read_clocks
 from baco_like.records.measurement import ObservedValue
 from baco_like.spaces.fidelity import GivenFidelity
