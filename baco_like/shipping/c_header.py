@@ -9,6 +9,7 @@ from typing import Any
 
 from baco_like.parameters import is_permutation
 from baco_like.parameters.values import is_number
+from baco_like.records.selector import Leaf, Rule, Split
 from baco_like.shipping.c_text import c_integer, c_names, c_number, c_string, check_prefix
 from baco_like.shipping.stamp import MARKER, stamp_text
 from baco_like.shipping.table import Config, DescriptorKind, ShippedTable
@@ -231,6 +232,13 @@ class _HeaderWriter:
             test = f"(nearest < 0 || {prefix}_allowed[nearest][{count}]) && {test}"
         last = f"    if (best < 0 && {test}) best = {count};\n" if has_default else ""
         nearest = f" && {prefix}_allowed[nearest][i]" if is_restricted else ""
+        closer, ranking, ranked = "distances[i] < distances[best]", "", ""
+        if self._table.rule is not None:
+            ranked = self._ranks(self._table.rule, parameters, unused)
+            ranking = (
+                f"    const int *ranks = {prefix}_ranks({passed});\n    int rank, least = 0;\n"
+            )
+            closer = "rank < least || (rank == least && distances[i] < distances[best])"
         own = f"int index{', ' if parameters else ''}{parameters}"
         arguments = ", ".join(filter(None, ["i", passed]))
         return f"""\
@@ -243,17 +251,14 @@ static inline int {prefix}_may_use({own}) {{
     return ok && holds;
 }}
 
-{self._comment()}
+{ranked}{self._comment()}
 static inline int {prefix}_index({parameters or "void"}) {{
     double distances[{count}];
     int best = -1, nearest = -1, i;
-{steps}    for (i = 0; i < {count}; i++)
+{ranking}{steps}    for (i = 0; i < {count}; i++)
         if (distances[i] <= DBL_MAX && (nearest < 0 || distances[i] < distances[nearest]))
             nearest = i;
-    for (i = 0; i < {count}; i++)
-        if (distances[i] <= DBL_MAX && (best < 0 || distances[i] < distances[best]) &&
-            {prefix}_may_use({arguments}){nearest})
-            best = i;
+{self._loop(closer, f"{prefix}_may_use({arguments}){nearest}")}
 {last}    return best;
 }}
 
@@ -266,6 +271,55 @@ static inline const {prefix}_config *{prefix}_select({parameters or "void"}) {{
 static inline int {prefix}_is_other_device(const char *device) {{
     return {prefix.upper()}_DEVICE[0] != 0 && strcmp(device, {prefix.upper()}_DEVICE) != 0;
 }}"""
+
+    def _loop(self, closer: str, test: str) -> str:
+        """Return the loop that finds the best entry; with a tree, its rank comes before the distance."""
+        head = f"    for (i = 0; i < {len(self._table.entries)}; i++)"
+        if self._table.rule is None:
+            return f"""\
+{head}
+        if (distances[i] <= DBL_MAX && (best < 0 || {closer}) &&
+            {test})
+            best = i;"""
+        return f"""\
+{head} {{
+        rank = distances[i] > 1 ? ranks[i] : -1; /* the entry of exactly this task comes first */
+        if (distances[i] <= DBL_MAX && (best < 0 || {closer}) &&
+            {test}) {{
+            best = i;
+            least = rank;
+        }}
+    }}"""
+
+    def _ranks(self, rule: Rule, parameters: str, unused: str) -> str:
+        """Return the decision tree as a function: the place of each entry's configuration in the order of a leaf."""
+        prefix, rows = self._prefix, []
+
+        def walk(node: Rule) -> str:
+            if isinstance(node, Split):
+                word = self._arguments[node.descriptor]
+                if isinstance(node.value, str):
+                    test = f"strcmp({word}, {c_string(node.value)}) == 0"
+                else:
+                    sign = "==" if node.is_equality else "<="
+                    test = f"{word} {sign} {c_number(float(node.value))}"
+                return f"({test} ? {walk(node.yes)} : {walk(node.no)})"
+            assert isinstance(node, Leaf)
+            rows.append("        {" + ", ".join(map(str, self._table.ranks(node))) + "}")
+            return str(len(rows) - 1)
+
+        leaf = walk(rule)
+        listed = ",\n".join(rows)
+        return f"""\
+/* The decision tree: the rank of each entry, 0 first. */
+static inline const int *{prefix}_ranks({parameters}) {{
+    static const int ranks[][{len(self._table.entries)}] = {{
+{listed}
+    }};
+{unused}    return ranks[{leaf}];
+}}
+
+"""
 
     def _allowed(self) -> str:
         rows = [

@@ -7,7 +7,7 @@ descriptors are left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -129,6 +129,35 @@ def bind(
     return Condition(
         expression.text, _substitute(read(expression.text, parameters), config, parameters)
     )
+
+
+def bind_absence(
+    name: str,
+    expression: Expression,
+    config: Mapping[str, Any],
+    parameters: Mapping[str, Parameter],
+    absent: Collection[str],
+) -> Condition:
+    """Return the condition under which a configuration needs no value of a parameter that it lacks.
+
+    Args:
+        name: The conditional parameter.
+        expression: The condition under which it is active.
+        config: The configuration.
+        parameters: As for `bind`.
+        absent: The parameters that the configuration lacks. A comparison that reads one of them is false, also under
+            ``not``, as in `baco_like.constraints.conditions`.
+    """
+
+    def without_absent(node: Node) -> Node:
+        match node:
+            case tree.Operation(operator="and" | "or", parts=parts):
+                return replace(node, parts=tuple(map(without_absent, parts)))
+        return tree.Literal(False) if set(absent) & set(tree.names(node)) else node
+
+    active = without_absent(read(expression.text, parameters))
+    node = tree.Operation("not", (_substitute(active, config, parameters),))
+    return Condition(f"{name} is inactive unless {expression.text}", node)
 
 
 def _substitute(node: Node, config: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> Node:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import RunFileError, SpaceError
+from baco_like.records.selector import Leaf, Rule, Split
 from baco_like.results.files import read_text
 from baco_like.shipping.stamp import Stamp, parse_json
 from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable, own_constraints
@@ -18,7 +19,10 @@ VERSION = 1
 _RULE = (
     "The entry with the nearest sizes among those whose other descriptors are equal and whose configuration satisfies "
     "the constraints and those of the nearest entry; the distance is the product of the ratios of the larger to the "
-    "smaller size. Otherwise the default."
+    "smaller size. Otherwise the default. A configuration that lacks a parameter of 'conditions' may be used only "
+    "where that condition is false. With a 'tree', the entry of exactly the task comes first, then the entries whose "
+    "group comes first in the leaf's 'order', and the distance decides within a group; a split compares a number by <= "
+    "and other values by ==."
 )
 
 _SCALAR = {"type": ["string", "number", "boolean"]}
@@ -75,7 +79,26 @@ def table_schema() -> dict[str, Any]:
             "config": _CONFIG,
             "evidence": evidence,
             "constraints": {"type": "array", "items": {"type": "string"}},
+            "group": {"type": "integer", "minimum": 0},
         },
+    }
+    node = {"$ref": "#/definitions/node"}
+    split = {
+        "type": "object",
+        "required": ["descriptor", "value", "yes", "no"],
+        "additionalProperties": False,
+        "properties": {
+            "descriptor": {"type": "string"},
+            "value": _SCALAR,
+            "yes": node,
+            "no": node,
+        },
+    }
+    leaf = {
+        "type": "object",
+        "required": ["order"],
+        "additionalProperties": False,
+        "properties": {"order": {"type": "array", "items": {"type": "integer", "minimum": 0}}},
     }
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -91,13 +114,16 @@ def table_schema() -> dict[str, Any]:
             "entries": {"type": "array", "minItems": 1, "items": entry},
             "default": {"anyOf": [_CONFIG, {"type": "null"}]},
             "space": {"type": "object"},
+            "conditions": {"type": "object", "additionalProperties": {"type": "string"}},
+            "tree": node,
         },
+        "definitions": {"node": {"anyOf": [leaf, split]}},
     }
 
 
 def table_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
     """Return the table as JSON in ASCII."""
-    document = {
+    document: dict[str, Any] = {
         "format": VERSION,
         "stamp": table.stamp.to_dict(),
         "rule": _RULE,
@@ -111,9 +137,14 @@ def table_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
             }
             for entry in table.entries
         ],
+        "conditions": {name: each.text for name, each in table.presence.items()},
         "default": None if table.default is None else dict(table.default),
         "space": table.space.to_dict(),
     }
+    if table.rule is not None:
+        document["tree"] = _tree_to_json(table.rule)
+        for row, group in zip(document["entries"], table.groups, strict=True):
+            row["group"] = group
     return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode("ascii")
 
 
@@ -133,7 +164,7 @@ def read_table(path: Path | str) -> ShippedTable:
         return _table_of(document)
     except RunFileError as error:
         raise RunFileError(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise RunFileError(f"{path}: a damaged table ({type(error).__name__}: {error})") from None
 
 
@@ -158,7 +189,24 @@ def _table_of(document: dict[str, Any]) -> ShippedTable:
         space,
         Stamp.from_dict(document["stamp"]),
         extra,
+        _tree_from_json(document["tree"]) if "tree" in document else None,
+        tuple(row["group"] for row in document["entries"]) if "tree" in document else (),
     )
+
+
+def _tree_to_json(rule: Rule) -> dict[str, Any]:
+    if isinstance(rule, Split):
+        yes, no = _tree_to_json(rule.yes), _tree_to_json(rule.no)
+        return {"descriptor": rule.descriptor, "value": rule.value, "yes": yes, "no": no}
+    assert isinstance(rule, Leaf)
+    return {"order": list(rule.order)}
+
+
+def _tree_from_json(data: Any) -> Leaf | Split:
+    if "order" in data:
+        return Leaf(tuple(data["order"]))
+    yes, no = _tree_from_json(data["yes"]), _tree_from_json(data["no"])
+    return Split(data["descriptor"], data["value"], yes, no)
 
 
 def _config(values: Any, space: Space) -> dict[str, Any]:

@@ -209,7 +209,8 @@ def _problem_size(entry: ShippedEntry) -> list[int]:
 
 def _refuse_conditions(table: ShippedTable, program: str) -> None:
     own = [text for e in table.entries for text in own_constraints(table.space, e.task)]
-    texts = [*(expression.text for expression in table.conditions), *own]
+    read = [*table.conditions, *table.presence.values()]
+    texts = [*(expression.text for expression in read), *own]
     if texts:
         raise RunFileError(
             f"{program} would choose an entry for another size without the constraint {texts[0]!r}; "

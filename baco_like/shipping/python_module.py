@@ -8,6 +8,7 @@ from typing import Any
 
 from baco_like.exceptions import RunFileError
 from baco_like.parameters.values import is_number
+from baco_like.records.selector import Leaf, Rule, Split
 from baco_like.shipping.stamp import MARKER, stamp_text
 from baco_like.shipping.table import Config, ShippedTable
 
@@ -33,7 +34,7 @@ _CONDITIONS = [
 
 # For each entry whether each configuration satisfies the constraints of the entry's task alone.
 _ALLOWED = {allowed}
-
+{rule}
 
 def _may_use(index, task):
     try:
@@ -64,8 +65,9 @@ def index(**task):
     distances = [_distance(known, task) for known, _ in ENTRIES]
     order = sorted(range(len(ENTRIES)), key=distances.__getitem__)
     near = [i for i in order if distances[i] < float("inf")]
-    for i in [*near, *range(len(ENTRIES), len(_CONDITIONS))]:
-        if (not near or _ALLOWED[near[0]][i]) and _may_use(i, task):
+    nearest = near[0] if near else None
+{ranking}    for i in [*near, *range(len(ENTRIES), len(_CONDITIONS))]:
+        if (nearest is None or _ALLOWED[nearest][i]) and _may_use(i, task):
             return i
     return -1
 
@@ -97,6 +99,26 @@ def warn_if_stale(**now):
     for difference in differences(**now):
         warnings.warn(difference, stacklevel=2)
 '''
+
+_RULE = """
+# The decision tree: (descriptor, value, if yes, if no), or the rank of each entry, 0 first.
+_RULE = {tree}
+
+
+def _ranks(task):
+    rule = _RULE
+    while isinstance(rule, tuple):
+        name, value, yes, no = rule
+        is_yes = task[name] == value if isinstance(value, (str, bool)) else task[name] <= value
+        rule = yes if is_yes else no
+    return rule
+"""
+
+_RANKING = """\
+    if near:
+        ranks = _ranks(task)
+        near = sorted(near, key=lambda i: ranks[i] if distances[i] > 1 else -1)
+"""
 
 _TRITON = '''
 
@@ -164,7 +186,20 @@ def _module(table: ShippedTable) -> str:
         default=ascii(default),
     )
     conditions = ",\n".join(f"    {_condition(table, config)}" for config in table.configs)
-    return head + _RULES.format(conditions=conditions, allowed=list(table.allowed))
+    rule, ranking = "", ""
+    if table.rule is not None:
+        rule, ranking = _RULE.format(tree=_tree(table, table.rule)), _RANKING
+    return head + _RULES.format(
+        conditions=conditions, allowed=list(table.allowed), rule=rule, ranking=ranking
+    )
+
+
+def _tree(table: ShippedTable, rule: Rule) -> str:
+    if isinstance(rule, Split):
+        parts = ascii(rule.descriptor), ascii(rule.value)
+        return f"({', '.join(parts)}, {_tree(table, rule.yes)}, {_tree(table, rule.no)})"
+    assert isinstance(rule, Leaf)
+    return ascii(table.ranks(rule))
 
 
 def _listed(entries: Sequence[tuple[Mapping[str, Any], Config]]) -> str:

@@ -20,6 +20,7 @@ from baco_like.records import (
     sign_of,
 )
 from baco_like.records.confirmation import confirmation_state
+from baco_like.records.selector import Leaf, Split
 from baco_like.shipping.stamp import Stamp, fingerprint
 from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable
 from baco_like.spaces import Space
@@ -50,6 +51,21 @@ def entries_of_tasks(
         evidence = Evidence(choice.value, count, reference, speedup, evaluations=history.searched)
         entries.append(ShippedEntry(dict(choice.task), dict(choice.config), evidence))
     return tuple(entries)
+
+
+def rule_of_tasks(
+    entries: Sequence[ShippedEntry], recommendation: TaskRecommendation
+) -> tuple[Leaf | Split | None, tuple[int, ...]]:
+    """Return the decision tree of a recommendation, or None, and the number of each entry's configuration."""
+    rule = recommendation.selector.rule
+    if not isinstance(rule, Split):
+        return None, ()
+    groups = []
+    for entry in entries:
+        # A configuration has the values that any task needs, and an entry those of its own task.
+        holds = (all(c[n] == v for n, v in entry.config.items()) for c in recommendation.configs)
+        groups.append(list(holds).index(True))
+    return rule, tuple(groups)
 
 
 def _default_of(space: Space) -> dict[str, Any] | None:
@@ -144,12 +160,16 @@ class ShippedRun:
         opened: The first event of the journal, which also has the machine, the versions and the date.
         entries: The winner, or those of the tasks of the run.
         may_use_default: Whether the default configuration may be a fallback: it was not evaluated, or has run.
+        rule: As for `ShippedTable`.
+        groups: As for `ShippedTable`.
     """
 
     header: Header
     opened: Event
     entries: tuple[ShippedEntry, ...]
     may_use_default: bool = True
+    rule: Leaf | Split | None = None
+    groups: tuple[int, ...] = ()
 
 
 def run_of(
@@ -180,12 +200,12 @@ def run_of(
     may_use_default = not values or any(value is not None for value in values)
     header = Header.read(opened, "the journal")
     if recommendation is None:
-        entries: tuple[ShippedEntry, ...] = (entry_of_run(history, task),)
-    elif task:
+        return ShippedRun(header, opened, (entry_of_run(history, task),), may_use_default)
+    if task:
         raise RunFileError(f"task = {dict(task)!r:.80}: the run has tasks of its own")
-    else:
-        entries = entries_of_tasks(history, recommendation)
-    return ShippedRun(header, opened, entries, may_use_default)
+    entries = entries_of_tasks(history, recommendation)
+    rule, groups = rule_of_tasks(entries, recommendation)
+    return ShippedRun(header, opened, entries, may_use_default, rule, groups)
 
 
 def make_table(
@@ -235,7 +255,8 @@ def make_table(
         and any(space.contains({**default, **task}) for task in tasks)
     ):
         default = None
-    return ShippedTable(entries, default, space, stamp, tuple(constraints))
+    rule, groups = (runs[0].rule, runs[0].groups) if len(runs) == 1 else (None, ())
+    return ShippedTable(entries, default, space, stamp, tuple(constraints), rule, groups)
 
 
 def _check_same(first: Header, other: Header) -> None:

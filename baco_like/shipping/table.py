@@ -11,7 +11,14 @@ from typing import Any
 from baco_like.constraints import Expression
 from baco_like.exceptions import RunFileError, TrialError
 from baco_like.parameters.values import is_number
-from baco_like.shipping.conditions import Condition, bind, read_conditions, with_descriptors
+from baco_like.records.selector import Leaf, Rule, Split, order_of
+from baco_like.shipping.conditions import (
+    Condition,
+    bind,
+    bind_absence,
+    read_conditions,
+    with_descriptors,
+)
 from baco_like.shipping.stamp import Stamp
 from baco_like.spaces import Space
 
@@ -107,8 +114,10 @@ class ShippedTable:
 
     `select` chooses as every format does that has code of its own: the entry with the nearest sizes among those whose
     other descriptors are equal. The distance of two sizes is the ratio of the larger to the smaller one, and the
-    ratios of several sizes are multiplied. Entries that violate a constraint for the task are left out, also those that
-    violate a constraint of the nearest task alone. If none is left, the default configuration is chosen.
+    ratios of several sizes are multiplied. With a decision tree, the entry of exactly this task comes first, then those
+    with the configuration that the tree prefers, and the distance decides among equals. Entries that violate a
+    constraint for the task are left out, also those that violate a constraint of the nearest task alone, and those
+    that lack a parameter that the task needs. If none is left, the default configuration is chosen.
 
     Attributes:
         entries: The entries, with different tasks and the same names of descriptors.
@@ -116,10 +125,12 @@ class ShippedTable:
         space: The space of the runs.
         stamp: Where the entries come from.
         extra_constraints: Known constraints about the tasks, besides those of the space.
+        rule: A decision tree over the descriptors, whose leaves order the `groups`, or None.
+        groups: With a rule, the number of the configuration of each entry; several entries may have the same.
 
     Raises:
-        RunFileError: There is no entry, two have the same task, descriptors differ in their names or types, or an entry
-            violates a constraint for its own task.
+        RunFileError: There is no entry, two have the same task, descriptors differ in their names or types, an entry
+            violates a constraint for its own task, or the rule does not fit the entries.
     """
 
     entries: tuple[ShippedEntry, ...]
@@ -127,6 +138,8 @@ class ShippedTable:
     space: Space
     stamp: Stamp
     extra_constraints: tuple[str, ...] = field(default=())
+    rule: Leaf | Split | None = None
+    groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.entries:
@@ -148,6 +161,23 @@ class ShippedTable:
                     raise RunFileError(
                         f"the configuration for {describe_task(entry.task)} violates {condition.text!r}"
                     )
+        if self.rule is not None:
+            self._check_rule(self.rule)
+
+    def _check_rule(self, rule: Rule) -> None:
+        """Check that a rule asks about descriptors and orders the groups."""
+        if isinstance(rule, Split):
+            kind = self.kinds.get(rule.descriptor)
+            if kind is None or (kind is DescriptorKind.TEXT) != isinstance(rule.value, str):
+                raise RunFileError(f"the rule asks about {rule.descriptor!r:.60} by a wrong value")
+            self._check_rule(rule.yes)
+            self._check_rule(rule.no)
+        elif (
+            not isinstance(rule, Leaf)
+            or len(self.groups) != len(self.entries)
+            or not set(self.groups) <= set(rule.order)
+        ):
+            raise RunFileError("the rule does not order the configurations of the entries")
 
     @cached_property
     def kinds(self) -> dict[str, DescriptorKind]:
@@ -182,11 +212,25 @@ class ShippedTable:
         parameters = with_descriptors(self.space, self._known_values)
         inactive = self.space.parameters.keys() - config.keys() - self.kinds.keys()
         expressions = [*self.conditions, *(Expression(text, parameters) for text in extra)]
-        return [
+        known = [
             bind(each, config, parameters)
             for each in expressions
             if not inactive & set(each.parameters)
         ]
+        return known + [
+            bind_absence(name, self.presence[name], config, parameters, inactive)
+            for name in self.presence
+            if name in inactive
+        ]
+
+    @cached_property
+    def presence(self) -> dict[str, Expression]:
+        """The conditions of the space that read descriptors, by the parameter that is active where they hold."""
+        return {
+            name: expression
+            for name, expression in self.space.conditions.expressions.items()
+            if set(expression.parameters) & set(self.kinds)
+        }
 
     @cached_property
     def allowed(self) -> tuple[tuple[bool, ...], ...]:
@@ -231,9 +275,12 @@ class ShippedTable:
                 f"task = {dict(task)!r:.80}: expected the descriptors {list(self.kinds)}"
             )
         distances = [self._distance(entry.task, task) for entry in self.entries]
-        order = sorted(range(len(distances)), key=lambda i: (distances[i], i))
+        order = sorted(range(len(distances)), key=distances.__getitem__)
         near = [i for i in order if distances[i] < float("inf")]
         allowed = self.allowed[near[0]] if near else (True,) * len(self.configs)
+        if self.rule is not None and near:
+            ranks = self.ranks(Leaf(order_of(self.rule, task)))
+            near.sort(key=lambda i: ranks[i] if distances[i] > 1.0 else -1)
         for i in [*near, *range(len(self.entries), len(self.configs))]:
             config: Config = self.configs[i]
             if allowed[i] and all(c.holds(task) for c in self.conditions_of(config)):
@@ -241,6 +288,10 @@ class ShippedTable:
         raise TrialError(
             f"no entry and no default configuration may be used for {describe_task(task)}"
         )
+
+    def ranks(self, leaf: Leaf) -> list[int]:
+        """Return the place of each entry's configuration in the order of a leaf of the rule."""
+        return [leaf.order.index(group) for group in self.groups]
 
     def _distance(self, known: Task, task: Task) -> float:
         distance = 1.0

@@ -216,10 +216,12 @@ class Space:
 
     @cached_property
     def depends_on_task(self) -> bool:
-        """Whether a constraint of a parameter reads a descriptor, so that tasks have different feasible sets."""
+        """Whether a constraint or condition of a parameter reads a descriptor: tasks have different feasible sets."""
         if self.tasks is None:
             return False
         own = set(self.tasks.descriptor_names)
+        if any(own & set(e.parameters) for e in self.conditions.expressions.values()):
+            return True
         return any(own & set(c.parameters) and set(c.parameters) - own for c in self.constraints)
 
     @property

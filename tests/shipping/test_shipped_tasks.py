@@ -1,13 +1,23 @@
 """Runs with several tasks, and spaces with conditional parameters, in shipped files."""
 
 import importlib.util
+import json
 import shutil
 import subprocess
 
 import pytest
+from shipped_tables import stamp
 
 from baco_like import MaxEvals, Optimizer, Ordinal, RunFileError, Space, TrialError, cli, tune
-from baco_like.shipping import make_table, read_table, ship
+from baco_like.shipping import (
+    Evidence,
+    ShippedEntry,
+    ShippedTable,
+    make_table,
+    read_table,
+    ship,
+    table_schema,
+)
 
 TASKS = {"small": {"n": 64}, "middle": {"n": 512}, "large": {"n": 4096}}
 SIZES = [1, 7, 8, 16, 40, 64, 100, 180, 182, 200, 512, 1000, 1500, 4096, 10**6]
@@ -132,3 +142,139 @@ def test_inactive_parameters_have_no_macro_and_no_constraint(tmp_path):
     assert '{"a", 0}' in text
     module = imported(optimizer.ship("python", tmp_path / "tuned.py", task={"n": 4}))
     assert module.select(n=5) == {"mode": "a"}
+
+
+def table_with_tree():
+    """Entries of four sizes on two devices, and a tree by which 500 has the configuration of 4096."""
+    from baco_like.records.selector import Leaf, Split
+
+    space = Space({"tile": Ordinal([8, 16, 32], default=8)})
+    tiles = {(16, "a"): 16, (400, "a"): 8, (4096, "a"): 32, (4096, "b"): 8}
+    entries = tuple(
+        ShippedEntry({"n": n, "device": device}, {"tile": tile}, Evidence(1.0))
+        for (n, device), tile in tiles.items()
+    )
+    small = Split("device", "b", Leaf((2, 0, 1)), Leaf((0, 1, 2)))
+    rule = Split("n", 450, small, Leaf((1, 0, 2)))
+    return ShippedTable(entries, {"tile": 8}, space, stamp(), ("tile <= n",), rule, (0, 2, 1, 2))
+
+
+def asked_of_tree():
+    return [
+        (n, device) for n in (1, 8, 15, 16, 100, 399, 400, 450, 451, 4096, 1e9) for device in "abc"
+    ]
+
+
+def test_a_tree_comes_before_the_distance_and_after_the_entry_of_the_task(tmp_path):
+    rows = table_with_tree()
+    tiles = {
+        t: rows.select({"n": t[0], "device": t[1]})["tile"] for t in asked_of_tree() if t[0] >= 8
+    }
+    assert tiles[400, "a"] == 8  # its own entry, although the leaf prefers another one
+    assert tiles[399, "a"] == tiles[450, "a"] == 16
+    assert tiles[451, "a"] == tiles[1e9, "a"] == 32
+    assert tiles[8, "a"] == 8  # the other configurations violate the constraint
+    assert tiles[451, "b"] == tiles[451, "c"] == 8  # nothing was tuned on the device c
+    path = ship(rows, "json", tmp_path / "tuned.json")
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(json.loads(path.read_text()), table_schema())
+    again = read_table(path)
+    assert (again.rule, again.groups) == (rows.rule, rows.groups)
+    module = imported(ship(rows, "python", tmp_path / "tuned.py"))
+    for n, device in asked_of_tree():
+        assert module.index(n=n, device=device) == index_of(rows, {"n": n, "device": device})
+
+
+def index_of(rows, task):
+    try:
+        config = rows.select(task)
+    except TrialError:
+        return -1
+    return next(i for i, c in enumerate(rows.configs) if c is config)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs GCC")
+def test_the_tree_in_a_c_header_chooses_as_the_table_does(tmp_path):
+    rows = table_with_tree()
+    ship(rows, "c", tmp_path / "tuned.h")
+    asked = asked_of_tree()
+    calls = "".join(f'    printf("%d ", tuned_index({n:.0f}, "{d}"));\n' for n, d in asked)
+    assert run_c(tmp_path, calls) == [index_of(rows, {"n": n, "device": d}) for n, d in asked]
+
+
+def run_c(folder, calls):
+    source = (
+        f'#include "tuned.h"\n#include <stdio.h>\nint main(void) {{\n{calls}    return 0;\n}}\n'
+    )
+    (folder / "main.c").write_text(source)
+    strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-Wno-cpp"]
+    subprocess.run(["gcc", *strict, "main.c", "-lm", "-o", "main"], cwd=folder, check=True)
+    out = subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout
+    return [int(word) for word in out.split()]
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ({"order": [0]}, "does not order"),
+        (
+            {
+                "descriptor": "m",
+                "value": 3,
+                "yes": {"order": [0, 1, 2]},
+                "no": {"order": [0, 1, 2]},
+            },
+            "'m'",
+        ),
+        (
+            {"descriptor": "n", "value": "a", "yes": {"order": [0, 1, 2]}, "no": {}},
+            "damaged|wrong value",
+        ),
+        ([], "damaged"),
+    ],
+)
+def test_a_damaged_tree_is_refused(tree, message, tmp_path):
+    path = ship(table_with_tree(), "json", tmp_path / "tuned.json")
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "tree": tree}))
+    with pytest.raises(RunFileError, match=message):
+        read_table(path)
+
+
+def conditional_run():
+    """A run in which large sizes have one more parameter, and vectors another one."""
+    conditional = Space(
+        {
+            "mode": ["row", "block"],
+            "tile": Ordinal([8, 16], default=8),
+            "width": Ordinal([2, 4], default=2),
+        },
+        when={"tile": "n >= 100 and mode == 'block'", "width": "not tile == 8"},
+        tasks=[{"n": 10}, {"n": 1000}],
+    )
+    optimizer = Optimizer(conditional)
+    optimizer.observe({"n": 10, "mode": "block"}, 1.0)
+    optimizer.observe({"n": 1000, "mode": "block", "tile": 16, "width": 4}, 1.0)
+    optimizer.observe({"n": 1000, "mode": "row"}, 2.0)
+    return optimizer
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs GCC")
+def test_an_unknown_size_never_gets_a_configuration_that_lacks_a_parameter_it_needs(tmp_path):
+    optimizer = conditional_run()
+    path = optimizer.ship("json", tmp_path / "tuned.json")
+    document = json.loads(path.read_text())
+    assert document["conditions"] == {"tile": "n >= 100 and mode == 'block'"}
+    rows = read_table(path)
+    assert rows.select({"n": 50}) == {"mode": "block"}
+    assert rows.select({"n": 99}) == {"mode": "block"}  # 10 is nearer
+    assert rows.select({"n": 100})["tile"] == 16  # 10 is as near, but lacks a parameter
+    sizes = [1, 50, 99, 100, 101, 5000]
+    module = imported(ship(rows, "python", tmp_path / "tuned.py"))
+    ship(rows, "c", tmp_path / "tuned.h")
+    calls = "".join(f'    printf("%d ", tuned_index({n}));\n' for n in sizes)
+    expected = [index_of(rows, {"n": n}) for n in sizes]
+    assert [module.index(n=n) for n in sizes] == run_c(tmp_path, calls) == expected
+    for kind in ("wisdom", "vllm"):
+        with pytest.raises(RunFileError, match="without the constraint"):
+            ship(rows, kind, tmp_path / "k")
