@@ -309,14 +309,17 @@ def table_of_limits(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]:
         "| problem | method | seeds | evaluations beyond a limit | best value within | CPU seconds |",
         "|---|---|---|---|---|---|",
     ]
+    tallies: dict[str, list[int]] = {}
     for name in LIMITED:
         known = limited_problem(name, data)
+        reached: dict[str, tuple[float, float]] = {}
         for method in dict.fromkeys(row["method"] for row in rows):
             own = [row for row in rows if (row["problem"], row["method"]) == (name, method)]
             if not own:
                 continue
             figures = [count_violations(known, row["rows"]) for row in own]
             beyond, best = map(np.array, zip(*figures, strict=True))
+            reached[method] = float(beyond.mean()), float(np.median(best))
             found = best[np.isfinite(best)]
             low, high = interval(beyond)
             text = "none"
@@ -329,6 +332,15 @@ def table_of_limits(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]:
                 f"| {name} | {method} | {len(own)} | {beyond.mean():.1f} ({low:.1f} to {high:.1f}) | {text} "
                 f"| {seconds:.1f} |"
             )
+        for method, (violations, typical) in reached.items():
+            if method != "auto" and "auto" in reached:
+                is_fewer, is_best = reached["auto"][0] < violations, reached["auto"][1] <= typical
+                tally = tallies.setdefault(method, [0, 0, 0, 0])
+                for i, counts in enumerate((True, is_fewer, is_best, is_fewer and is_best)):
+                    tally[i] += counts
+    lines += ["", "| `auto` beside | problems | fewer beyond | best value no worse | both |"]
+    lines.append("|---|---|---|---|---|")
+    lines += [f"| {method} | {' | '.join(map(str, tally))} |" for method, tally in tallies.items()]
     return lines
 
 
