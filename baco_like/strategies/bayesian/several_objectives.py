@@ -149,12 +149,7 @@ class ExpectedHypervolume:
         known = np.concatenate([ok, pending]) if len(pending) else ok
         values = np.column_stack([model.fitted.model.predict(known)[0] for model in models])
         front = values[is_non_dominated(values)]
-        spread = np.ptp(front, axis=0)
-        spread = np.where(spread > 0.0, spread, np.ptp(values, axis=0))
-        reference = np.maximum(
-            front.max(axis=0) + _MARGIN * spread, np.quantile(values[:_FIRST], _REFERENCE, axis=0)
-        )
-        lower, upper = non_dominated_boxes(front, reference)
+        lower, upper = non_dominated_boxes(front, choose_reference(values))
         believed = [_condition(model.fitted.model, pending) for model in models]
 
         def score(codes: Codes) -> Array:
@@ -165,6 +160,19 @@ class ExpectedHypervolume:
             density = problem.space.log_density
             return acquisitions.weight_by_prior(score, density, len(history), self.then.belief)
         return score
+
+
+def choose_reference(values: Array) -> Array:
+    """Return the point that bounds the dominated volume, ``(m,)``.
+
+    Args:
+        values: Costs on the models' scales in the order of the observations, ``(n, m)``.
+    """
+    front = values[is_non_dominated(values)]
+    spread = np.ptp(front, axis=0)
+    spread = np.where(spread > 0.0, spread, np.ptp(values, axis=0))
+    first = np.quantile(values[:_FIRST], _REFERENCE, axis=0)
+    return np.maximum(front.max(axis=0) + _MARGIN * spread, first)
 
 
 def _fit_counts(history: History, objectives: int) -> list[int]:
