@@ -172,7 +172,7 @@ def choose_reference(values: Array) -> Array:
     spread = np.ptp(front, axis=0)
     spread = np.where(spread > 0.0, spread, np.ptp(values, axis=0))
     first = np.quantile(values[:_FIRST], _REFERENCE, axis=0)
-    return np.maximum(front.max(axis=0) + _MARGIN * spread, first)
+    return np.asarray(np.maximum(front.max(axis=0) + _MARGIN * spread, first))
 
 
 def _fit_counts(history: History, objectives: int) -> list[int]:
