@@ -233,13 +233,16 @@ def share_of_volume(known: Problem, rows: Sequence[Mapping[str, float]]) -> floa
     return hypervolume(scale(values), reference) / hypervolume(scale(known.front), reference)
 
 
-def count_violations(known: Problem, rows: Sequence[Mapping[str, float]]) -> tuple[int, float]:
-    """Return the number of evaluations beyond a limit, and the best value of the others (infinity without any)."""
+def measure_violations(known: Problem, rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
+    """Return the share of the evaluations beyond a limit, and the best value of the others (infinity without any).
+
+    A share, because runs that propose excluded configurations only have fewer evaluations.
+    """
     (objective,) = known.objectives
     limits = (known.limits or {}).items()
     within = [row for row in rows if all(row[name] <= bound for name, bound in limits)]
     best = min((row[objective] for row in within), default=np.inf)
-    return len(rows) - len(within), best
+    return 1.0 - len(within) / max(len(rows), 1), best
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:
@@ -306,7 +309,7 @@ def table_of_volumes(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]
 
 def table_of_limits(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]:
     lines = [
-        "| problem | method | seeds | evaluations beyond a limit | best value within | CPU seconds |",
+        "| problem | method | seeds | share beyond a limit | best value within | CPU seconds |",
         "|---|---|---|---|---|---|",
     ]
     tallies: dict[str, list[int]] = {}
@@ -317,7 +320,7 @@ def table_of_limits(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]:
             own = [row for row in rows if (row["problem"], row["method"]) == (name, method)]
             if not own:
                 continue
-            figures = [count_violations(known, row["rows"]) for row in own]
+            figures = [measure_violations(known, row["rows"]) for row in own]
             beyond, best = map(np.array, zip(*figures, strict=True))
             reached[method] = float(beyond.mean()), float(np.median(best))
             found = best[np.isfinite(best)]
@@ -329,12 +332,12 @@ def table_of_limits(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]:
                 text += f" in {len(found)} of {len(own)}" if len(found) < len(own) else ""
             seconds = np.mean([row["cpu"][0] for row in own if row["cpu"]])
             lines.append(
-                f"| {name} | {method} | {len(own)} | {beyond.mean():.1f} ({low:.1f} to {high:.1f}) | {text} "
+                f"| {name} | {method} | {len(own)} | {beyond.mean():.2f} ({low:.2f} to {high:.2f}) | {text} "
                 f"| {seconds:.1f} |"
             )
-        for method, (violations, typical) in reached.items():
+        for method, (share, typical) in reached.items():
             if method != "auto" and "auto" in reached:
-                is_fewer, is_best = reached["auto"][0] < violations, reached["auto"][1] <= typical
+                is_fewer, is_best = reached["auto"][0] < share, reached["auto"][1] <= typical
                 tally = tallies.setdefault(method, [0, 0, 0, 0])
                 for i, counts in enumerate((True, is_fewer, is_best, is_fewer and is_best)):
                     tally[i] += counts
