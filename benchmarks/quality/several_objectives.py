@@ -236,13 +236,13 @@ def share_of_volume(known: Problem, rows: Sequence[Mapping[str, float]]) -> floa
 def measure_violations(known: Problem, rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
     """Return the share of the evaluations beyond a limit, and the best value of the others (infinity without any).
 
-    A share, because runs that propose excluded configurations only have fewer evaluations.
+    A share, because runs that mostly propose excluded configurations have fewer evaluations. It is NaN without any.
     """
     (objective,) = known.objectives
     limits = (known.limits or {}).items()
     within = [row for row in rows if all(row[name] <= bound for name, bound in limits)]
     best = min((row[objective] for row in within), default=np.inf)
-    return 1.0 - len(within) / max(len(rows), 1), best
+    return (1.0 - len(within) / len(rows) if rows else np.nan), best
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:
@@ -322,22 +322,23 @@ def table_of_limits(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]:
                 continue
             figures = [measure_violations(known, row["rows"]) for row in own]
             beyond, best = map(np.array, zip(*figures, strict=True))
-            reached[method] = float(beyond.mean()), float(np.median(best))
+            beyond = beyond[~np.isnan(beyond)]
+            reached[method] = (float(beyond.mean()) if len(beyond) else np.nan, np.median(best))
             found = best[np.isfinite(best)]
-            low, high = interval(beyond)
+            share = "none"
+            if len(beyond):
+                low, high = interval(beyond)
+                share = f"{beyond.mean():.2f} ({low:.2f} to {high:.2f})"
             text = "none"
             if len(found):
                 ends = interval(found)
                 text = f"{found.mean():.4g} ({ends[0]:.4g} to {ends[1]:.4g})"
                 text += f" in {len(found)} of {len(own)}" if len(found) < len(own) else ""
-            seconds = np.mean([row["cpu"][0] for row in own if row["cpu"]])
-            lines.append(
-                f"| {name} | {method} | {len(own)} | {beyond.mean():.2f} ({low:.2f} to {high:.2f}) | {text} "
-                f"| {seconds:.1f} |"
-            )
-        for method, (share, typical) in reached.items():
+            seconds = np.mean([row["cpu"][0] if row["cpu"] else 0.0 for row in own])
+            lines.append(f"| {name} | {method} | {len(own)} | {share} | {text} | {seconds:.1f} |")
+        for method, (others, typical) in reached.items():
             if method != "auto" and "auto" in reached:
-                is_fewer, is_best = reached["auto"][0] < share, reached["auto"][1] <= typical
+                is_fewer, is_best = reached["auto"][0] < others, reached["auto"][1] <= typical
                 tally = tallies.setdefault(method, [0, 0, 0, 0])
                 for i, counts in enumerate((True, is_fewer, is_best, is_fewer and is_best)):
                     tally[i] += counts
