@@ -1,4 +1,4 @@
-"""The strategies for several objectives: the reference point."""
+"""The reference point of the expected gain of hypervolume."""
 
 import numpy as np
 
