@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -102,10 +103,32 @@ class Stamp:
         ]
 
 
+_TEXTS = ("constraints", "when")
+"""Keys of the description of a space that hold texts in the language of constraints."""
+
+
 def fingerprint(space: Mapping[str, Any]) -> str:
-    """Return 16 hexadecimal digits that identify the description of a space by `Space.to_dict`."""
-    text = json.dumps(space, sort_keys=True, separators=(",", ":"))
+    """Return 16 hexadecimal digits that identify the description of a space by `Space.to_dict`.
+
+    White space in constraints and conditions does not count.
+    """
+    described = {**space, **_without_spaces({k: space[k] for k in _TEXTS if k in space})}
+    tasks = space.get("tasks")
+    if isinstance(tasks, Mapping) and "constraints" in tasks:
+        described["tasks"] = {**tasks, "constraints": _without_spaces(tasks["constraints"])}
+    text = json.dumps(described, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _without_spaces(texts: Any) -> Any:
+    """Return texts, or lists or objects of texts, with white space only between two words and in literals."""
+    if isinstance(texts, str):
+        parts = re.split(r"""('[^']*'|"[^"]*")""", texts)
+        parts[::2] = [re.sub(r"\s*(\W)\s*", r"\1", " ".join(p.split())) for p in parts[::2]]
+        return "".join(parts)
+    if isinstance(texts, Mapping):
+        return {name: _without_spaces(value) for name, value in texts.items()}
+    return [_without_spaces(value) for value in texts] if isinstance(texts, list) else texts
 
 
 def stamp_text(stamp: Stamp) -> str:

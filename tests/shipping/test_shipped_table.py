@@ -91,6 +91,16 @@ def test_the_fingerprint_depends_on_the_space_alone():
     assert fingerprint(described) != fingerprint({**described, "constraints": ["tile > 8"]})
 
 
+def test_white_space_in_a_constraint_is_no_change_of_the_space():
+    def of(text):
+        return fingerprint({**SPACE.to_dict(), "constraints": [text]})
+
+    assert of("tile<=8  and not flag=='a b'") == of("tile <= 8 and not flag == 'a b'")
+    assert of("flag == 'a b'") != of("flag == 'ab'")
+    assert of("tile in [8, 16]") == of("tile in [ 8,16 ]")
+    assert of("tile <= 8") != of("tile <= 9")
+
+
 def test_facts_that_are_unknown_are_not_compared():
     old = Stamp("a" * 16, "time", device="A4000", compiler=None)
     assert old.differences("a" * 16, None, "gcc 13") == []
