@@ -133,6 +133,11 @@ def _present_device(args: argparse.Namespace) -> str | None:
 
 def _check_stamp(args: argparse.Namespace) -> int:
     """Compare the stamp of a file with this machine, and with the run file if there is one."""
+    if args.file.is_dir() or args.file.suffix in (".jsonl", ".toml"):
+        raise RunFileError(
+            f"{args.file} is a run, and --stamp compares a shipped file; write one by: "
+            "baco-like ship RUN --format json --out tuned.json"
+        )
     stamp = read_stamp(args.file)
     run_file = None if args.run_file is None else read(args.run_file)
     compiler = None if run_file is None else describe_compiler(run_file.evaluator_table.entries)

@@ -126,7 +126,8 @@ def test_a_stale_file_is_refused(folder, capsys):
         (["tuned.json", *WORDS, "--rounds", "4"], "needs a whole number from 5"),
         (["tuned.json", *WORDS, "--slowdown", "100"], "between 0 and 100"),
         (["runs/job", *WORDS, "--record"], "--record writes into a table"),
-        (["job.toml", "--stamp"], "has no stamp of baco-like"),
+        (["job.toml", "--stamp"], "job.toml is a run, and --stamp compares a shipped file"),
+        (["run.jsonl", "--stamp"], "run.jsonl is a run, and --stamp compares a shipped file"),
         (["front.jsonl", *WORDS], "several objectives"),
     ],
 )
