@@ -23,6 +23,15 @@ def best_by_task(history: History) -> list[tuple[str, list[Trial], Trial | None]
     return found
 
 
+def best_beside(history: History, trial: Trial) -> tuple[str, Trial | None] | None:
+    """Return the name of a trial's task, and the best trial of that task; None in a run with fewer than two tasks."""
+    tasks = history.space.tasks
+    if tasks is None or len(tasks) < 2 or trial.task is None:
+        return None
+    name, _, best = best_by_task(history)[tasks.descriptors.index(trial.task)]
+    return name, best
+
+
 def task_table(history: History, objective: Objective) -> tuple[list[str], list[list[object]]]:
     """Return the head and the rows of a table: task, evaluations, failures, best value, its trial and parameters."""
     tasks = history.space.tasks

@@ -18,6 +18,7 @@ from baco_like.explanations import estimate_outlook
 from baco_like.records import History, Status, Trial
 from baco_like.records.confirmation import is_current
 from baco_like.records.drift import CONTROL, drift_notes
+from baco_like.running.by_task import best_beside
 from baco_like.running.front import describe_front, describe_values
 from baco_like.running.stopping import OUTLOOK_EVERY
 
@@ -174,22 +175,28 @@ class TrialProgress:
         notes += drift_notes(history, trial, self._threshold)
         self._counted = len(history)
         label = "measured again" if trial.origin == CONTROL else "this"
-        text = f"{self._best(history)}, {label} {self._result(trial)}"
+        text = f"{self._best(history, trial)}, {label} {self._result(trial)}"
         if history.objectives and trial.value is not None:
             values = describe_values(trial, history.objectives)
-            text = f"{self._best(history)}; {label} {values}"
+            text = f"{self._best(history, trial)}; {label} {values}"
         for label, counts in (("failed", self._failures), ("censored", self._censored)):
             if counts:
                 text += f", {label}: {in_words(counts)}"
-        if not history.objectives:  # the outlook needs a single objective
+        if (
+            not history.objectives and best_beside(history, trial) is None
+        ):  # it needs comparable values
             text += self._outlook.update(history, self._left(history))
         self._display.show(history.searched, text, notes)
 
-    def _best(self, history: History) -> str:
+    def _best(self, history: History, trial: Trial) -> str:
+        """Return the best so far; with several tasks that of the trial's task, as values of tasks do not compare."""
         if history.objectives:
             return describe_front(history.front(), history.objectives)
-        best = history.best()
-        return f"best {'none' if best is None else self._result(best)}"
+        name, best = "", history.best()
+        of_task = best_beside(history, trial)
+        if of_task is not None:
+            name, best = f"{of_task[0]}: ", of_task[1]
+        return f"{name}best {'none' if best is None else self._result(best)}"
 
     def _left(self, history: History) -> int | None:
         """Return how many evaluations the search has left, or None if it is unknown."""

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from baco_like import Optimizer, Outcome, Space
+from baco_like import Integer, Optimizer, Outcome, Space, Tasks
 from baco_like._output import print_line, silence
 from baco_like.exceptions import MissingExtra
 from baco_like.records import Confirmation, Objective
@@ -230,6 +230,19 @@ def test_plain_lines_on_a_terminal_without_tqdm(monkeypatch):
     opt = optimizer([1.0])
     text = on_terminal(lambda s: show_progress(s, None).update(opt.history, opt.trials[0]))
     assert text.strip() == "1  best 1, this 1"
+
+
+def test_progress_with_tasks_shows_the_best_of_the_same_task():
+    space = Space({"x": Integer(1, 8)}, tasks=Tasks([{"n": 1}, {"n": 2}]))
+    opt, lines = Optimizer(space, strategy="random_search"), {}
+    while len(opt.trials) < 6:
+        trial = opt.suggest()
+        opt.observe(trial, 100.0 * trial.task["n"] + trial.config["x"])
+        stream = io.StringIO()
+        show_progress(stream, None).update(opt.history, opt.trials[-1])
+        lines[trial.task["n"]] = stream.getvalue()
+    best = min(t.value for t in opt.trials if t.task == {"n": 2})
+    assert lines[2].split(",")[0].endswith(f"n=2: best {best:.4g}")
 
 
 class Broken(io.StringIO):
