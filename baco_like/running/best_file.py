@@ -31,7 +31,9 @@ def write_best(
 ) -> None:
     """Write ``best.json``: configuration, value, the default's value, speed-up, repeats, failures by kind.
 
-    With several objectives the configuration is the knee, and the file has the front too.
+    With several objectives the configuration is the knee, and the file has the front too. With several tasks it is the
+    recommended configuration if there is one for all tasks, and there is no best value, as values of different tasks do
+    not compare.
 
     Args:
         summary: The summary.
@@ -41,11 +43,16 @@ def write_best(
         recommended: With several tasks, the recommended configurations; they become the entry ``tasks``.
     """
     best, default, confirmation = summary.best, summary.default, summary.confirmation
+    config = None if best is None else dict(best.config)
+    if summary.by_task is not None:
+        best = default = config = None
+        if recommended is not None and len(recommended.configs) == 1:
+            config = dict(recommended.configs[0])
     content = {
         "objective": summary.objective.name,
         "unit": summary.objective.unit,
         "goal": summary.objective.direction,  # the key of files before the word became "direction"
-        "config": None if best is None else dict(best.config),
+        "config": config,
         "commands": commands,
         "value": None if best is None else best.value,
         "repeats": [] if best is None else list(best.repeats),

@@ -192,10 +192,8 @@ class TrialProgress:
         """Return the best so far; with several tasks that of the trial's task, as values of tasks do not compare."""
         if history.objectives:
             return describe_front(history.front(), history.objectives)
-        name, best = "", history.best()
-        of_task = best_beside(history, trial)
-        if of_task is not None:
-            name, best = f"{of_task[0]}: ", of_task[1]
+        own = best_beside(history, trial)
+        name, best = ("", history.best()) if own is None else (f"{own[0]}: ", own[1])
         return f"{name}best {'none' if best is None else self._result(best)}"
 
     def _left(self, history: History) -> int | None:

@@ -51,6 +51,8 @@ def test_a_run_is_tuned_and_shown_by_task(tmp_path, capsys):
     best = json.loads((out / "best.json").read_text())
     assert [row["task"] for row in best["tasks"]] == [{"n": 64}, {"n": 256}]
     assert best["task_goal"] == {"count": 1, "aggregate": "geometric_mean"}
+    assert best["config"] == best["tasks"][0]["config"]
+    assert best["value"] is None, "values of different tasks do not compare"
     assert cli.main(["tune", str(path), "--out", str(out), "--resume", "--budget", "7"]) == 0
     capsys.readouterr()
     assert cli.main(["show", str(out / "run.jsonl")]) == 0
