@@ -182,10 +182,15 @@ def _measure(
     evidence, objective = entry.evidence, run_file.objective
     direction: Direction = "maximize" if objective.direction == "maximize" else "minimize"
     # The configurations of a space with tasks have the descriptor too.
-    task = {} if table.space.tasks is None else entry.task
-    default = None if table.default is None else {**table.default, **task}
+    has_tasks = table.space.tasks is not None
+    task = entry.task if has_tasks else {}
     pair = CheckedPair(
-        {**entry.config, **task}, default, evidence.ratios, evidence.candidates, direction
+        {**entry.config, **task},
+        None if table.default is None else {**table.default, **task},
+        evidence.ratios,
+        evidence.candidates,
+        direction,
+        entry.task if has_tasks else None,
     )
     limits = Limits(run_file.limits)
     display = Display(sys.stdout, args.rounds, "round", interval=10.0)
@@ -243,7 +248,9 @@ def _retune(
     """
     starts: Sequence[WarmStart]
     if checked.journal is None:
-        starts = [WarmStart([(dict(entry.config), entry.evidence.value)], "configs", best=1)]
+        task = {} if checked.table.space.tasks is None else entry.task
+        known = [({**entry.config, **task}, entry.evidence.value)]
+        starts = [WarmStart(known, "configs", best=1)]
     else:
         best = max(1, min(5, args.retune // 3))
         starts = [WarmStart(checked.journal, "configs", best=best)]

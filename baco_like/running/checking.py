@@ -49,6 +49,7 @@ class CheckedPair:
         candidates: Number of configurations from which these rounds chose the winner. Such a choice is lucky more
             often than not, so the error probability is divided by it.
         direction: Whether smaller or larger values are better.
+        task: Descriptor of the task of a run with tasks, which is also a part of both configurations; else None.
     """
 
     winner: Mapping[str, Any]
@@ -56,6 +57,7 @@ class CheckedPair:
     before: Sequence[float] = ()
     candidates: int = 1
     direction: Direction = "minimize"
+    task: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -313,14 +315,17 @@ class _Meter:
                 return failed
         return None
 
+    def _next_trial(self, which: str) -> Trial:
+        return Trial(next(self._numbers), self._configs[which], task=self._pair.task)
+
     def measure(self, which: str) -> CheckResult | None:
         """Measure one configuration; return the result of the check if it has failed."""
-        trial = Trial(next(self._numbers), self._configs[which])
+        trial = self._next_trial(which)
         results = CandidateResults(trial)
         for _ in range(_ATTEMPTS):
             outcome = without_bound(measure_trial(self._evaluator, trial), self._pair.direction)
             results = CandidateResults(trial).add(self._judge(outcome))
-            trial = Trial(next(self._numbers), self._configs[which])
+            trial = self._next_trial(which)
             if results.values:
                 break
         if not results.values:

@@ -64,6 +64,29 @@ def test_a_run_is_tuned_and_shown_by_task(tmp_path, capsys):
     assert sum(int(row[1]) for row in rows) == 7
 
 
+def test_a_run_is_shipped_and_each_task_checked(tmp_path, capsys):
+    path, out, table = write(tmp_path, 'goal = "each"'), tmp_path / "out", tmp_path / "t.json"
+    tuned = [str(path), "--budget", "10", "--out", str(out)]
+    assert cli.main(["tune", *tuned]) == 0
+    assert cli.main(["ship", str(out / "run.jsonl"), "--format", "json", "--out", str(table)]) == 0
+    assert "wrote 2 entries" in capsys.readouterr().out
+    check = ["check", str(table), "--run-file", str(path)]
+    assert cli.main(check) == 2
+    assert "there are several tasks" in capsys.readouterr().err
+    one = [*check, "--task", "n=64"]
+    assert cli.main([*one, "--record"]) == 0
+    assert cli.main(one) == 0
+    assert cli.main(["check", str(out), *check[2:], "--task", "n=64"]) == 0
+    slower = FUNCTION.replace("return ", 'return (1.3 if trial["tile"] == 8 else 1.0) * ')
+    (tmp_path / "slow_kernel.py").write_text(slower)
+    path.write_text(path.read_text().replace("kernel_of_tasks", "slow_kernel"))
+    capsys.readouterr()
+    assert cli.main([*one, "--retune", "3", "--out", str(tmp_path / "again")]) == 1
+    shown = capsys.readouterr().out
+    assert "regressed" in shown
+    assert "3 evaluations; failures: none" in shown
+
+
 @pytest.mark.parametrize(
     ("tasks", "goal"),
     [
