@@ -60,8 +60,8 @@ def test_it_predicts_with_its_model():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"surrogate": "tree"}, "surrogate 'tree' is unknown; choose from gp, gpytorch, forest"),
-        ({"acquisition": "pi"}, "acquisition 'pi' is unknown; choose from lcb, ei"),
+        ({"surrogate": "tree"}, "surrogate 'tree' is unknown; choose one of gp, gpytorch, forest"),
+        ({"acquisition": "pi"}, "acquisition 'pi' is unknown; did you mean 'poi'"),
         ({"random_share": 1.5}, "random_share is 1.5; give a probability from 0 to 1"),
         ({"design": "grid"}, "design 'grid' is unknown"),
     ],
