@@ -228,6 +228,8 @@ def test_what_a_plug_in_makes_is_checked(install):
         create_strategy("returns_none")
     with pytest.raises(ValueError, match="'wants_more' needs a value of its setting 'share'"):
         create_strategy("wants_more")
+    with pytest.raises(ValueError, match="share = 'much'; it takes float"):
+        create_strategy("wants_more", {"share": "much"})
     with pytest.raises(PluginError, match="AttributeError"):
         create_strategy("gone")
     with pytest.raises(PluginError, match="has no method fit"):

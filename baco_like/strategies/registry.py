@@ -247,7 +247,8 @@ def create_strategy(name: str, settings: Mapping[str, Any] | None = None) -> Str
             f"strategy {name!r} has no setting {unknown[0]!r}; its settings are: {allowed}"
         )
     for key, value in settings.items():
-        annotation = str(known[key].annotation)
+        given = known[key].annotation  # a class in a module that does not postpone its annotations
+        annotation = given.__name__ if isinstance(given, type) else str(given)
         if known[key].default is None and "None" not in annotation:
             annotation += " | None"  # an open setting, see `BY_BUDGET`
         if not _is_instance(value, annotation):

@@ -59,6 +59,18 @@ def test_a_study_returns_every_evaluation(module):
     assert height.regret.isna().all()
 
 
+def test_a_function_with_a_space_is_a_problem():
+    def double(config):
+        return 2.0 * config["a"]
+
+    double.space = Space({"a": [1, 2, 3]})
+    frame = study(["exhaustive"], [double], 1, 3)
+    assert (frame.problem == "double").all()
+    assert sorted(frame.value) == [2.0, 4.0, 6.0]
+    with pytest.raises(StrategyError, match="a function with a Space as its attribute"):
+        study(["exhaustive"], [test_a_function_with_a_space_is_a_problem])
+
+
 def test_a_study_continues_and_contradictions_are_errors(module, tmp_path):
     path = tmp_path / "runs.jsonl"
     first = study(["random_search"], [f"{module}:bowl"], 2, 5, path=path)
@@ -113,6 +125,7 @@ def test_samplers_of_optuna_take_part():
     [
         ("brannin", "did you mean 'branin'"),
         ("no_such_module:f", "cannot import 'no_such_module'"),
+        ("math:tau_of_nothing", "the module 'math' has no 'tau_of_nothing'"),
         ("math:pi", "must be a FunctionProblem, or a function with a Space"),
     ],
 )

@@ -153,6 +153,15 @@ def test_the_model_proposes_within_a_region(space, scan_limit):
     assert all(proposal.code[kind] == 1 for proposal in proposals)
 
 
+def test_imported_trials_outside_the_space_are_left_out():
+    optimizer = Optimizer(SPACE, seed=2)
+    optimizer.observe({"kind": "gone"}, 0.5, imported=True)
+    for _ in range(40):  # the search converges, and then visits the branches by their best values
+        trial = optimizer.suggest()
+        optimizer.observe(trial, 1.0 + (trial.config["kind"] != "plain"))
+    assert any("branch" in trial.tag for trial in optimizer.trials[20:])
+
+
 def test_spaces_without_conditions_have_no_such_steps():
     space = Space({"kind": Categorical(["a", "b"]), "x": Integer(0, 30)})
     optimizer = run(15, lambda config: config["x"] + (config["kind"] == "a"), space=space)

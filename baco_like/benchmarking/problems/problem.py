@@ -107,16 +107,32 @@ def load_problem(name: str) -> FunctionProblem:
         module = _import(module_name)
     except ImportError as error:
         raise StrategyError(f"problem {name!r}: cannot import {module_name!r}: {error}") from error
-    found = getattr(module, attribute, None)
+    if not hasattr(module, attribute):
+        raise StrategyError(f"problem {name!r}: the module {module_name!r} has no {attribute!r}")
+    return problem_of(getattr(module, attribute), attribute, name)
+
+
+def problem_of(found: Any, name: str, origin: str | None = None) -> FunctionProblem:
+    """Return a `FunctionProblem` as it is, and that of a function with an attribute ``space``.
+
+    Args:
+        found: The problem or the function.
+        name: Name of the problem of a function.
+        origin: ``module:attribute`` by which other processes load it, or None.
+
+    Raises:
+        StrategyError: It is neither.
+    """
     if isinstance(found, FunctionProblem):
         return found
     space = getattr(found, "space", None)
     if callable(found) and isinstance(space, Space):
         direction: Direction = getattr(found, "direction", "minimize")
-        optimum = getattr(found, "optimum", None)
-        return FunctionProblem(attribute, space, found, direction, optimum, name)
+        return FunctionProblem(
+            name, space, found, direction, getattr(found, "optimum", None), origin
+        )
     raise StrategyError(
-        f"problem {name!r}: {attribute!r} must be a FunctionProblem, or a function with a Space as its attribute "
+        f"problem {origin or name!r}: {name!r} must be a FunctionProblem, or a function with a Space as its attribute "
         f"`space`; got {found!r:.80}"
     )
 

@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from baco_like.benchmarking.comparison.plan import run_missing
 from baco_like.benchmarking.comparison.runs import Contender, StrategyRun
 from baco_like.benchmarking.comparison.spaces import OUTSIDE, RecordedSpace, find_spaces
 from baco_like.benchmarking.comparison.store import ComparisonSpecification, RunStore
-from baco_like.benchmarking.problems.problem import FunctionProblem, load_problem
+from baco_like.benchmarking.problems.problem import FunctionProblem, load_problem, problem_of
 from baco_like.benchmarking.studies.optuna_samplers import PREFIX, create_sampler
 from baco_like.benchmarking.studies.runs import StudyJob, run_study_job
 from baco_like.exceptions import Infeasible, StrategyError
@@ -31,10 +31,13 @@ from baco_like.strategies import create_strategy
 if TYPE_CHECKING:
     import pandas as pd
 
+GivenProblem = str | Path | FunctionProblem | Callable[..., Any]
+"""A name, a recorded space or a folder of them, a problem, or a function with its space as the attribute ``space``."""
+
 
 def study(
     strategies: Iterable[str | Contender],
-    problems: Iterable[str | Path | FunctionProblem],
+    problems: Iterable[GivenProblem],
     seeds: int | Iterable[int] = 20,
     evaluations: int = 60,
     *,
@@ -90,8 +93,8 @@ def study(
     return _to_frame(runs, found, evaluations)
 
 
-def find_problems(given: Iterable[str | Path | FunctionProblem]) -> list[FunctionProblem]:
-    """Return the problems of names, files and folders; problems stay unchanged.
+def find_problems(given: Iterable[GivenProblem]) -> list[FunctionProblem]:
+    """Return the problems of names, files, folders and functions with an attribute ``space``; problems stay unchanged.
 
     Raises:
         StrategyError: The problem does not exist.
@@ -99,8 +102,8 @@ def find_problems(given: Iterable[str | Path | FunctionProblem]) -> list[Functio
     """
     problems: list[FunctionProblem] = []
     for each in given:
-        if isinstance(each, FunctionProblem):
-            problems.append(each)
+        if not isinstance(each, str | Path):
+            problems.append(problem_of(each, getattr(each, "__name__", repr(each)[:80])))
         elif isinstance(each, Path) or os.path.exists(each):
             spaces, _ = find_spaces(Path(each), "minimize")
             problems += map(recorded_problem, spaces)

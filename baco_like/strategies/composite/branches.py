@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from baco_like._typing import Codes, Rng
+from baco_like._typing import Codes, Mask, Rng
 from baco_like.records import History, Proposal, Status
 from baco_like.spaces.branches import Branch, branch_of, enter
 from baco_like.strategies.composite.wrappers import StrategyWrapper
@@ -77,14 +77,14 @@ class BranchExploration(StrategyWrapper):
     @staticmethod
     def _find_due(problem: Problem, history: History) -> Branch | None:
         """Return the branch for the next trial, or None if the other strategy chooses freely."""
-        space, ok = problem.space, history.where(Status.OK)
+        space, ok = problem.space, _successes(history)
         if not space.conditions or ok.sum() < _NEEDED:
             return None
         last = max([*history.trials[-1:], *history.pending.values()], key=lambda trial: trial.id)
         if _entered(last.tag):
             return None
         rows = _known_rows(history)
-        costs = np.where(ok, history.costs, np.inf)
+        codes, costs = history.codes[ok], history.costs[ok]
         branches = branch_of(space, history.codes[_find_best(history)]).neighbours()
         if not branches:  # every condition reads a parameter of very many values, or a constant
             return None
@@ -93,7 +93,7 @@ class BranchExploration(StrategyWrapper):
             return branches[int(np.argmin(counts))]
         if not _has_converged(history):
             return None
-        best = [costs[branch.contains(history.codes)].min(initial=math.inf) for branch in branches]
+        best = [costs[branch.contains(codes)].min(initial=math.inf) for branch in branches]
         ranks = 1 + np.argsort(np.argsort(best, kind="stable"))
         return branches[int(np.argmin(counts * ranks))]
 
@@ -106,7 +106,12 @@ def _known_rows(history: History) -> Codes:
 
 def _find_best(history: History) -> int:
     """Return the index of the best success."""
-    return int(np.nanargmin(np.where(history.where(Status.OK), history.costs, np.nan)))
+    return int(np.argmin(np.where(_successes(history), history.costs, np.inf)))
+
+
+def _successes(history: History) -> Mask:
+    """Return which observations are successes inside the space, ``(n,)``; imported ones may have no codes."""
+    return np.asarray(history.where(Status.OK) & ~np.isnan(history.codes).any(axis=1))
 
 
 def _entered(tag: Any) -> bool:
