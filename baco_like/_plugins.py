@@ -24,7 +24,7 @@ class Plugin:
     """An entry point of another distribution.
 
     Attributes:
-        noun: What it is, for messages: "strategy".
+        noun: Noun of its kind for messages: "strategy".
         entries: The entry points with its name; more than one if two distributions offer the name.
     """
 
@@ -68,7 +68,7 @@ class Registry(Generic[T]):
 
     Args:
         group: The group of entry points.
-        noun: What the parts are, for messages.
+        noun: Noun of the parts for messages.
         own: Our own parts by name.
         default: The name that users need not write. It is found without reading the entry points.
     """

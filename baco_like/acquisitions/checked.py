@@ -16,7 +16,7 @@ from baco_like.surrogates.protocol import Model
 def bind_acquisition(
     function: AcquisitionFunction, model: Model, incumbent: float, rng: Rng
 ) -> Score:
-    """Return the score of configurations, see `AcquisitionFunction.bind`; that of a foreign function is checked."""
+    """Return the score of configurations, see `AcquisitionFunction.bind`; scores of foreign functions are checked."""
     score = function.bind(model, incumbent, rng)
     if not is_foreign(function):
         return score

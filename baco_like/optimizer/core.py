@@ -90,9 +90,9 @@ class Optimizer(Leasing):
         threads: Largest number of threads that NumPy, SciPy, scikit-learn and PyTorch may use while they compute a
             suggestion or a prediction; 0 sets no limit. Default: the environment variable ``BACO_LIKE_THREADS``, or 1.
         limits: Conditions on the metrics of outcomes, such as ``["size <= 40000"]``, and `SoftLimit` objects, whose
-            penalty is added to the cost. An outcome beyond a limit is
-            recorded as a failure with the word ``limit``, which keeps the metrics and the repeats: it never wins, and
-            models learn from the measured values where limits are exceeded.
+            penalty is added to the cost. An outcome beyond a condition is recorded as a failure with the word
+            ``limit``, which keeps the metrics and the repeats: it never wins, and models learn from the measured
+            values where conditions are violated.
         ahead: Number of proposals that a background thread keeps in store, so that `suggest` need not wait for the
             model. They are computed while trials are evaluated, so the model knows fewer results, and how many depends
             on the timing. 0: each call computes its own.

@@ -12,7 +12,7 @@ _logger = logging.getLogger(__name__.rpartition(".")[0])
 
 
 def log_opening(history: History, name: str, is_new: bool) -> None:
-    """Log that a run begins or goes on."""
+    """Log that a run begins or is resumed."""
     if is_new:
         _logger.info("new run in %s: %r", name, history.space)
     else:

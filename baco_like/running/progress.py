@@ -189,7 +189,7 @@ class TrialProgress:
         self._display.show(history.searched, text, notes)
 
     def _best(self, history: History, trial: Trial) -> str:
-        """Return the best so far; with several tasks that of the trial's task, as values of tasks do not compare."""
+        """Return the best value so far; with several tasks, the best value of the trial's task."""
         if history.objectives:
             return describe_front(history.front(), history.objectives)
         own = best_beside(history, trial)

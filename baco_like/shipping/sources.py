@@ -62,7 +62,7 @@ def rule_of_tasks(
         return None, ()
     groups = []
     for entry in entries:
-        # A configuration has the values that any task needs, and an entry those of its own task.
+        # A configuration has the values that any task needs, and an entry has the values of its task.
         holds = (all(c[n] == v for n, v in entry.config.items()) for c in recommendation.configs)
         groups.append(list(holds).index(True))
     return rule, tuple(groups)

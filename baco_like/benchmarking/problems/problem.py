@@ -113,7 +113,7 @@ def load_problem(name: str) -> FunctionProblem:
 
 
 def problem_of(found: Any, name: str, origin: str | None = None) -> FunctionProblem:
-    """Return a `FunctionProblem` as it is, and that of a function with an attribute ``space``.
+    """Return a `FunctionProblem` unchanged, and make one of a function with an attribute ``space``.
 
     Args:
         found: The problem or the function.
