@@ -175,24 +175,22 @@ class TrialProgress:
         notes += drift_notes(history, trial, self._threshold)
         self._counted = len(history)
         label = "measured again" if trial.origin == CONTROL else "this"
-        text = f"{self._best(history, trial)}, {label} {self._result(trial)}"
+        own = best_beside(history, trial)
+        text = f"{self._best(history, own)}, {label} {self._result(trial)}"
         if history.objectives and trial.value is not None:
             values = describe_values(trial, history.objectives)
-            text = f"{self._best(history, trial)}; {label} {values}"
+            text = f"{self._best(history, own)}; {label} {values}"
         for label, counts in (("failed", self._failures), ("censored", self._censored)):
             if counts:
                 text += f", {label}: {in_words(counts)}"
-        if (
-            not history.objectives and best_beside(history, trial) is None
-        ):  # it needs comparable values
+        if not history.objectives and own is None:  # the outlook needs comparable values
             text += self._outlook.update(history, self._left(history))
         self._display.show(history.searched, text, notes)
 
-    def _best(self, history: History, trial: Trial) -> str:
-        """Return the best value so far; with several tasks, the best value of the trial's task."""
+    def _best(self, history: History, own: tuple[str, Trial | None] | None) -> str:
+        """Return the best value so far; with several tasks, the best value of one task from `best_beside`."""
         if history.objectives:
             return describe_front(history.front(), history.objectives)
-        own = best_beside(history, trial)
         name, best = ("", history.best()) if own is None else (f"{own[0]}: ", own[1])
         return f"{name}best {'none' if best is None else self._result(best)}"
 

@@ -45,7 +45,6 @@ _FIRST = 10
 """These are about the values of the design. Later values gather near the front: where a front has shrunk to one point,
 their quantile stays there, and so did the search (ZDT2 and ZDT3)."""
 
-
 _EACH_COUNT = 25
 """Up to this number of observations the hyperparameters of all objectives are fitted for every suggestion. Then the
 objectives take turns, so that all together cost about as much as one."""
