@@ -2,7 +2,8 @@
 
 An objective of Optuna names its parameters while it runs. `learn_conditions` finds, for each parameter that some
 trials lack, an earlier parameter whose value decides; of several that agree with all trials, the one that was asked
-last before it. Values without evidence count as active, so that they are tried.
+last before it. `learn_bounds` does the same for bounds that differ between trials. Values without evidence count as
+active and unbounded, so that they are tried. `exclude_unfinished` excludes what failed before all was asked for.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ with needs_extra("optuna", "optuna"):
     )
 
 Config = Mapping[str, Any]
+Bounds = Mapping[str, tuple[float, float]]
 
 _DEPTH = 3
 """Most parameters that decide together about another one."""
@@ -40,6 +42,10 @@ _LISTED = 64
 
 _STEPS = 1000
 """Most values of a number with a step that are listed."""
+
+
+_COMBINATIONS = 10_000
+"""Most combinations of the values that a failed trial asked for. With more, excluding this one is not worth a tree."""
 
 
 @dataclass
@@ -230,3 +236,97 @@ def _separate(
     never = [value for value in dict.fromkeys(outside) if _key(value) not in known]
     left = sum(_key(value) in known for value in outside)
     return (f"{shown} not in {never!r}", left) if never else None
+
+
+def learn_bounds(space: Space, trials: Sequence[tuple[Config, Bounds]]) -> list[str]:
+    """Return constraints for the numbers whose bounds depend on an earlier parameter.
+
+    A bound is a linear function of a number, or belongs to a value of a parameter with few values. A wrong constraint
+    does not last: trials report their bounds, whatever values they have.
+
+    Args:
+        space: Has the widest bounds.
+        trials: The configuration and the bounds of each trial, parameters in the order in which they were asked for.
+    """
+    constraints = []
+    for name in space.names:
+        asked = [(config, bounds[name]) for config, bounds in trials if name in bounds]
+        for side, operator in enumerate((">=", "<=")):
+            limits = [(_before(config, name), bounds[side]) for config, bounds in asked]
+            if len({limit for _, limit in limits}) > 1:
+                constraint = _explain_limit(space, name, operator, limits)
+                constraints += [] if constraint is None else [constraint]
+    return constraints
+
+
+def _before(config: Config, name: str) -> dict[str, Any]:
+    """Return the parameters that a trial was asked for before this one."""
+    names = list(config)
+    return {other: config[other] for other in names[: names.index(name)]}
+
+
+def _explain_limit(
+    space: Space, name: str, operator: str, limits: Sequence[tuple[Config, float]]
+) -> str | None:
+    """Return a constraint that agrees with the limit of every trial, or None."""
+    shared = [other for other in limits[0][0] if all(other in config for config, _ in limits)]
+    for other in reversed(shared):
+        points = {_key(config[other]): (config[other], limit) for config, limit in limits}
+        if any(points[_key(config[other])][1] != limit for config, limit in limits):
+            continue  # one value, two limits
+        known = list(points.values())
+        line = _line(known)
+        if line is not None:
+            return f"{write_name(name)} {operator} {line.format(write_name(other))}"
+        is_listed = space.parameters[other].cardinality <= _LISTED
+        if is_listed and len(known) < len(limits):  # some value was seen twice
+            rules = (
+                f"({write_name(other)} != {value!r} or {write_name(name)} {operator} {limit!r})"
+                for value, limit in known
+            )
+            return " and ".join(rules)
+    return None
+
+
+def _line(points: Sequence[tuple[Any, float]]) -> str | None:
+    """Return the line through points as an expression in ``{}``, or None; a slope other than 1 needs three points."""
+    if len(points) < 2 or not all(isinstance(x, (int, float)) for x, _ in points):
+        return None
+    (x, y), (other_x, other_y) = points[:2]
+    slope = (other_y - y) / (other_x - x)
+    slope = int(slope) if slope == int(slope) else slope
+    shift = y - slope * x
+    if any(not math.isclose(slope * x + shift, y, rel_tol=1e-9, abs_tol=1e-12) for x, y in points):
+        return None
+    if (slope, shift) == (1, 0):
+        return "{}"
+    return f"{slope!r} * {{}} + {shift!r}" if len(points) > 2 else None
+
+
+def exclude_unfinished(
+    space: Space, failed: Sequence[Config], trials: Sequence[Config]
+) -> list[str]:
+    """Return constraints that exclude what failed trials were asked for, if they ended before all active parameters.
+
+    Whatever the other values are, the objective takes the same way and fails again, unless a trial has come further.
+
+    Args:
+        space: The space with its conditions.
+        failed: The parameters of failed trials.
+        trials: The parameters of all trials.
+    """
+    excluded: dict[str, None] = {}
+    for config in failed:
+        sizes = [space.parameters[name].cardinality for name in config if name in space.parameters]
+        is_whole = all(
+            name in config or space.activity.is_active(name, config) is False
+            for name in space.names
+        )
+        if is_whole or not config or math.prod(sizes) > _COMBINATIONS:
+            continue
+        if not any(config.items() < other.items() for other in trials):
+            same = " and ".join(
+                f"{write_name(name)} == {value!r}" for name, value in config.items()
+            )
+            excluded[f"not ({same})"] = None
+    return list(excluded)

@@ -139,8 +139,8 @@ class Space:
         when = self.conditions.expressions
         return Space(self.parameters, self._constraint_texts, fidelity, when=when)
 
-    def with_conditions(self, when: Mapping[str, str]) -> Space:
-        """Return the space with other conditions.
+    def with_conditions(self, when: Mapping[str, str], also: Sequence[str] = ()) -> Space:
+        """Return the space with other conditions, and with constraints beside its own.
 
         Raises:
             SpaceError: A condition is wrong, or no configuration satisfies the constraints.
@@ -148,7 +148,7 @@ class Space:
         fidelity = None if self.fidelity is None else self.fidelity.name
         own = self.parameters if self.tasks is None else self.tasks.configuration(self.parameters)
         texts = [c.text if isinstance(c, Expression) else c for c in self.given_constraints]
-        return Space(own, texts, fidelity, self.tasks, when)
+        return Space(own, [*texts, *also], fidelity, self.tasks, when)
 
     def at_level(self, level: int) -> Space:
         """Return the space in which the fidelity has only the value with this index; its code there is 0."""

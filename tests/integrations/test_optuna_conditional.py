@@ -96,6 +96,12 @@ def test_other_bounds_than_those_of_the_space_are_an_error():
             study.optimize(lambda trial: trial.suggest_int("x", 0, high), n_trials=20)  # noqa: B023
 
 
+def test_another_step_than_that_of_the_space_is_an_error():
+    study = optuna.create_study(sampler=BacoSampler(Space({"x": Integer(0, 9)}), seed=0))
+    with pytest.raises(SpaceError, match="'x': the objective asks for 0 to 9 in steps of 3, and "):
+        study.optimize(lambda trial: trial.suggest_int("x", 0, 9, step=3), n_trials=20)
+
+
 def test_a_pruned_trial_is_a_lower_bound_and_no_failure():
     def curve(trial):
         x = trial.suggest_int("x", 0, 9)
@@ -176,3 +182,83 @@ def test_enqueued_values_of_inactive_parameters_are_ignored():
 def test_a_space_with_tasks_is_refused():
     with pytest.raises(SpaceError, match="one study for each task"):
         BacoSampler(Space({"tile": [8, 16]}, tasks=[{"n": 512}, {"n": 4096}]))
+
+
+def bound_by_a_value(trial):
+    tile = trial.suggest_categorical("tile", [2, 4, 8, 16, 32])
+    rest = trial.suggest_int("rest", 1, tile)
+    return abs(tile - 16) + abs(rest - 11) + trial.suggest_int("unroll", 0, 7)
+
+
+def bound_by_a_branch(trial):
+    is_direct = trial.suggest_categorical("kind", ["direct", "gemm"]) == "direct"
+    x = trial.suggest_int("x", 1, 4 if is_direct else 64)
+    return 9 * is_direct + abs(x - 50) + trial.suggest_int("y", 0, 9)
+
+
+def bound_by_a_line(trial):
+    x = trial.suggest_int("x", 0, 20)
+    return abs(x - 15) + abs(trial.suggest_int("y", 3, 43 - 2 * x) - 10)
+
+
+def bound_by_two_values(trial):
+    a, b = (trial.suggest_categorical(name, [1, 2, 4, 8, 16]) for name in "ab")
+    return abs(a - 2) + abs(b - 4) + abs(trial.suggest_int("c", 1, max(1, 64 // (a * b))) - 7)
+
+
+@pytest.mark.parametrize(
+    ("moving", "constraint"),
+    [
+        (bound_by_a_value, "rest <= tile"),
+        (bound_by_a_branch, "(kind != 'direct' or x <= 4)"),
+        (bound_by_a_line, "y <= -2 * x + 43"),
+        (bound_by_two_values, ""),  # not learned, and still no repetition
+    ],
+)
+def test_bounds_that_depend_on_other_parameters_are_learned(moving, constraint):
+    study = optuna.create_study(sampler=BacoSampler(seed=1))
+    study.optimize(moving, n_trials=30)
+    assert distinct(study) == 30
+    assert any(constraint in str(text) for text in observed(study).space.constraints or [""])
+    again = BacoSampler(seed=2)
+    assert observed(study, again).space == observed(study).space
+    shown = [trial.params for trial in study.trials]
+    assert [t.config for t in observed(study, again).trials if t.value is not None] == shown
+
+
+def test_a_wrong_bound_is_forgotten_when_a_trial_contradicts_it():
+    bounds = {"a": 4, "b": 9}
+
+    def changing(trial):
+        return trial.suggest_int("x", 0, bounds[trial.suggest_categorical("kind", ["a", "b"])])
+
+    study = optuna.create_study(sampler=BacoSampler(seed=1))
+    study.optimize(changing, n_trials=6)
+    assert observed(study).space.constraints
+    bounds["a"] = 9
+    study.optimize(changing, n_trials=12)
+    assert not observed(study).space.constraints
+    assert distinct(study) == 18
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_branch_that_fails_before_it_asks_for_its_parameters_fails_once(given):
+    calls = []
+
+    def failing(trial):
+        kind = trial.suggest_categorical("kind", ["gemm", "direct", "winograd"])
+        calls.append(kind)
+        if kind == "direct":
+            raise RuntimeError("no such kernel")
+        if kind == "winograd":
+            raise optuna.TrialPruned
+        if calls.count("gemm") == 2:
+            raise RuntimeError("a failure of this trial only")
+        tile = trial.suggest_categorical("tile", [8, 16, 32])
+        return tile + trial.suggest_int("threads", 1, 4)
+
+    space = Space({name: FLAT.parameters[name] for name in ("kind", "tile", "threads")})
+    study = optuna.create_study(sampler=BacoSampler(space if given else None, seed=1))
+    study.optimize(failing, n_trials=12, catch=RuntimeError)
+    assert calls.count("direct") == calls.count("winograd") == 1
+    assert distinct(study) == 12
