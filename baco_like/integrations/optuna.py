@@ -63,8 +63,8 @@ class BacoSampler(BaseSampler):
 
     Parameters that the objective asks for in some trials only are inactive in the others; the sampler learns from which
     values that depends. Without a space it also learns bounds that depend on other parameters. Parameters outside the
-    space are sampled independently. When the space is exhausted, ``study.optimize`` ends; trials that other threads have
-    started by then evaluate the best configuration once more.
+    space are sampled independently. When the space is exhausted, ``study.optimize`` ends; trials that other threads
+    have started by then evaluate the best configuration once more.
 
     Args:
         space: The space; None learns it from the parameters that the objective asks for, and their bounds.
