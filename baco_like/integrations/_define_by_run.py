@@ -9,8 +9,10 @@ active and unbounded, so that they are tried. `exclude_unfinished` excludes what
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,8 @@ with needs_extra("optuna", "optuna"):
     )
 
 Config = Mapping[str, Any]
-Bounds = Mapping[str, tuple[float, float]]
+Bounds = tuple[float, float, Any]
+"""The lower and the upper bound of a number, and for an integer with a step ``(remainder, step)``."""
 
 _DEPTH = 3
 """Most parameters that decide together about another one."""
@@ -94,13 +97,17 @@ def _plain(choice: Any) -> Any:
 def _widen(known: BaseDistribution, new: BaseDistribution) -> BaseDistribution:
     """Return the distribution of two trials; of different kinds, the new one."""
     if isinstance(known, FloatDistribution) and isinstance(new, FloatDistribution):
-        step = new.step if known.step == new.step else None
         low, high = min(known.low, new.low), max(known.high, new.high)
+        step = new.step if known.step == new.step else None
+        if step is not None and not math.isclose(
+            (shift := (known.low - new.low) / step), round(shift)
+        ):
+            step = None
         return FloatDistribution(low, high, log=new.log, step=step)
     if isinstance(known, IntDistribution) and isinstance(new, IntDistribution):
-        whole = new.step if known.step == new.step else 1
+        step = math.gcd(known.step, new.step, known.low - new.low)
         return IntDistribution(
-            min(known.low, new.low), max(known.high, new.high), log=new.log, step=whole
+            min(known.low, new.low), max(known.high, new.high), log=new.log, step=step
         )
     return new
 
@@ -238,8 +245,8 @@ def _separate(
     return (f"{shown} not in {never!r}", left) if never else None
 
 
-def learn_bounds(space: Space, trials: Sequence[tuple[Config, Bounds]]) -> list[str]:
-    """Return constraints for the numbers whose bounds depend on an earlier parameter.
+def learn_bounds(space: Space, trials: Sequence[tuple[Config, Mapping[str, Bounds]]]) -> list[str]:
+    """Return constraints for the numbers whose bounds or step depend on an earlier parameter.
 
     A bound is a linear function of a number, or belongs to a value of a parameter with few values. A wrong constraint
     does not last: trials report their bounds, whatever values they have.
@@ -250,13 +257,22 @@ def learn_bounds(space: Space, trials: Sequence[tuple[Config, Bounds]]) -> list[
     """
     constraints = []
     for name in space.names:
-        asked = [(config, bounds[name]) for config, bounds in trials if name in bounds]
-        for side, operator in enumerate((">=", "<=")):
-            limits = [(_before(config, name), bounds[side]) for config, bounds in asked]
+        asked = [(_before(config, name), each[name]) for config, each in trials if name in each]
+        for part in range(3):
+            limits = [(config, bounds[part]) for config, bounds in asked]
             if len({limit for _, limit in limits}) > 1:
-                constraint = _explain_limit(space, name, operator, limits)
+                constraint = _explain_limit(space, partial(_write_limit, name, part), limits)
                 constraints += [] if constraint is None else [constraint]
     return constraints
+
+
+def _write_limit(name: str, part: int, limit: Any) -> str:
+    """Return a constraint from one part of `Bounds`; bounds may be expressions."""
+    shown = write_name(name)
+    if part == 2:
+        remainder, step = limit
+        return f"{shown} % {step} == {remainder}"
+    return f"{shown} {'<=' if part else '>='} {limit}"
 
 
 def _before(config: Config, name: str) -> dict[str, Any]:
@@ -266,7 +282,7 @@ def _before(config: Config, name: str) -> dict[str, Any]:
 
 
 def _explain_limit(
-    space: Space, name: str, operator: str, limits: Sequence[tuple[Config, float]]
+    space: Space, clause: Callable[[Any], str], limits: Sequence[tuple[Config, Any]]
 ) -> str | None:
     """Return a constraint that agrees with the limit of every trial, or None."""
     shared = [other for other in limits[0][0] if all(other in config for config, _ in limits)]
@@ -277,22 +293,23 @@ def _explain_limit(
         known = list(points.values())
         line = _line(known)
         if line is not None:
-            return f"{write_name(name)} {operator} {line.format(write_name(other))}"
+            return clause(line.format(write_name(other)))
         is_listed = space.parameters[other].cardinality <= _LISTED
         if is_listed and len(known) < len(limits):  # some value was seen twice
             rules = (
-                f"({write_name(other)} != {value!r} or {write_name(name)} {operator} {limit!r})"
-                for value, limit in known
+                f"({write_name(other)} != {value!r} or {clause(limit)})" for value, limit in known
             )
             return " and ".join(rules)
     return None
 
 
-def _line(points: Sequence[tuple[Any, float]]) -> str | None:
+def _line(points: Sequence[tuple[Any, Any]]) -> str | None:
     """Return the line through points as an expression in ``{}``, or None; a slope other than 1 needs three points."""
-    if len(points) < 2 or not all(isinstance(x, (int, float)) for x, _ in points):
+    if len(points) < 2 or not all(isinstance(each, (int, float)) for each in chain(*points)):
         return None
     (x, y), (other_x, other_y) = points[:2]
+    if x == other_x:  # True and 1
+        return None
     slope = (other_y - y) / (other_x - x)
     slope = int(slope) if slope == int(slope) else slope
     shift = y - slope * x

@@ -13,6 +13,7 @@ import numpy as np
 from baco_like._optional import needs_extra
 from baco_like.exceptions import BacoWarning, ConfigError, SpaceError
 from baco_like.integrations._define_by_run import (
+    Bounds,
     LearnedDomains,
     exclude_unfinished,
     learn_bounds,
@@ -245,13 +246,15 @@ def _extend(space: Space, when: Mapping[str, str], constraints: Sequence[str]) -
         return space
 
 
-def _read_bounds(distributions: Mapping[str, BaseDistribution]) -> dict[str, tuple[float, float]]:
-    """Return the lower and the upper bound of each number."""
-    return {
-        name: (each.low, each.high)
-        for name, each in distributions.items()
-        if isinstance(each, FloatDistribution | IntDistribution)
-    }
+def _read_bounds(distributions: Mapping[str, BaseDistribution]) -> dict[str, Bounds]:
+    """Return the bounds and the step of each number."""
+    bounds: dict[str, Bounds] = {}
+    for name, each in distributions.items():
+        if isinstance(each, IntDistribution):
+            bounds[name] = (each.low, each.high, (each.low % each.step, each.step))
+        elif isinstance(each, FloatDistribution):
+            bounds[name] = (each.low, each.high, None)
+    return bounds
 
 
 def objective_name(position: int) -> str:

@@ -196,6 +196,12 @@ def bound_by_a_branch(trial):
     return 9 * is_direct + abs(x - 50) + trial.suggest_int("y", 0, 9)
 
 
+def step_by_a_branch(trial):
+    if trial.suggest_categorical("kind", ["direct", "gemm"]) == "direct":
+        return trial.suggest_int("x", 1, 30) + 2
+    return abs(trial.suggest_int("x", 16, 96, step=8) - 32)
+
+
 def bound_by_a_line(trial):
     x = trial.suggest_int("x", 0, 20)
     return abs(x - 15) + abs(trial.suggest_int("y", 3, 43 - 2 * x) - 10)
@@ -211,6 +217,7 @@ def bound_by_two_values(trial):
     [
         (bound_by_a_value, "rest <= tile"),
         (bound_by_a_branch, "(kind != 'direct' or x <= 4)"),
+        (step_by_a_branch, "(kind != 'gemm' or x % 8 == 0)"),
         (bound_by_a_line, "y <= -2 * x + 43"),
         (bound_by_two_values, ""),  # not learned, and still no repetition
     ],
