@@ -14,6 +14,9 @@ from functools import cached_property
 from importlib import metadata
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
+from baco_like._typing import Array
 from baco_like.exceptions import BacoWarning, PluginError
 
 T = TypeVar("T")
@@ -38,6 +41,11 @@ class Plugin:
         return " and ".join(
             "an unknown distribution" if d is None else f"{d.name} {d.version}" for d in found
         )
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of the distributions by name."""
+        return {e.dist.name: e.dist.version for e in self.entries if e.dist is not None}
 
     def load(self) -> Callable[..., Any]:
         """Import the plug-in and return its class or function.
@@ -86,12 +94,14 @@ class Registry(Generic[T]):
         for entry in metadata.entry_points(group=self._group):
             by_name.setdefault(entry.name, []).append(entry)
         plugins = {name: Plugin(self._noun, tuple(by_name[name])) for name in sorted(by_name)}
-        for name in plugins.keys() & self.own.keys():
-            warnings.warn(
+        for name in sorted(plugins.keys() & self.own.keys()):
+            entry = plugins[name].entries[0]
+            warnings.warn_explicit(  # the caller may be anywhere, also a property of the standard library
                 f"{self._noun} {name!r} is the one of baco-like; the plug-in of that name in "
                 f"{plugins[name].origin} is not used, its author should rename it",
                 BacoWarning,
-                stacklevel=2,
+                filename=entry.module,
+                lineno=1,
             )
         return {name: plugin for name, plugin in plugins.items() if name not in self.own}
 
@@ -132,6 +142,31 @@ def require_methods(part: Any, name: str, plugin: Plugin, methods: Iterable[str]
         raise PluginError(
             f"{plugin.noun} {name!r} of {plugin.origin} returned {part!r:.60}, which {lacks}; see the page on plug-ins"
         )
+
+
+def check_floats(owner: str, what: str, values: Any, count: int) -> Array:
+    """Return numbers of a foreign part as an array of floats, one for each configuration; they may be NaN or infinite.
+
+    Args:
+        owner: Kind and name of the part.
+        what: Noun in the plural for the numbers.
+        values: The numbers.
+        count: Number of configurations.
+
+    Raises:
+        PluginError: They are no array of floats, or have another shape.
+    """
+    try:
+        numbers: Array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise PluginError(
+            f"{owner}: the {what} are {values!r:.60}, not an array of floats"
+        ) from None
+    if numbers.shape != (count,):
+        raise PluginError(
+            f"{owner}: the {what} have the shape {numbers.shape}, for {count} configurations it must be ({count},)"
+        )
+    return numbers
 
 
 def is_foreign(part: Any) -> bool:

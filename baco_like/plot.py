@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +21,14 @@ from baco_like.exceptions import TrialError
 from baco_like.explanations import Dependence
 from baco_like.explanations.dependence import compute_dependence_on
 from baco_like.optimizer import Optimizer
+from baco_like.optimizer.objectives import history_of
 from baco_like.parameters import Integer, Ordinal, Real
 from baco_like.parameters.protocol import is_permutation
-from baco_like.records import Objective, Status, Trial, sign_of
+from baco_like.records import History, Objective, Status, Trial, sign_of
+from baco_like.running.journal_view import first_objective, several_objectives
 from baco_like.running.summary import draw_convergence
 from baco_like.running.tuner import Result
+from baco_like.spaces import Space
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,23 +43,31 @@ _MOST_LABELS = 12
 _MOST_BARS = 10
 
 
-def history(run: Optimizer | Result, *, axes: Axes | None = None) -> Axes:
+def history(
+    run: Optimizer | Result, *, objective: str | None = None, axes: Axes | None = None
+) -> Axes:
     """Plot all values, the best so far, censored values and failures over the evaluations.
 
     Args:
         run: The run.
+        objective: Name of one of several objectives; None takes the first.
         axes: Where to draw; None makes a new figure.
 
     Raises:
         MissingExtra: matplotlib is not installed.
+        ValueError: The run has no such objective.
     """
-    optimizer, axes = _open(run, axes)
-    draw_convergence(axes, optimizer.history, _objective(optimizer))
+    shown, axes = _open(run, axes, objective)
+    draw_convergence(axes, shown.history, shown.objective)
     return axes
 
 
 def parallel_coordinates(
-    run: Optimizer | Result, names: Sequence[str] | None = None, *, axes: Axes | None = None
+    run: Optimizer | Result,
+    names: Sequence[str] | None = None,
+    *,
+    objective: str | None = None,
+    axes: Axes | None = None,
 ) -> Axes:
     """Plot each successful trial as a line across the parameters, coloured by its value; dark lines are good.
 
@@ -63,23 +76,25 @@ def parallel_coordinates(
     Args:
         run: The run.
         names: The parameters from left to right; None takes all that are not constant.
+        objective: Name of one of several objectives; None takes the first.
         axes: Where to draw; None makes a new figure.
 
     Raises:
         MissingExtra: matplotlib is not installed.
         TrialError: No trial has succeeded, or a parameter does not exist.
+        ValueError: The run has no such objective.
     """
-    optimizer, axes = _open(run, axes)
-    trials = _successes(optimizer)
-    names = list(optimizer.space.active if names is None else names)
-    scales = [_Scale(optimizer, name, trials) for name in names]
+    shown, axes = _open(run, axes, objective)
+    trials = shown.successes
+    names = list(shown.history.space.active if names is None else names)
+    scales = [_Scale(shown.history.space, name, trials) for name in names]
     heights = np.column_stack([scale.heights(trials) for scale in scales])
-    costs = sign_of(optimizer.options.direction) * np.array([trial.value for trial in trials])
+    costs = sign_of(shown.objective.direction) * np.array([trial.value for trial in trials])
     worst_first = np.argsort(-costs, kind="stable")
     lines = require("matplotlib.collections", "plot").LineCollection(
         [np.column_stack([np.arange(len(names)), heights[i]]) for i in worst_first],
         array=np.array([trials[i].value for i in worst_first]),
-        cmap=_COLOURS[optimizer.options.direction],
+        cmap=_COLOURS[shown.objective.direction],
         alpha=0.8,
     )
     axes.add_collection(lines)
@@ -93,11 +108,17 @@ def parallel_coordinates(
             axes.annotate(
                 text, (place, height), (3, 0), textcoords="offset points", fontsize="small"
             )
-    axes.figure.colorbar(lines, ax=axes, label=_objective(optimizer).label)
+    axes.figure.colorbar(lines, ax=axes, label=shown.objective.label)
     return axes
 
 
-def slice(run: Optimizer | Result, name: str | None = None, *, axes: Axes | None = None) -> Axes:
+def slice(
+    run: Optimizer | Result,
+    name: str | None = None,
+    *,
+    objective: str | None = None,
+    axes: Axes | None = None,
+) -> Axes:
     """Plot the values over one parameter, with the partial dependence and its 90 % interval.
 
     The line needs five successful trials, and the parameter must not be a permutation.
@@ -105,16 +126,18 @@ def slice(run: Optimizer | Result, name: str | None = None, *, axes: Axes | None
     Args:
         run: The run.
         name: The parameter; None takes the most important one.
+        objective: Name of one of several objectives; None takes the first.
         axes: Where to draw; None makes a new figure.
 
     Raises:
         MissingExtra: matplotlib is not installed.
         TrialError: No trial has succeeded, or the parameter does not exist.
+        ValueError: The run has no such objective.
     """
-    optimizer, axes = _open(run, axes)
-    trials = _successes(optimizer)
-    name = _important(optimizer, 1)[0] if name is None else name
-    scale = _Scale(optimizer, name, trials)
+    shown, axes = _open(run, axes, objective)
+    trials = shown.successes
+    name = shown.important(1)[0] if name is None else name
+    scale = _Scale(shown.history.space, name, trials)
     axes.plot(
         scale.places(trials),
         np.array([trial.value for trial in trials], dtype=np.float64),
@@ -123,8 +146,8 @@ def slice(run: Optimizer | Result, name: str | None = None, *, axes: Axes | None
         color="#9a9a9a",
         label="evaluation",
     )
-    if not is_permutation(optimizer.space.parameters[name]) and len(trials) >= _LEAST:
-        points = _dependence(optimizer, (name,)).points
+    if not is_permutation(shown.history.space.parameters[name]) and len(trials) >= _LEAST:
+        points = shown.dependence((name,)).points
         places = [scale.place(point.values[0]) for point in points]
         values, low, high = (
             np.array([getattr(p, k) for p in points]) for k in ("value", "low", "high")
@@ -138,7 +161,7 @@ def slice(run: Optimizer | Result, name: str | None = None, *, axes: Axes | None
             axes.errorbar(places, values, reach, fmt="s", color=_MODEL, capsize=4, label=label)
     scale.mark(axes.set_xscale, axes.set_xticks)
     axes.set_xlabel(name)
-    axes.set_ylabel(_objective(optimizer).label)
+    axes.set_ylabel(shown.objective.label)
     axes.legend(frameon=False)
     return axes
 
@@ -147,6 +170,7 @@ def contour(
     run: Optimizer | Result,
     names: tuple[str, str] | None = None,
     *,
+    objective: str | None = None,
     axes: Axes | None = None,
 ) -> Axes:
     """Plot the partial dependence on two parameters as colours, and the trials as dots; dark is good.
@@ -157,27 +181,32 @@ def contour(
         run: The run.
         names: The parameters on the horizontal and the vertical axis, permutations excluded; None takes the two most
             important ones.
+        objective: Name of one of several objectives; None takes the first.
         axes: Where to draw; None makes a new figure.
 
     Raises:
         MissingExtra: matplotlib is not installed.
-        TrialError: Fewer than five trials have succeeded, or a parameter does not exist or is a permutation.
+        TrialError: Fewer than five trials have succeeded, or a parameter does not exist, is a
+            permutation, or is given twice.
+        ValueError: The run has no such objective.
     """
-    optimizer, axes = _open(run, axes)
-    pair = _important(optimizer, 2) if names is None else tuple(names)
-    observed = [t for t in _inside(optimizer) if all(t.config.get(n) is not None for n in pair)]
-    if len(pair) != 2 or any(is_permutation(optimizer.space.parameters.get(n)) for n in pair):
+    shown, axes = _open(run, axes, objective)
+    pair = shown.important(2) if names is None else tuple(names)
+    observed = [t for t in shown.inside if all(t.config.get(n) is not None for n in pair)]
+    if len(set(pair)) < len(pair):
+        raise TrialError(f"names = {pair!r}: the parameter {pair[0]!r} is given twice; name another one")
+    if len(pair) != 2 or any(is_permutation(shown.history.space.parameters.get(n)) for n in pair):
         raise TrialError(
             f"names = {pair!r}: a contour needs two parameters other than permutations"
         )
-    across, up = (_Scale(optimizer, name, observed) for name in pair)
-    points = _dependence(optimizer, pair).points
+    across, up = (_Scale(shown.history.space, name, observed) for name in pair)
+    points = shown.dependence(pair).points
     xs, ys = (sorted({s.place(p.values[i]) for p in points}) for i, s in enumerate((across, up)))
     table = np.full((len(ys), len(xs)), np.nan)
     for point in points:
         at = up.place(point.values[1]), across.place(point.values[0])
         table[ys.index(at[0]), xs.index(at[1])] = point.value
-    colours = _COLOURS[optimizer.options.direction]
+    colours = _COLOURS[shown.objective.direction]
     across.mark(axes.set_xscale, axes.set_xticks)
     up.mark(axes.set_yscale, axes.set_yticks)
     is_smooth = across.is_number and up.is_number and min(table.shape) > 1
@@ -193,7 +222,7 @@ def contour(
         axes.plot(across.places(trials), up.places(trials), mark, color=colour, ms=4, alpha=0.7)
     axes.set_xlabel(pair[0])
     axes.set_ylabel(pair[1])
-    axes.figure.colorbar(drawn, ax=axes, label=_objective(optimizer).label)
+    axes.figure.colorbar(drawn, ax=axes, label=shown.objective.label)
     return axes
 
 
@@ -209,10 +238,10 @@ def failures(run: Optimizer | Result, name: str | None = None, *, axes: Axes | N
         MissingExtra: matplotlib is not installed.
         TrialError: No trial is observed, or the parameter does not exist.
     """
-    optimizer, axes = _open(run, axes)
-    trials = _inside(optimizer)
+    shown, axes = _open(run, axes)
+    trials = shown.inside
     if name is not None:
-        scale = _Scale(optimizer, name, trials)
+        scale = _Scale(shown.history.space, name, trials)
         trials = [trial for trial in trials if trial.config.get(name) is not None]
         trials.sort(key=lambda trial: scale.place(trial.config[name]))
         values = [trial.config[name] for trial in trials]
@@ -248,8 +277,8 @@ class _Scale:
         TrialError: The parameter does not exist.
     """
 
-    def __init__(self, optimizer: Optimizer, name: str, trials: Sequence[Trial]) -> None:
-        parameters = optimizer.space.parameters
+    def __init__(self, space: Space, name: str, trials: Sequence[Trial]) -> None:
+        parameters = space.parameters
         if name not in parameters:
             raise TrialError(f"there is no parameter {name!r}; choose from {', '.join(parameters)}")
         self.name, parameter = name, parameters[name]
@@ -307,54 +336,93 @@ class _Scale:
             set_ticks(range(len(self._listed)), [_text(value) for value in self._listed])
 
 
-def _open(run: Optimizer | Result, axes: Axes | None) -> tuple[Optimizer, Axes]:
-    """Return the optimizer of a run, and the axes.
+@dataclass(frozen=True)
+class _Shown:
+    """What a plot shows of a run.
+
+    Attributes:
+        optimizer: The run.
+        history: Its history; values and costs are those of the objective.
+        objective: The objective.
+        further: Name of the objective if it is not the first one, else None.
+    """
+
+    optimizer: Optimizer
+    history: History
+    objective: Objective
+    further: str | None
+
+    @cached_property
+    def inside(self) -> list[Trial]:
+        """The observed trials, without imported ones outside the space."""
+        pairs = zip(self.history.trials, self.history.inside, strict=True)
+        return [trial for trial, is_inside in pairs if is_inside]
+
+    @cached_property
+    def successes(self) -> list[Trial]:
+        """The successful ones.
+
+        Raises:
+            TrialError: There is none.
+        """
+        trials = [t for t in self.inside if t.status is Status.OK]
+        if not trials:
+            raise TrialError("no trial has succeeded yet; there is nothing to plot")
+        return trials
+
+    def important(self, count: int) -> tuple[str, ...]:
+        """Return the most important parameters; for a pair without permutations."""
+        if len(self.successes) < _LEAST:
+            names = list(self.history.space.active)
+        else:
+            effects = self.optimizer.importance(objective=self.further)
+            names = [effect.name for effect in effects]
+        if count > 1:
+            parameters = self.history.space.parameters
+            names = [name for name in names if not is_permutation(parameters[name])]
+        return tuple(names[:count])
+
+    def dependence(self, names: tuple[str, ...]) -> Dependence:
+        return compute_dependence_on(self.history, names, self.optimizer.options.seed)
+
+
+def _open(
+    run: Optimizer | Result, axes: Axes | None, name: str | None = None
+) -> tuple[_Shown, Axes]:
+    """Return what a plot shows of a run, and the axes.
+
+    Args:
+        run: The run.
+        axes: The axes, or None.
+        name: Name of the objective; None takes the first.
 
     Raises:
         TypeError: It is neither an optimizer nor a result.
+        ValueError: The run has no such objective.
     """
     optimizer = run.optimizer if isinstance(run, Result) else run
     if not isinstance(optimizer, Optimizer):
         raise TypeError(
             f"run = {run!r:.60}: give an Optimizer or the Result of tune; for a journal Optimizer.load(path)"
         )
+    objective = first_objective(optimizer.options)
+    further = None if name == objective.name else name
+    history = history_of(optimizer.history, further)
+    if further is not None:
+        (objective,) = (o for o in several_objectives(optimizer.options) if o.name == further)
+        history = history.view_as(partial(_with_value, further))
     if axes is None:
         pyplot = require("matplotlib.pyplot", "plot")
         _, axes = pyplot.subplots(layout="constrained")
-    return optimizer, axes
+    return _Shown(optimizer, history, objective, further), axes
 
 
-def _objective(optimizer: Optimizer) -> Objective:
-    unit = optimizer.options.context.get("[objective] unit", "")
-    return Objective(optimizer.options.objective, str(unit), optimizer.options.direction)
-
-
-def _inside(optimizer: Optimizer) -> list[Trial]:
-    """Return the observed trials, without imported ones outside the space."""
-    seen = optimizer.history
-    return [trial for trial, is_inside in zip(seen.trials, seen.inside, strict=True) if is_inside]
-
-
-def _successes(optimizer: Optimizer) -> list[Trial]:
-    trials = [t for t in _inside(optimizer) if t.status is Status.OK]
-    if not trials:
-        raise TrialError("no trial has succeeded yet; there is nothing to plot")
-    return trials
-
-
-def _important(optimizer: Optimizer, count: int) -> tuple[str, ...]:
-    """Return the most important parameters; for a pair without permutations."""
-    if len(_successes(optimizer)) < _LEAST:
-        names = list(optimizer.space.active)
-    else:
-        names = [effect.name for effect in optimizer.importance()]
-    if count > 1:
-        names = [n for n in names if not is_permutation(optimizer.space.parameters[n])]
-    return tuple(names[:count])
-
-
-def _dependence(optimizer: Optimizer, names: tuple[str, ...]) -> Dependence:
-    return compute_dependence_on(optimizer.history, names, optimizer.options.seed)
+def _with_value(metric: str, trial: Trial) -> Trial:
+    """Return a trial with one of its metrics as the value, and without the bound, which is one of the first value."""
+    if trial.outcome is None:
+        return trial
+    value = trial.metrics[metric] if trial.status is Status.OK else None
+    return replace(trial, outcome=replace(trial.outcome, value=value, bound=None))
 
 
 def _group(values: Sequence[Any]) -> list[list[int]]:

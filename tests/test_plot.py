@@ -155,6 +155,37 @@ def test_errors(result):
         plot.slice(result, "tyle")
     with pytest.raises(TrialError, match="two parameters other than permutations"):
         plot.contour(result, ("order", "tile"))
+    with pytest.raises(TrialError, match="the parameter 'tile' is given twice"):
+        plot.contour(result, ("tile", "tile"))
+
+
+@pytest.fixture(scope="module")
+def several():
+    run = Optimizer(SPACE, objectives={"time": "minimize", "rate": "maximize"}, seed=1)
+    for trial in run.suggest(8):
+        rate = trial["tile"] / 128 + trial["unroll"]
+        run.observe(trial, {"time": 1.0 + trial["unroll"], "rate": rate})
+    return run
+
+
+def test_every_plot_of_values_shows_the_named_objective(several):
+    rates = [trial.metrics["rate"] for trial in several.trials]
+    for draw in (plot.history, plot.slice):
+        axes = draw(several, objective="rate")
+        (dots,) = (line for line in axes.lines if line.get_label() == "evaluation")
+        assert dots.get_ydata().tolist() == rates
+        assert axes.get_ylabel() == "rate"
+        times = draw(several, objective="time").lines[0].get_ydata().tolist()
+        assert times == [trial.value for trial in several.trials]
+    (best,) = (x for x in plot.history(several, objective="rate").lines if x.get_label() == "best so far")
+    assert best.get_ydata().tolist() == np.maximum.accumulate(rates).tolist()
+    (lines,) = plot.parallel_coordinates(several, objective="rate").collections
+    assert sorted(lines.get_array().tolist()) == sorted(rates)
+    assert lines.cmap.name == "viridis_r"
+    axes = plot.contour(several, ("tile", "unroll"), objective="rate")
+    assert axes.figure.axes[1].get_ylabel() == "rate"
+    with pytest.raises(ValueError, match="objective = 'size': the run has 'time', 'rate'"):
+        plot.history(several, objective="size")
 
 
 def test_matplotlib_is_loaded_when_it_is_needed():

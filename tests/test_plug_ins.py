@@ -1,6 +1,7 @@
 """Parts that other distributions offer as entry points."""
 
 import contextlib
+import json
 import shutil
 import subprocess
 import sys
@@ -104,6 +105,8 @@ def test_a_run_resumes_with_the_plug_in(nearest, tmp_path):
         for _ in range(3):
             trial = optimizer.suggest()
             optimizer.observe(trial, cost(trial))
+    header = json.loads(path.read_text().partition("\n")[0])
+    assert header["versions"]["baco_nearest"] == "1.0"
     assert Optimizer.load(path).suggest() == runs[1].suggest()
 
 
@@ -178,10 +181,21 @@ def test_our_own_name_wins_with_a_warning(install):
     )
     with pytest.warns(
         BacoWarning, match=r"'random_search' is the one of baco-like; .* in clash 1\.0"
-    ):
+    ) as caught:
         strategy = create_strategy("random_search")
+    assert [warning.filename for warning in caught] == ["clash"]
     assert type(strategy).__module__.startswith("baco_like.")
     assert "random_search" not in strategies.REGISTRY.plugins
+
+
+@pytest.mark.filterwarnings("default::baco_like.BacoWarning")
+def test_the_command_line_shows_a_warning_of_its_arguments_in_one_line(install, capsys):
+    install("clash", "[baco_like.strategies]\nrandom_search = clash:Missing\n")
+    arguments = ["compare", "--problems", "tuor_8", "--strategies", "random_search", "--out", "x"]
+    assert main(arguments) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("baco-like: warning: strategy 'random_search' is the one of baco-like")
+    assert second.endswith("did you mean 'tour_8'? Your own is written module:function")
 
 
 def test_a_broken_plug_in_is_an_error_only_when_asked_for(install, capsys):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from baco_like._plugins import is_foreign, name_of
+from baco_like._plugins import check_floats, is_foreign, name_of
 from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions.protocol import AcquisitionFunction, Score
 from baco_like.exceptions import PluginError
@@ -32,16 +32,7 @@ def bind_acquisition(
 
 def _check_scores(owner: str, values: Any, count: int) -> Array:
     """Return the scores; unlike predictions they may be infinite."""
-    try:
-        scores = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise PluginError(
-            f"{owner}: the scores are {values!r:.60}, not an array of floats"
-        ) from None
-    if scores.shape != (count,):
-        raise PluginError(
-            f"{owner}: the scores have the shape {scores.shape}, for {count} configurations it must be ({count},)"
-        )
+    scores = check_floats(owner, "scores", values, count)
     missing = int(np.isnan(scores).sum())
     if missing:
         raise PluginError(

@@ -31,7 +31,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0, 1 for a run without any success, 2 for a mistake in the input, 130 after Ctrl-C.
     """
-    args = build_parser().parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A character that the encoding of the terminal lacks must not end a run.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -42,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            args = build_parser().parse_args(argv)  # asks plug-ins for their names
             return importlib.import_module(f"baco_like.cli.{args.command}").run(args) or 0
     except BacoError as error:
         print(f"baco-like: error: {escape_control_characters(str(error))}", file=sys.stderr)

@@ -149,8 +149,12 @@ class Header:
     queue: tuple[Mapping[str, Any], ...] = ()
     earlier: tuple[WarmStartResults, ...] = ()
 
-    def event(self) -> Event:
-        """Return the ``opened`` event, which also has library versions, machine and time."""
+    def event(self, plugins: Mapping[str, str] | None = None) -> Event:
+        """Return the ``opened`` event, which also has library versions, machine and time.
+
+        Args:
+            plugins: Versions of the packages of plug-ins, by package.
+        """
         return {
             "event": "opened",
             "schema": SCHEMA,
@@ -158,7 +162,7 @@ class Header:
             "options": self.options.to_json(),
             "queue": [dict(config) for config in self.queue],
             **({"warm_start": [part.event() for part in self.earlier]} if self.earlier else {}),
-            "versions": _find_versions(),
+            "versions": {**_find_versions(), **(plugins or {})},
             "host": describe_host(),
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }

@@ -17,7 +17,7 @@ from baco_like.journal import Header, WarmStartResults
 from baco_like.journal.events import Event, enqueued_event, observed_event, suggested_event
 from baco_like.journal.json_lines import write_journal
 from baco_like.journal.warm_start_results import numbered
-from baco_like.optimizer.setup import Config, default_points, read_events
+from baco_like.optimizer.setup import Config, default_points, plugin_versions, read_events
 from baco_like.optimizer.state import apply_events, initial_state
 from baco_like.optimizer.warm_start import default_values, map_config
 from baco_like.records.trial import Status, Trial
@@ -91,7 +91,7 @@ def migrate(
     known = [*(trial.config for trial in observed), *kept]
     fresh = [config for config in changed.queue if config not in known]
     events: list[Event] = [
-        changed.event(),
+        changed.event(plugin_versions(header.options.strategy)),
         # Empty the queue of the header: its configurations were suggested before or follow below. With repeats allowed
         # they would be suggested once more.
         *([suggested_event([], dequeued=len(queue))] if queue else []),

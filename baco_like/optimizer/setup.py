@@ -13,6 +13,7 @@ from typing import Any
 
 from baco_like._checks import whole_number
 from baco_like._typing import Codes
+from baco_like.acquisitions import registry as acquisitions
 from baco_like.exceptions import ConfigError, JournalError, SpaceError, SpaceWarning
 from baco_like.journal import START, Event, Header, Journal, JsonlJournal, Mark, MemoryJournal
 from baco_like.journal.header import describe
@@ -21,6 +22,7 @@ from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
 from baco_like.strategies import Strategy, create_strategy, default_settings
 from baco_like.strategies.registry import REGISTRY
+from baco_like.surrogates import registry as surrogates
 
 Config = Mapping[str, Any]
 
@@ -230,6 +232,21 @@ def resolve_strategy(
         chosen.setdefault("initial", len(initial))
     description = {"name": strategy, "settings": {**defaults, **chosen}}
     return create_strategy(strategy, chosen), description
+
+
+def plugin_versions(description: Mapping[str, Any]) -> dict[str, str]:
+    """Return the versions of the packages whose plug-ins a description of a strategy names, by package."""
+    settings = description.get("settings") or {}
+    named = [
+        (REGISTRY, description.get("name")),
+        (surrogates.REGISTRY, settings.get("surrogate")),
+        (acquisitions.REGISTRY, settings.get("acquisition")),
+    ]
+    versions: dict[str, str] = {}
+    for registry, name in named:
+        if isinstance(name, str) and name not in registry.own and name in registry.plugins:
+            versions |= registry.plugins[name].versions
+    return versions
 
 
 def with_default_settings(header: Header) -> Header:

@@ -37,7 +37,12 @@ from baco_like.journal.header import Header, Options
 from baco_like.journal.json_lines import JsonlJournal, not_recorded
 from baco_like.journal.warm_start_results import numbered
 from baco_like.optimizer.logs import log_event, log_opening
-from baco_like.optimizer.setup import collector_paused, split_header, with_default_settings
+from baco_like.optimizer.setup import (
+    collector_paused,
+    plugin_versions,
+    split_header,
+    with_default_settings,
+)
 from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
 from baco_like.records import History, Observation, Outcome, RunLimits, read_goal
@@ -287,9 +292,10 @@ class JournaledState:
         if header is None:
             results = read_all(warm, space, options)
             created = Header(space.to_dict(), options, tuple(points or ()), results)
+            plugins = plugin_versions(options.strategy)
             state = _state_from_header(created, space, strategy)  # all checks come before the write
             try:
-                self.state = replace(state, mark=journal.append(created.event(), START))
+                self.state = replace(state, mark=journal.append(created.event(plugins), START))
                 self.warm_start = results
             except JournalConflict:  # another process has created the same file at the same moment
                 header, mark, events = split_header(journal, self._name)

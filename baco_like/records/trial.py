@@ -313,7 +313,8 @@ class Trial(Mapping[str, Any]):
     @property
     def failed(self) -> str | None:
         """Deprecated spelling of `failure`; removed in the next release."""
-        warnings.warn("deprecated; use Trial.failure", DeprecationWarning, stacklevel=2)
+        message = "Trial.failed is called Trial.failure now; 'failed' is read for one more release"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
         return self.failure
 
     @property

@@ -19,7 +19,7 @@ from baco_like._threads import thread_limit
 from baco_like.evaluators.confirmation import different_configs
 from baco_like.exceptions import JournalError, SpaceError, TrialError
 from baco_like.explanations import HistoryModels, Outlook, estimate_outlook
-from baco_like.journal import START, Event, Header, JsonlJournal, Mark
+from baco_like.journal import START, Event, Header, JsonlJournal, Mark, Options
 from baco_like.journal.lock import find_holders
 from baco_like.optimizer.predictions import why
 from baco_like.optimizer.setup import collector_paused
@@ -96,19 +96,12 @@ class JournalView:
     @property
     def objective(self) -> Objective:
         """Name, unit and direction of the value; the unit is known for runs of ``baco-like tune`` only."""
-        options = self.header.options
-        unit = str(options.context.get("[objective] unit", ""))
-        return Objective(options.objective, unit, options.direction)
+        return first_objective(self.header.options)
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
         """All objectives with their units if there are several, else empty."""
-        options = self.header.options
-        units = options.context.get(UNITS)
-        every = options.several_objectives
-        if not isinstance(units, (list, tuple)) or len(units) != len(every):
-            return every
-        return tuple(replace(o, unit=str(unit)) for o, unit in zip(every, units, strict=True))
+        return several_objectives(self.header.options)
 
     def refresh(self) -> None:
         """Read the events that were added since the last call.
@@ -407,6 +400,21 @@ def describe_trial(view: JournalView, number: int) -> str:
     if trial.message:
         sections.append(["log", *(f"  {line}" for line in trial.message.splitlines())])
     return "\n\n".join("\n".join(section) for section in sections)
+
+
+def first_objective(options: Options) -> Objective:
+    """Return the first objective of a run with its unit, which is known for runs of ``baco-like tune`` only."""
+    unit = str(options.context.get("[objective] unit", ""))
+    return Objective(options.objective, unit, options.direction)
+
+
+def several_objectives(options: Options) -> tuple[Objective, ...]:
+    """Return all objectives of a run with their units if there are several, else empty."""
+    units = options.context.get(UNITS)
+    every = options.several_objectives
+    if not isinstance(units, (list, tuple)) or len(units) != len(every):
+        return every
+    return tuple(replace(o, unit=str(unit)) for o, unit in zip(every, units, strict=True))
 
 
 def describe_progress(view: JournalView, width: int) -> str:

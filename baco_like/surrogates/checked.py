@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from baco_like._plugins import is_foreign, name_of
+from baco_like._plugins import check_floats, is_foreign, name_of
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.exceptions import PluginError
 from baco_like.surrogates.protocol import (
@@ -74,8 +74,8 @@ class _CheckedModel:
             raise PluginError(
                 f"{self.owner}: predict returned {type(predicted).__name__}, not mean and variance"
             )
-        mean = check_numbers(self.owner, "mean", predicted[0], len(codes))
-        variance = check_numbers(self.owner, "variance", predicted[1], len(codes))
+        mean = _check_numbers(self.owner, "means", predicted[0], len(codes))
+        variance = _check_numbers(self.owner, "variances", predicted[1], len(codes))
         if variance.min(initial=0.0) < 0.0:
             raise PluginError(
                 f"{self.owner}: a predicted variance is negative: {variance.min()}; if that is a rounding error, "
@@ -108,8 +108,8 @@ class _CheckedFeasibility:
     owner: str
 
     def probability(self, codes: Codes) -> Array:
-        found = check_numbers(
-            self.owner, "probability of running", self.model.probability(codes), len(codes)
+        found = _check_numbers(
+            self.owner, "probabilities of running", self.model.probability(codes), len(codes)
         )
         if found.min(initial=0.0) < 0.0 or found.max(initial=0.0) > 1.0:
             wrong = found[(found < 0.0) | (found > 1.0)][0]
@@ -117,32 +117,17 @@ class _CheckedFeasibility:
         return found
 
 
-def check_numbers(owner: str, what: str, values: Any, count: int) -> Array:
-    """Return values of a foreign part as floats, one for each configuration.
-
-    Args:
-        owner: Kind and name of the part.
-        what: Noun for the values.
-        values: The values.
-        count: Number of configurations.
+def _check_numbers(owner: str, what: str, values: Any, count: int) -> Array:
+    """Return finite numbers of a foreign part, see `check_floats`.
 
     Raises:
-        PluginError: They have another shape, or one is not a finite number.
+        PluginError: They are no such numbers.
     """
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise PluginError(
-            f"{owner}: the {what} is {values!r:.60}, not an array of floats"
-        ) from None
-    if numbers.shape != (count,):
-        raise PluginError(
-            f"{owner}: the {what} has the shape {numbers.shape}, for {count} configurations it must be ({count},)"
-        )
+    numbers = check_floats(owner, what, values, count)
     wrong = np.flatnonzero(~np.isfinite(numbers))
     if len(wrong):
         raise PluginError(
-            f"{owner}: the {what} of {len(wrong)} of {count} configurations is not a finite number, the first is "
+            f"{owner}: the {what} of {len(wrong)} of {count} configurations are not finite numbers, the first is "
             f"{numbers[wrong[0]]}"
         )
     return numbers

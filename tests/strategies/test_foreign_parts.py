@@ -113,18 +113,18 @@ PREDICTED = [
     (lambda n: (ones(n), -1e-12 * ones(n)), r"variance is negative: -1e-12; .* numpy.maximum"),
     (
         lambda n: (ones(n), np.full(n, np.nan)),
-        r"variance of .* is not a finite number, the first is nan",
+        r"variances of .* are not finite numbers, the first is nan",
     ),
     (
         lambda n: (np.full(n, np.inf), ones(n)),
-        "mean of .* is not a finite number, the first is inf",
+        "means of .* are not finite numbers, the first is inf",
     ),
     (
         lambda n: (ones((n, 1)), ones(n)),
-        r"mean has the shape \(.*, 1\), for .* configurations it must be",
+        r"means have the shape \(.*, 1\), for .* configurations it must be",
     ),
-    (lambda n: (ones(n), 1.0), r"variance has the shape \(\)"),
-    (lambda n: (["a"] * n, ones(n)), "mean is .*, not an array of floats"),
+    (lambda n: (ones(n), 1.0), r"variances have the shape \(\)"),
+    (lambda n: (["a"] * n, ones(n)), "means are .*, not an array of floats"),
 ]
 
 
