@@ -139,6 +139,38 @@ class Conditions:
 
 @final
 @dataclass(frozen=True, eq=False)
+class ActiveConstraint:
+    """Holds where a conditional parameter is active.
+
+    Attributes:
+        conditions: The conditions of the space.
+        name: The parameter.
+    """
+
+    conditions: Conditions
+    name: str
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters that decide."""
+        return self.conditions.ancestors[self.name]
+
+    @property
+    def text(self) -> str:
+        """The condition."""
+        return self.conditions.expressions[self.name].text
+
+    def holds(self, columns: Mapping[str, Column]) -> Mask:
+        """Return, for n rows, whether the parameter is active."""
+        return self.conditions.active(self.name, columns)
+
+    def explain(self, config: Mapping[str, Any]) -> str:
+        """Return the values that decide."""
+        return describe_values(self.conditions.expressions[self.name].parameters, config)
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class RestingConstraint:
     """Holds where a conditional parameter is active, or has its resting value.
 

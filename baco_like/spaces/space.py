@@ -27,6 +27,7 @@ from baco_like.spaces import inputs
 from baco_like.spaces.activity import Activity
 from baco_like.spaces.derived_features import DerivedFeatures
 from baco_like.spaces.feasible.build import build
+from baco_like.spaces.feasible.conflict import check_reachable
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.fidelity import Fidelity, GivenFidelity, add_fidelity
 from baco_like.spaces.formats import description
@@ -48,6 +49,9 @@ Config = Mapping[str, Any]
 _ROWS_OF_A_FRAME = 1_000_000
 
 _LEAST_DRAWN = 64
+
+_QUICK = 0.01
+"""Least share of draws that are kept for drawing to be quicker than a search for a configuration."""
 
 
 class Space:
@@ -123,7 +127,9 @@ class Space:
         self._check_conditions()
         inputs.check_conditions(when or {}, self.conditions, self.parameters)
         rules = inputs.split_constraints(self.constraints, self.conditions)
-        self.feasible: FeasibleSet = build(self.parameters, [*rules, *self.conditions.rules])
+        rules += self.conditions.rules
+        self.feasible: FeasibleSet = build(self.parameters, rules)
+        self._check_reachable(when or {}, rules)
         self.notes: tuple[str, ...] = ()
 
     def with_fidelity(self, fidelity: GivenFidelity | None) -> Space:
@@ -140,7 +146,7 @@ class Space:
         return Space(self.parameters, self._constraint_texts, fidelity, when=when)
 
     def with_conditions(self, when: Mapping[str, str], also: Sequence[str] = ()) -> Space:
-        """Return the space with other conditions, and with constraints beside its own.
+        """Return the space with other conditions, which may hold nowhere, and with constraints beside its own.
 
         Raises:
             SpaceError: A condition is wrong, or no configuration satisfies the constraints.
@@ -148,7 +154,8 @@ class Space:
         fidelity = None if self.fidelity is None else self.fidelity.name
         own = self.parameters if self.tasks is None else self.tasks.configuration(self.parameters)
         texts = [c.text if isinstance(c, Expression) else c for c in self.given_constraints]
-        return Space(own, [*texts, *also], fidelity, self.tasks, when)
+        read = {name: parse(text, self.parameters) for name, text in when.items()}
+        return Space(own, [*texts, *also], fidelity, self.tasks, read)
 
     def at_level(self, level: int) -> Space:
         """Return the space in which the fidelity has only the value with this index; its code there is 0."""
@@ -237,6 +244,21 @@ class Space:
                 raise SpaceError(
                     f"when: {name!r} is a fidelity or describes a task, which has no condition"
                 )
+
+    def _check_reachable(
+        self, given: Mapping[str, str | Expression], rules: Sequence[Constraint]
+    ) -> None:
+        """Refuse conditions that never hold. Those in old journals are expressions and remain readable.
+
+        Raises:
+            SpaceError: A condition that was given as text holds in no configuration.
+        """
+        names = [name for name, text in given.items() if isinstance(text, str)]
+        if names and self.acceptance > _QUICK:  # most conditions hold in one of a few draws
+            rows = self.feasible.sample(_LEAST_DRAWN, generator(0, Purpose.SAMPLE))
+            masks = self.activity.masks(rows)
+            names = [name for name in names if not masks[name].any()]
+        check_reachable(names, self.conditions, self.parameters, rules)
 
     # Size and bounds.
 

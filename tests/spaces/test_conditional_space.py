@@ -23,6 +23,7 @@ from baco_like import (
     Space,
     SpaceError,
 )
+from baco_like.constraints.expression import parse
 from baco_like.exceptions import ConfigError, ExpressionError
 from baco_like.journal import MemoryJournal
 from baco_like.results import read, write
@@ -56,6 +57,7 @@ class Case:
 
     space: Space
     configs: list[dict]
+    given: tuple
 
 
 @st.composite
@@ -96,15 +98,13 @@ def cases(draw) -> Case:
     assume(found)
     order = draw(st.permutations(list(parameters)))  # conditions may read parameters that follow
     with np.errstate(all="ignore"):
-        return Case(_space({n: parameters[n] for n in order}, texts, when), [*found.values()])
+        given = {n: parameters[n] for n in order}, texts, when
+        return Case(_space(*given), [*found.values()], given)
 
 
 def _space(parameters, texts, when):
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a value that its parameter does not have
-        return Space(parameters, texts, when=when)
+    """Return the space; conditions that are never true are refused in texts, so they are read here."""
+    return Space(parameters, texts, when={n: parse(text, parameters) for n, text in when.items()})
 
 
 def _key(config):
@@ -132,6 +132,20 @@ def test_the_space_is_what_enumeration_finds(case):
     )
     assert np.array_equal(space.satisfied(legal), space.feasible.contains(legal))
     assert space.feasible.contains(nearest(space, anything, RNG(2))).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_a_condition_that_never_holds_is_refused(case):
+    parameters, texts, when = case.given
+    active = {name for config in case.configs for name in config}
+    try:
+        Space(parameters, texts, when=when)
+    except SpaceError as error:
+        (name,) = (n for n in when if f"of {n!r} holds in no configuration" in str(error))
+        assert name not in active
+    else:
+        assert texts or active == set(parameters)
 
 
 @settings(max_examples=15, deadline=None)
@@ -271,6 +285,7 @@ def test_a_missing_active_parameter_is_named_with_its_condition():
         ({"a": "z > 1"}, ExpressionError, "condition of 'a'"),
         ({"a": "1 < 2"}, SpaceError, "reads no parameter"),
         ({"a": 3}, SpaceError, "must be an expression"),
+        ({"a": "b > 2"}, SpaceError, "'b > 2' of 'a' holds in no configuration"),
         (["a"], SpaceError, "expected the condition of each"),
     ],
 )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
 from baco_like._typing import Ints
+from baco_like.constraints.conditions import ActiveConstraint, Conditions
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.extensions import build_extensions, find_order_rules
 from baco_like.spaces.feasible.growth import choose_order
 from baco_like.spaces.feasible.rules import ParameterDomain, Rule, bind, list_domain, tighten
-from baco_like.spaces.feasible.work import TooLarge, Work
+from baco_like.spaces.feasible.work import EXPLAINING, TooLarge, Work
 
 _BLOCK = 2**12
 """Rows that are extended at a time: depth first, so that a configuration is found soon if there are many."""
@@ -41,6 +42,38 @@ def conflict_error(
     if len(core) == 1:
         problem = f"constraint {shown} is satisfied by no configuration; change or remove it"
     return SpaceError(problem)
+
+
+def check_reachable(
+    names: Iterable[str],
+    conditions: Conditions,
+    parameters: Mapping[str, Parameter],
+    constraints: Sequence[Constraint],
+) -> None:
+    """Check that conditional parameters are active in some configuration.
+
+    Only constraints between the parameters that decide are read, and what would need more than the usual work stays
+    undecided.
+
+    Args:
+        names: The conditional parameters to check.
+        conditions: The conditions of the space.
+        parameters: All parameters of the space.
+        constraints: All constraints, split, with the rules of the conditions.
+
+    Raises:
+        SpaceError: One of them is certainly never active.
+    """
+    work = Work(EXPLAINING)
+    for name in names:
+        active = ActiveConstraint(conditions, name)
+        deciding = {other: parameters[other] for other in active.parameters}
+        rules = [c for c in constraints if c.parameters and deciding.keys() >= set(c.parameters)]
+        if is_surely_empty(deciding, [active, *rules], work):
+            raise SpaceError(
+                f"when: the condition {active.text!r} of {name!r} holds in no configuration; correct it, or remove "
+                f"{name!r}"
+            )
 
 
 def minimal_conflict(constraints: Sequence[Constraint], empty: Empty) -> list[Constraint]:
