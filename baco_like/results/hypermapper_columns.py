@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,7 @@ class Layout:
         feasibility: The column that says what ran.
         timestamp: Name of the column of time stamps; readers find it in any case.
         further: Names of the columns of further objectives, which follow the first one.
+        conditional: Parameters that a configuration may lack; their cell is then empty.
 
     Raises:
         SpaceError: Two columns have the same name, or a name or value contains characters with a meaning in CSV; UTF-8
@@ -82,6 +83,7 @@ class Layout:
     feasibility: Feasibility = field(default_factory=Feasibility)
     timestamp: str = "Timestamp"
     further: tuple[str, ...] = ()
+    conditional: Collection[str] = ()
 
     def __post_init__(self) -> None:
         names = [*self.parameters, *self.objectives, self.feasibility.name, self.timestamp]
@@ -108,7 +110,10 @@ class Layout:
 
     def write(self, config: Mapping[str, Any]) -> list[str]:
         """Return the cells of a configuration, in order."""
-        return [write_value(p, config[name]) for name, p in self.parameters.items()]
+        return [
+            "" if name not in config and name in self.conditional else write_value(p, config[name])
+            for name, p in self.parameters.items()
+        ]
 
     def read(self, cells: Cells) -> dict[str, Any]:
         """Return the configuration of a row.

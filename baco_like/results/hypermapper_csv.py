@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import RunFileError
+from baco_like.records.table import trial_times
 from baco_like.records.trial import Outcome, Trial
 from baco_like.results.files import check_table, read_text, replace_file
 from baco_like.results.hypermapper_columns import Feasibility, Layout, number
@@ -73,7 +74,7 @@ def write_csv(path: str | os.PathLike[str], trials: Iterable[Trial], layout: Lay
 
 def _is_writable(trial: Trial, layout: Layout) -> bool:
     return trial.outcome is not None and all(
-        name in trial.config and parameter.contains(trial.config[name])
+        parameter.contains(trial.config[name]) if name in trial.config else name in layout.conditional
         for name, parameter in layout.parameters.items()
     )
 
@@ -142,7 +143,7 @@ def from_samples(lines: Sequence[Sequence[str]], objective: str | None = None) -
 
     The columns are assumed to have the programs' own order: parameters, objective, further measurements, feasibility,
     time stamps; the last three may be missing. Numbers are read as numbers, ``(0, 1, 2)`` as a permutation, all other
-    cells as text. Further measurements become metrics.
+    cells as text; an empty cell is an inactive parameter. Further measurements become metrics.
 
     Args:
         lines: The cells.
@@ -168,14 +169,14 @@ def from_samples(lines: Sequence[Sequence[str]], objective: str | None = None) -
     rows = []
     for line in lines[1:]:
         cells = {name: cell.strip() for name, cell in zip(header, line, strict=True)}
-        config = {name: literal(cells[name]) for name in names}
+        config = {name: literal(cells[name]) for name in names if cells[name]}
         outcome = layout.outcome(0, cells, cells.get(stamp, ""))
         if outcome.value is not None:
             measured = {name: number(cells[name]) for name in others[len(names) + 1 :]}
             metrics = {name: value for name, value in measured.items() if value is not None}
             outcome = replace(outcome, metrics=metrics)
         rows.append((config, outcome))
-    return recording(rows, names=names, objective=objective)
+    return recording(rows, None, names, names=names, objective=objective)
 
 
 def _ran_column(header: Sequence[str], lines: Sequence[Sequence[str]], stamp: str) -> str:
@@ -207,12 +208,27 @@ def _scalar(text: str) -> Any:
 def samples_bytes(recorded: Recording) -> bytes:
     """Return the content of a file that these programs resume from, with the column ``Valid``.
 
-    Each objective has a column. Failure words and messages, repeats, other metrics and stage times are left out.
+    Each objective has a column. Failure words and messages, repeats, other metrics and stage times are left out. The
+    cell of an inactive parameter is empty; these programs have no conditional parameters.
 
     Raises:
         SpaceError: A name or value contains characters with a meaning in CSV.
     """
-    return csv_text(recorded.trials, _layout_of(recorded)).encode("utf-8")
+    return csv_text(_with_timestamps(recorded.trials), _layout_of(recorded)).encode("utf-8")
+
+
+def _with_timestamps(trials: Sequence[Trial]) -> list[Trial]:
+    """Return trials with the milliseconds from the start of the run to their end, as these programs write them."""
+    times = [trial_times(trial) for trial in trials]
+    begin = min((time["started"] for time in times if time["started"] is not None), default=None)
+    stamped = []
+    for trial, time in zip(trials, times, strict=True):
+        ended = time["ended"]
+        if None not in (begin, ended, trial.outcome) and "timestamp" not in trial.extra:
+            extra = {**trial.extra, "timestamp": round(1000 * (ended - begin))}
+            trial = replace(trial, outcome=replace(trial.outcome, extra=extra))
+        stamped.append(trial)
+    return stamped
 
 
 def writable(recorded: Recording) -> Recording:
@@ -227,7 +243,10 @@ def writable(recorded: Recording) -> Recording:
 
 
 def _layout_of(recorded: Recording) -> Layout:
-    feasibility = Feasibility(required=True)
     return Layout(
-        recorded.parameters, recorded.objective, feasibility, further=recorded.further_objectives
+        recorded.parameters,
+        recorded.objective,
+        Feasibility(required=True),
+        further=recorded.further_objectives,
+        conditional=recorded.conditional,
     )

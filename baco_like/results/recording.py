@@ -127,6 +127,14 @@ class Recording:
         return frame
 
     @property
+    def conditional(self) -> frozenset[str]:
+        """The parameters that may be inactive: those of the described space, else those that a row lacks."""
+        if self.described is not None:
+            return frozenset(self.described.get("when", ()))
+        columns = zip(self.names, zip(*self.rows, strict=True), strict=True)
+        return frozenset(name for name, column in columns if None in column)
+
+    @property
     def trials(self) -> list[Trial]:
         """The rows as observed trials, numbered from 0."""
         return [
