@@ -1,15 +1,18 @@
-"""Import optional packages, and write plots with one of them."""
+"""Import optional packages, and make tables and plots with two of them."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baco_like.exceptions import MissingExtra
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -39,6 +42,34 @@ def require_installed(module: str, extra: str) -> None:
     """Raise `MissingExtra` if a module is not installed, without importing it."""
     if importlib.util.find_spec(module) is None:
         raise MissingExtra(module, extra)
+
+
+def data_frame(
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str] | None = None,
+    conditional: Iterable[str] = (),
+) -> pd.DataFrame:
+    """Return rows as a DataFrame.
+
+    Args:
+        rows: The rows.
+        columns: Names of the columns; None takes those of the rows.
+        conditional: Columns that may have empty cells. One of whole numbers gets the type ``Int64``; as NumPy's floats,
+            which pandas would choose, 16 would become 16.0.
+
+    Raises:
+        MissingExtra: pandas is not installed.
+    """
+    pandas = require("pandas", "dataframe")
+    frame: pd.DataFrame = pandas.DataFrame(list(rows), columns=columns)
+    for name in conditional:
+        cells = [row.get(name) for row in rows]
+        values = [cell for cell in cells if cell is not None]
+        if 0 < len(values) < len(cells) and all(
+            type(value) is int and -(2**63) <= value < 2**63 for value in values
+        ):
+            frame[name] = pandas.array(cells, dtype="Int64")
+    return frame
 
 
 @contextmanager

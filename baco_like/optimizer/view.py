@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from baco_like._optional import require
+from baco_like._optional import data_frame
 from baco_like._output import html_table
 from baco_like.exceptions import BacoWarning, RunFileError
 from baco_like.journal import START, Journal, Options, WarmStartResults
@@ -177,12 +177,11 @@ class RunView(Explanations):
         Raises:
             MissingExtra: pandas is not installed.
         """
-        names = self.space.names if self.space.conditions else ()
-        frame = require("pandas", "dataframe")
-        result: pd.DataFrame = frame.DataFrame(
-            table_rows(self.trials, self.options.objective, names)
+        conditional = self.space.conditions.expressions
+        rows = table_rows(
+            self.trials, self.options.objective, self.space.names if conditional else ()
         )
-        return result
+        return data_frame(rows, conditional=conditional if rows else ())
 
     def export(self, kind: str, path: str | os.PathLike[str]) -> int:
         """Write the observed trials in the format of another tool, all or nothing, and return their number.

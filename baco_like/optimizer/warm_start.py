@@ -198,7 +198,9 @@ def _match_rows(
         if start.mode == "prior" and name in missing:
             parameter = space.parameters[name]
             return parameter.decode(parameter.sample(1, rng))[0]
-        return defaults[name] if name in missing else None
+        if name in missing:
+            return defaults[name]
+        return "" if space.parameters[name].contains("") else None  # tables have an empty cell
 
     reasons: Counter[str] = Counter()
     matched: list[ConfigOutcome] = []

@@ -16,6 +16,7 @@ from baco_like.records import Direction, History, Outcome, Trial, outcome_from
 from baco_like.records.reading import number_in
 from baco_like.records.table import MARK, column
 from baco_like.results import Recording, read
+from baco_like.spaces.formats.dataframe import column_values
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
 
@@ -163,13 +164,14 @@ def _rows_of_table(
             f"warm_start: the table has no column {value_column!r} for the objective; it has {columns!r:.200}"
         )
     records = table.to_dict("records")
+    cells = {name: column_values(table, name) for name in space.names if name in columns}
     values, texts = _read_numbers([record[value_column] for record in records])
     named = {name: name for name in metrics if name in columns and name not in space.parameters}
     marked = {name: f"{MARK}{name}" for name in metrics if f"{MARK}{name}" in columns}
     named |= marked  # as `table_row` writes a metric with the name of another column
     rows: list[ConfigOutcome] = []
     for i, (record, value) in enumerate(zip(records, values, strict=True)):
-        config = {name: record[name] for name in space.names if name in record}
+        config = {name: own[i] for name, own in cells.items() if own[i] is not None}
         failure = record.get(failure_column)
         word = failure if isinstance(failure, str) else None
         result = {objective: value, **{name: record[at] for name, at in named.items()}}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from baco_like._optional import require
+from baco_like._optional import data_frame
 from baco_like.exceptions import RunFileError
 from baco_like.journal.events import config_from_json, outcome_row, read_outcome
 from baco_like.parameters import Parameter, parameter_from_dict
@@ -121,10 +121,8 @@ class Recording:
         Raises:
             MissingExtra: pandas is not installed.
         """
-        frame: pd.DataFrame = require("pandas", "dataframe").DataFrame(
-            table_rows(self.trials, self.objective, self.names)
-        )
-        return frame
+        rows = table_rows(self.trials, self.objective, self.names)
+        return data_frame(rows, conditional=self.conditional)
 
     @property
     def conditional(self) -> frozenset[str]:
@@ -195,7 +193,12 @@ def _merge(first: Outcome, second: Outcome) -> Outcome:
 
 
 def _text_of(value: Any) -> str:
-    """Return a text that is the same for 1, 1.0 and "1", and for a tuple and its elements joined by commas."""
+    """Return a text that is the same for 1, 1.0 and "1", and for a tuple and its elements joined by commas.
+
+    An inactive parameter has the empty text, as the empty cells of tables.
+    """
+    if value is None:
+        return ""
     if isinstance(value, tuple):
         return ",".join(map(_text_of, value))
     text = str(value).strip()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import override
 
-from baco_like._optional import require
+from baco_like._optional import data_frame
 from baco_like._output import html_table
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Features, Ints, Mask
@@ -479,10 +479,7 @@ class Space:
                 f"a table holds at most {_ROWS_OF_A_FRAME} configurations and the space has "
                 f"{'an unknown number' if count is None else count}; use sample() or feasible.iterate()"
             )
-        frame: pd.DataFrame = require("pandas", "dataframe").DataFrame(
-            list(self), columns=list(self.names)
-        )
-        return frame
+        return data_frame(list(self), list(self.names), self.conditions.expressions)
 
     # Files and other tools.
 

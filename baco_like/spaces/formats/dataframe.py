@@ -42,11 +42,18 @@ def read_dataframe(table: pd.DataFrame | Iterable[Mapping[str, Any]]) -> SpaceDe
     return SpaceDescription(parameters, (rows,))
 
 
+def column_values(table: pd.DataFrame, name: str) -> list[Any]:
+    """Return the cells of a column, None for empty ones: pandas has several marks for them."""
+    column = table[name]
+    cells = zip(column.tolist(), column.isna().tolist(), strict=True)
+    return [None if is_empty else value for value, is_empty in cells]
+
+
 def _columns(table: Any) -> dict[str, list[Any]]:
     if hasattr(table, "columns") and hasattr(table, "to_dict"):
         if len(set(table.columns)) < len(table.columns):
             raise SpaceError(f"the names of the columns must differ, got {list(table.columns)}")
-        columns = {name: table[name].tolist() for name in table.columns}
+        columns = {name: column_values(table, name) for name in table.columns}
     else:
         rows = list(table)
         if not all(isinstance(row, Mapping) for row in rows):
