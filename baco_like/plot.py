@@ -194,7 +194,9 @@ def contour(
     pair = shown.important(2) if names is None else tuple(names)
     observed = [t for t in shown.inside if all(t.config.get(n) is not None for n in pair)]
     if len(set(pair)) < len(pair):
-        raise TrialError(f"names = {pair!r}: the parameter {pair[0]!r} is given twice; name another one")
+        raise TrialError(
+            f"names = {pair!r}: the parameter {pair[0]!r} is given twice; name another one"
+        )
     if len(pair) != 2 or any(is_permutation(shown.history.space.parameters.get(n)) for n in pair):
         raise TrialError(
             f"names = {pair!r}: a contour needs two parameters other than permutations"
@@ -338,7 +340,7 @@ class _Scale:
 
 @dataclass(frozen=True)
 class _Shown:
-    """What a plot shows of a run.
+    """The run of a plot, seen by one objective.
 
     Attributes:
         optimizer: The run.
@@ -363,7 +365,7 @@ class _Shown:
         """The successful ones.
 
         Raises:
-            TrialError: There is none.
+            TrialError: No trial has succeeded.
         """
         trials = [t for t in self.inside if t.status is Status.OK]
         if not trials:

@@ -177,7 +177,9 @@ def test_every_plot_of_values_shows_the_named_objective(several):
         assert axes.get_ylabel() == "rate"
         times = draw(several, objective="time").lines[0].get_ydata().tolist()
         assert times == [trial.value for trial in several.trials]
-    (best,) = (x for x in plot.history(several, objective="rate").lines if x.get_label() == "best so far")
+    (best,) = (
+        x for x in plot.history(several, objective="rate").lines if x.get_label() == "best so far"
+    )
     assert best.get_ydata().tolist() == np.maximum.accumulate(rates).tolist()
     (lines,) = plot.parallel_coordinates(several, objective="rate").collections
     assert sorted(lines.get_array().tolist()) == sorted(rates)

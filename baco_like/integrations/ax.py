@@ -7,14 +7,20 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 from typing_extensions import override
 
 from baco_like._optional import needs_extra
 from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import ConfigError, SpaceError, SpaceExhausted
-from baco_like.integrations._shared import check_options, read_permutations, write_permutations
+from baco_like.integrations._shared import (
+    check_options,
+    order_texts,
+    read_permutations,
+    write_permutations,
+)
 from baco_like.optimizer import Optimizer
-from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Real
+from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permutation, Real
 from baco_like.parameters.values import is_number
 from baco_like.records import FAILURE_WORDS, Direction, Measurement
 from baco_like.records.reading import finite_number
@@ -50,7 +56,8 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
 
     Args:
         space: The experiment's parameters, with what Ax cannot express: permutations (choices of texts such as
-            ``"i,j,k"``) and constraints that are not linear. None converts the experiment's search space.
+            ``"i,j,k"``), constraints that are not linear, and conditions besides dependents. None converts the
+            experiment's search space.
         seed: Seed of the suggestions.
         strategy: A registered name, or a strategy object.
         settings: Settings of the named strategy.
@@ -101,7 +108,7 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
         Raises:
             ConfigError: No result of a warm start belongs to the space.
             ValueError: An objective of the experiment is a sum of metrics.
-            SpaceError: A parameter of the experiment cannot be converted.
+            SpaceError: A parameter of the experiment cannot be converted, or has other values than the given space.
         """
         self._search_space = experiment.search_space
         if self._optimizer is None:
@@ -120,11 +127,13 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
 
         Raises:
             SearchSpaceExhausted: Every feasible configuration is observed or running.
-            SpaceError: The experiment lacks a parameter or value of the space.
+            SpaceError: The experiment has another condition than the space.
         """
         for parameters in pending_parameters:
-            with suppress(ConfigError):  # outside the space, or observed
-                self.optimizer.claim(read_permutations(parameters, self.optimizer.space))
+            config = from_parameterization(parameters, self.optimizer.space)
+            if config is not None:
+                with suppress(ConfigError):  # outside the space, or observed
+                    self.optimizer.claim(config)
         try:
             trial = self.optimizer.suggest()
         except SpaceExhausted as error:
@@ -132,8 +141,13 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
         return to_parameterization(trial.config, self.optimizer.space, self._search_space)
 
     def _create_optimizer(self, experiment: Experiment) -> Optimizer:
+        search_space, space = experiment.search_space, self._space
+        if space is None:
+            space = from_search_space(search_space)
+        else:
+            check_parameters(space, search_space)
         return Optimizer(
-            from_search_space(experiment.search_space) if self._space is None else self._space,
+            space,
             objectives=_directions(experiment.optimization_config),
             **self._options,
         )
@@ -146,8 +160,8 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
         experiment: Experiment,
     ) -> None:
         """Observe a finished arm; abandon it if it may be tried again."""
-        config = read_permutations(parameters, self.optimizer.space)
-        if len(config) < len(self.optimizer.space.names):
+        config = from_parameterization(parameters, self.optimizer.space)
+        if config is None:
             return
         reason = ax_trial.status_reason or ""
         failure, message = _failure(values, ax_trial.status, reason, experiment)
@@ -253,10 +267,11 @@ def _failure(
 def from_search_space(search_space: SearchSpace) -> Space:
     """Return the space of Ax's parameters and linear constraints.
 
-    An ordered choice of numbers becomes an ordinal, any other choice a categorical parameter.
+    An ordered choice of numbers becomes an ordinal, any other choice a categorical parameter. A parameter that depends
+    on a value of another one becomes a conditional parameter.
 
     Raises:
-        SpaceError: A parameter is not a range, choice or fixed parameter, or it depends on another parameter.
+        SpaceError: A parameter is not a range, choice or fixed parameter.
     """
     parameters = {name: _parameter(name, p) for name, p in search_space.parameters.items()}
     constraints = []
@@ -265,7 +280,13 @@ def from_search_space(search_space: SearchSpace) -> Space:
         total = " + ".join(f"{float(weight)!r} * {write_name(name)}" for name, weight in weights)
         relation = "==" if linear.is_equality else "<="
         constraints.append(f"{total} {relation} {float(linear.bound)!r}")
-    return Space(parameters, constraints)
+    values: dict[str, tuple[str, list[Any]]] = {}  # of the parent, for each dependent parameter
+    for name, parameter in search_space.parameters.items():
+        for value, children in parameter.dependents.items() if parameter.is_hierarchical else ():
+            for child in children:
+                values.setdefault(child, (name, []))[1].append(value)
+    when = {child: f"{write_name(name)} in {own!r}" for child, (name, own) in values.items()}
+    return Space(parameters, constraints, when=when)
 
 
 def _parameter(name: str, parameter: Any) -> Parameter:
@@ -275,7 +296,7 @@ def _parameter(name: str, parameter: Any) -> Parameter:
     if isinstance(parameter, FixedParameter):
         value = parameter.value
         return Ordinal([value]) if is_number(value) else Categorical([value])
-    if isinstance(parameter, ChoiceParameter) and not parameter.is_hierarchical:
+    if isinstance(parameter, ChoiceParameter):
         if not (parameter.is_ordered and all(map(is_number, parameter.values))):
             return Categorical(parameter.values)
         return Ordinal(parameter.values, log=bool(parameter.log_scale))
@@ -284,28 +305,101 @@ def _parameter(name: str, parameter: Any) -> Parameter:
     )
 
 
+def from_parameterization(parameters: Mapping[str, Any], space: Space) -> dict[str, Any] | None:
+    """Return a parameterization of Ax as a configuration without inactive parameters.
+
+    It is None if an active parameter is missing.
+    """
+    config = read_permutations(parameters, space)
+    try:
+        return space.decode(space.encode([config]))[0]
+    except ConfigError:  # it is outside the space, or incomplete
+        return config if len(config) == len(space.names) else None
+
+
 def to_parameterization(
     config: Mapping[str, Any], space: Space, search_space: SearchSpace
 ) -> dict[str, Any]:
     """Return a configuration in Ax's types; fixed parameters that only Ax has are added.
 
+    An inactive parameter that Ax has in every trial gets any value; `from_parameterization` drops it.
+
     Raises:
-        SpaceError: Ax lacks a parameter or a value of the space, or has another parameter that is not fixed.
+        SpaceError: Ax has another value, or leaves out a parameter that is active in the space.
     """
-    values = write_permutations(config, space)
+    values = write_permutations(space.activity.complete(config), space)
     for name, parameter in search_space.parameters.items():
-        if name not in values:
-            if not isinstance(parameter, FixedParameter):
-                raise SpaceError(f"the space lacks the experiment's parameter {name!r}; add it")
-            values[name] = parameter.value
-        value = parameter.cast(values[name])
-        if not parameter.validate(value):
-            raise SpaceError(
-                f"parameter {name!r} of the experiment does not have the value {values[name]!r}; "
-                "give the space and the experiment the same values"
-            )
-        values[name] = value
-    unknown = [name for name in values if name not in search_space.parameters]
+        if isinstance(parameter, FixedParameter):
+            values.setdefault(name, parameter.value)
+        values[name] = _cast(name, values[name], parameter)
+    kept = _applicable(search_space, values)
+    for name in config.keys() - kept:
+        raise SpaceError(
+            f"the experiment leaves {name!r} out of {dict(config)!r:.200}, because it depends on another value there; "
+            "give the space this condition by when=, or make it of the experiment: BacoNode()"
+        )
+    return {name: value for name, value in values.items() if name in kept}
+
+
+def _cast(name: str, value: Any, parameter: Any) -> Any:
+    """Return a value in Ax's type.
+
+    Raises:
+        SpaceError: The parameter of the experiment does not have it.
+    """
+    try:
+        cast = parameter.cast(value)
+        is_valid = parameter.validate(cast)
+    except (TypeError, ValueError):
+        is_valid = False
+    if not is_valid or (parameter.parameter_type is ParameterType.INT and cast != value):
+        raise SpaceError(
+            f"parameter {name!r} of the experiment does not have the value {value!r}; "
+            "give the space and the experiment the same values"
+        )
+    return cast
+
+
+def _applicable(search_space: SearchSpace, values: Mapping[str, Any]) -> set[str]:
+    """Return the parameters of Ax that are not left out: Ax omits those that depend on other values."""
+    found: set[str] = set()
+    names = list(search_space.top_level_parameters)
+    while names:
+        parameter = search_space.parameters[names.pop()]
+        found.add(parameter.name)
+        if parameter.is_hierarchical:
+            names += parameter.dependents.get(values[parameter.name], ())
+    return found
+
+
+_DRAWN = 32
+"""Number of configurations that are drawn to compare the conditions of a space with Ax's dependents."""
+
+
+def check_parameters(space: Space, search_space: SearchSpace) -> None:
+    """Check before the first trial that an experiment has the parameters and values of a space.
+
+    Raises:
+        SpaceError: Ax lacks a parameter or a value of the space, has another parameter that is not fixed, or leaves out
+            one that is active in the space.
+    """
+    unknown = [name for name in space.names if name not in search_space.parameters]
     if unknown:
         raise SpaceError(f"the experiment lacks the space's parameters {', '.join(unknown)}")
-    return values
+    for name, parameter in search_space.parameters.items():
+        if name in space.parameters:
+            for value in _values_of(name, space.parameters[name]):
+                _cast(name, value, parameter)
+        elif not isinstance(parameter, FixedParameter):
+            raise SpaceError(f"the space lacks the experiment's parameter {name!r}; add it")
+    for config in space.sample(_DRAWN) if search_space.is_hierarchical else ():
+        to_parameterization(config, space, search_space)
+
+
+def _values_of(name: str, parameter: Parameter) -> list[Any]:
+    """Return all values of a parameter as Ax has them, or the least and the greatest of many numbers."""
+    if isinstance(parameter, Permutation):
+        return order_texts(name, parameter, "Ax")
+    if parameter.values is not None:
+        return list(parameter.values)
+    return parameter.decode(np.array(parameter.code_range)[:, None])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like._checks import whole_number
+from baco_like._plugins import Registry
 from baco_like._typing import Codes
 from baco_like.acquisitions import registry as acquisitions
 from baco_like.exceptions import ConfigError, JournalError, SpaceError, SpaceWarning
@@ -237,7 +238,7 @@ def resolve_strategy(
 def plugin_versions(description: Mapping[str, Any]) -> dict[str, str]:
     """Return the versions of the packages whose plug-ins a description of a strategy names, by package."""
     settings = description.get("settings") or {}
-    named = [
+    named: list[tuple[Registry[Any], Any]] = [
         (REGISTRY, description.get("name")),
         (surrogates.REGISTRY, settings.get("surrogate")),
         (acquisitions.REGISTRY, settings.get("acquisition")),

@@ -74,7 +74,9 @@ def write_csv(path: str | os.PathLike[str], trials: Iterable[Trial], layout: Lay
 
 def _is_writable(trial: Trial, layout: Layout) -> bool:
     return trial.outcome is not None and all(
-        parameter.contains(trial.config[name]) if name in trial.config else name in layout.conditional
+        parameter.contains(trial.config[name])
+        if name in trial.config
+        else name in layout.conditional
         for name, parameter in layout.parameters.items()
     )
 
@@ -223,10 +225,10 @@ def _with_timestamps(trials: Sequence[Trial]) -> list[Trial]:
     begin = min((time["started"] for time in times if time["started"] is not None), default=None)
     stamped = []
     for trial, time in zip(trials, times, strict=True):
-        ended = time["ended"]
-        if None not in (begin, ended, trial.outcome) and "timestamp" not in trial.extra:
-            extra = {**trial.extra, "timestamp": round(1000 * (ended - begin))}
-            trial = replace(trial, outcome=replace(trial.outcome, extra=extra))
+        outcome, ended = trial.outcome, time["ended"]
+        if outcome is not None and None not in (begin, ended) and "timestamp" not in outcome.extra:
+            extra = {**outcome.extra, "timestamp": round(1000 * (ended - begin))}
+            trial = replace(trial, outcome=replace(outcome, extra=extra))
         stamped.append(trial)
     return stamped
 

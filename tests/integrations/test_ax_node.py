@@ -261,3 +261,85 @@ def test_standard_errors_reach_the_model():
     trials = node.optimizer.trials
     assert [trial.sem for trial in trials] == [0.25, None]
     assert [len(trial.repeats) for trial in trials] == [1, 1]
+
+
+HIERARCHICAL = [
+    ChoiceParameterConfig(
+        name="schedule",
+        values=["plain", "tiled", "both"],
+        parameter_type="str",
+        is_ordered=False,
+        dependent_parameters={"tiled": ["tile"], "both": ["x"]},
+    ),
+    ChoiceParameterConfig(
+        name="tile",
+        values=[1, 2, 4],
+        parameter_type="int",
+        is_ordered=True,
+        dependent_parameters={4: ["y"]},
+    ),
+    *PARAMETERS[:2],
+]
+
+
+def test_dependent_parameters_are_conditional():
+    node = BacoNode(strategy="exhaustive")
+    ax = client(node, parameters=HIERARCHICAL)
+    asked = []
+    for _ in range(11):  # plain, two tiles, the third with four y, four x
+        ((index, values),) = ax.get_next_trials(max_trials=1).items()
+        asked.append(tuple(values.items()))
+        ax.complete_trial(index, {"time": float(index)})
+    assert len(set(asked)) == 11
+    assert node.optimizer.space.conditions.texts == {
+        "tile": "schedule in ['tiled']",
+        "x": "schedule in ['both']",
+        "y": "tile in [4]",
+    }
+    with pytest.raises(SearchSpaceExhausted):
+        ax.get_next_trials(max_trials=1)
+    assert [tuple(trial.config.items()) for trial in node.optimizer.trials] == asked
+
+
+def test_an_experiment_without_dependents_takes_a_space_with_conditions():
+    parameters = [
+        ChoiceParameterConfig(name="on", values=[True, False], parameter_type="bool"),
+        *PARAMETERS[:1],
+    ]
+    space = Space({"on": [True, False], "x": Integer(1, 4)}, when={"x": "on == True"})
+    node = BacoNode(space, strategy="random_search")
+    ax = client(node, parameters=parameters)
+    ax.complete_trial(ax.attach_trial({"on": False, "x": 4}), {"time": 3.0})
+    asked = [ax.get_next_trials(max_trials=1) for _ in range(4)]
+    with pytest.raises(SearchSpaceExhausted):
+        ax.get_next_trials(max_trials=1)
+    assert all(set(values) == {"on", "x"} for trials in asked for values in trials.values())
+    for trials in asked:
+        for index in trials:
+            ax.complete_trial(index, {"time": 1.0})
+    node.update_generator_state(ax._experiment, ax._experiment.lookup_data())
+    found = sorted(dict(trial.config).get("x", 0) for trial in node.optimizer.trials)
+    assert found == [0, 1, 2, 3, 4]
+    assert not node.optimizer.pending
+
+
+def test_a_space_without_the_conditions_of_the_experiment_is_rejected():
+    space = Space(
+        {"schedule": ["plain", "tiled"], "tile": [1, 2], "x": Integer(1, 4), "y": Integer(1, 4)},
+        when={"tile": "schedule == 'tiled'", "y": "tile == 2"},
+    )
+    ax = client(BacoNode(space), parameters=HIERARCHICAL)
+    with pytest.raises(SpaceError, match=r"leaves '[xy]' out of"):
+        ax.get_next_trials(max_trials=1)
+    assert not ax._experiment.trials
+
+
+@pytest.mark.parametrize(
+    "space",
+    [Space({"x": Integer(1, 5), "y": [1]}), Space({"x": [1, 2.5], "y": [1]})],
+)
+def test_values_that_differ_from_the_experiment_are_found_before_the_first_trial(space):
+    node = BacoNode(space, strategy="random_search")
+    ax = client(node, parameters=PARAMETERS[:2])
+    with pytest.raises(SpaceError, match="'x' of the experiment does not have the value"):
+        node.update_generator_state(ax._experiment, ax._experiment.lookup_data())

@@ -14,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from baco_like import (
+    BacoWarning,
     Categorical,
     Integer,
     Optimizer,
@@ -335,9 +336,51 @@ def test_files_of_results_lack_inactive_parameters(tmp_path):
     table = optimizer.to_dataframe()
     assert [*table.columns[1:5]] == ["s", "n", "t", "o"]
     assert table["n"].isna().tolist() == ["n" not in config for config in configs]
-    for source in (table, tmp_path / "csv", tmp_path / "t4", tmp_path / "run.jsonl", optimizer):
+    table.to_csv(tmp_path / "frame", index=False)
+    files = [tmp_path / name for name in ("frame", "csv", "t4", "run.jsonl")]
+    for source in (table, *files, optimizer):
         warm = Optimizer(space, warm_start=source)
         assert [dict(trial.config) for trial in warm.trials] == configs
+    assert all(map(read(tmp_path / "frame").contains, configs))
+
+
+def test_whole_numbers_stay_whole_in_tables(tmp_path):
+    pytest.importorskip("pandas")
+    space = Space(
+        {"s": ["u", "v"], "n": [8, 16], "x": Real(0.0, 1.0), "wide": [1, 2**70]},
+        when={"n": "s == 'v'", "x": "s == 'u'", "wide": "s == 'v'"},
+    )
+    optimizer = Optimizer(space, strategy="random_search", storage=tmp_path / "run.jsonl")
+    for trial in optimizer.suggest(8):
+        optimizer.observe(trial, 1.0)
+    configs = [dict(trial.config) for trial in optimizer.trials]
+    for table in (optimizer.to_dataframe(), read(tmp_path / "run.jsonl").to_dataframe()):
+        assert str(table["n"].dtype) == "Int64"
+        table.to_csv(tmp_path / "frame.csv", index=False)
+        assert repr(read(tmp_path / "frame.csv").configs) == repr(configs)
+    small = Space({"s": ["u", "v"], "n": [8, 16]}, when={"n": "s == 'v'"})
+    assert small.to_dataframe()["n"].dropna().tolist() == [8, 16]
+
+
+def test_the_csv_of_baco_has_empty_cells_and_time_stamps(tmp_path):
+    space = Space(
+        {"s": ["u", "v"], "n": Integer(1, 3), "c": ["p", "q"], "o": Permutation(["i", "j"])},
+        when={"n": "s == 'v'", "c": "n > 1", "o": "s == 'u'"},
+    )
+    optimizer = Optimizer(space, strategy="exhaustive")
+    for trial in optimizer.suggest(space.feasible_size):
+        optimizer.observe(trial, float(len(trial.config)))
+    optimizer.observe({"s": "w"}, 1.0, imported=True)
+    with pytest.warns(BacoWarning, match="1 of 8 results are not in baco.csv"):
+        optimizer.export("baco", tmp_path / "baco.csv")
+    assert ",v,,," not in (tmp_path / "baco.csv").read_text()
+    found = read(tmp_path / "baco.csv")
+    assert found.configs == [dict(trial.config) for trial in optimizer.trials[:-1]]
+    stamps = [int(outcome.extra["timestamp"]) for outcome in found.outcomes]
+    assert stamps == sorted(stamps)
+    assert 0 <= stamps[0] < 60_000
+    write(found, tmp_path / "again.csv", "baco")
+    assert read(tmp_path / "again.csv").configs == found.configs
 
 
 def test_the_default_strategy_enters_every_branch_before_its_model():
