@@ -153,6 +153,7 @@ def test_the_conditions_of_numbers_of_many_values():
     ],
 )
 def test_other_conditions_are_refused(when, message):
-    space = Space({"x": Real(0.0, 1.0), "y": Real(0.0, 1.0), "a": [1, 2], "b": [1, 2]}, when=when)
+    space = Space({"x": Real(0.0, 1.0), "y": Real(0.0, 1.0), "a": [1, 2], "b": [1, 2]})
+    space = space.with_conditions(when)
     with pytest.raises(SpaceError, match=message):
         to_configspace(space)
