@@ -22,7 +22,8 @@ import numpy as np
 
 from baco_like._typing import Codes, Column, Mask
 from baco_like.constraints.expression import Expression, parse
-from baco_like.constraints.protocol import Constraint
+from baco_like.constraints.protocol import Constraint, describe_values
+from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import ExpressionError, SpaceError
 from baco_like.parameters.extent import ColumnKind
 from baco_like.parameters.protocol import Parameter
@@ -132,7 +133,12 @@ class Conditions:
         return [RestingConstraint(self, n, p, p.column(self.resting[n])) for n, p in read]
 
     def guard(self, part: Constraint, whole: Constraint) -> Constraint:
-        """Return a part of a known constraint, applied only where all parameters that the whole reads are active."""
+        """Return a part of a known constraint, applied only where all parameters that the whole reads are active.
+
+        A table whose rows may lack parameters is always applied.
+        """
+        if isinstance(whole, TableConstraint) and whole.has_inactive:
+            return part
         guards = tuple(name for name in whole.parameters if name in self.expressions)
         return GuardedConstraint(self, part, guards) if guards else part
 
@@ -251,13 +257,6 @@ class GuardedConstraint:
     def explain(self, config: Mapping[str, Any]) -> str:
         """Return the deciding numbers of one configuration."""
         return self.constraint.explain(config)
-
-
-def describe_values(names: tuple[str, ...], config: Mapping[str, Any]) -> str:
-    """Return the values of some parameters for a message."""
-    return ", ".join(
-        f"{name} = {config[name]!r}" if name in config else f"{name} is inactive" for name in names
-    )
 
 
 def _read_condition(

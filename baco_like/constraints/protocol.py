@@ -29,3 +29,10 @@ class Constraint(Protocol):
 
     def explain(self, config: Mapping[str, Any]) -> str:
         """Return the deciding numbers of one configuration: ``4096`` for ``bx * by <= 1024``."""
+
+
+def describe_values(names: tuple[str, ...], config: Mapping[str, Any]) -> str:
+    """Return the values of some parameters for a message."""
+    return ", ".join(
+        f"{name} = {config[name]!r}" if name in config else f"{name} is inactive" for name in names
+    )

@@ -15,6 +15,7 @@ import numpy as np
 
 from baco_like._typing import Codes, Column, Ints, Mask
 from baco_like.constraints.language.exact import row_values
+from baco_like.constraints.protocol import describe_values
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter, is_permutation
 
@@ -30,6 +31,8 @@ class TableConstraint:
     Attributes:
         parameters: The columns.
         text: Shown in messages.
+        has_inactive: Whether rows may lack conditional parameters. They have the codes of resting values there, and the
+            table also holds for configurations without these parameters.
     """
 
     parameters: tuple[str, ...]
@@ -37,21 +40,26 @@ class TableConstraint:
     _read: Mapping[str, Parameter] = field(repr=False)
     _levels: tuple[Ints, ...] = field(repr=False)
     """For every code column, the sorted numbers ``prefix * size + code`` of the prefixes that end there."""
+    has_inactive: bool = False
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Parameter], codes: Codes) -> TableConstraint:
+    def of(
+        cls, parameters: Mapping[str, Parameter], codes: Codes, has_inactive: bool = False
+    ) -> TableConstraint:
         """Return the constraint to these rows of legal codes, ``(n, w)``; duplicates are ignored."""
         levels: list[Ints] = []
         number = np.zeros(len(codes), dtype=np.int64)
         for size, column in zip(_sizes(parameters), codes.T, strict=True):
             keys, number = np.unique(number * size + column.astype(np.int64), return_inverse=True)
             levels.append(keys)
-        return cls._of(parameters, tuple(levels))
+        return cls._of(parameters, tuple(levels), has_inactive)
 
     @classmethod
-    def _of(cls, read: Mapping[str, Parameter], levels: tuple[Ints, ...]) -> TableConstraint:
+    def _of(
+        cls, read: Mapping[str, Parameter], levels: tuple[Ints, ...], has_inactive: bool
+    ) -> TableConstraint:
         text = f"({', '.join(read)}) is one of {len(levels[-1])} rows of a table"
-        return cls(tuple(read), text, dict(read), levels)
+        return cls(tuple(read), text, dict(read), levels, has_inactive)
 
     def holds(self, columns: Mapping[str, Column]) -> Mask:
         """Return, for n rows, whether they occur in the table."""
@@ -66,7 +74,7 @@ class TableConstraint:
 
     def explain(self, config: Mapping[str, Any]) -> str:
         """Return the combination that is not in the table."""
-        return ", ".join(f"{name} = {config[name]!r}" for name in self.parameters)
+        return describe_values(self.parameters, config)
 
     def conjuncts(self) -> tuple[TableConstraint, ...]:
         """Return the table cut to its first two, three, ... columns, so that a search can prune early."""
@@ -77,7 +85,7 @@ class TableConstraint:
             cut[name] = parameter
             width += parameter.width
             if len(cut) > 1:
-                cuts.append(self._of(cut, self._levels[:width]))
+                cuts.append(self._of(cut, self._levels[:width], self.has_inactive))
         return tuple(cuts) or (self,)
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,7 +97,8 @@ class TableConstraint:
         for size, keys in zip(_sizes(self._read)[::-1], self._levels[::-1], strict=True):
             number, code = np.divmod(keys[number], size)
             columns.append(code.tolist())
-        return {"table": list(self.parameters), "codes": columns[::-1]}
+        written: dict[str, Any] = {"table": list(self.parameters), "codes": columns[::-1]}
+        return {**written, "has_inactive": True} if self.has_inactive else written
 
 
 def table_from_dict(
@@ -118,7 +127,7 @@ def table_from_dict(
         if not parameter.legal(codes[:, start:end]).all():
             raise SpaceError(f"the table has codes that are not values of parameter {name!r}")
         start = end
-    return TableConstraint.of(read, codes)
+    return TableConstraint.of(read, codes, data.get("has_inactive") is True)
 
 
 def _checked_codes(given: Any, width: int) -> Codes:

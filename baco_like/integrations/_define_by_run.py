@@ -1,9 +1,8 @@
-"""Spaces learned from trials: which parameters an objective asks for, between which bounds, and under which conditions.
+"""Spaces learned from trials: which parameters an objective asks for, and between which bounds.
 
-An objective of Optuna names its parameters while it runs. `learn_conditions` finds, for each parameter that some
-trials lack, an earlier parameter whose value decides; of several that agree with all trials, the one that was asked
-last before it. `learn_bounds` does the same for bounds that differ between trials. Values without evidence count as
-active and unbounded, so that they are tried. `exclude_unfinished` excludes what failed before all was asked for.
+An objective of Optuna names its parameters while it runs; `baco_like.spaces.learned_conditions` finds under which
+conditions. `learn_bounds` does the same for bounds that differ between trials. Values without evidence count as
+unbounded, so that they are tried. `exclude_unfinished` excludes what failed before all was asked for.
 """
 
 from __future__ import annotations
@@ -20,8 +19,10 @@ import numpy as np
 from baco_like._optional import needs_extra
 from baco_like.constraints.language.writer import write_name
 from baco_like.parameters import Categorical, Integer, Ordinal, Real
-from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.parameters.protocol import Parameter
 from baco_like.spaces import Space
+from baco_like.spaces.learned_conditions import LISTED as _LISTED
+from baco_like.spaces.learned_conditions import value_key as _key
 
 with needs_extra("optuna", "optuna"):
     from optuna.distributions import (
@@ -34,14 +35,6 @@ with needs_extra("optuna", "optuna"):
 Config = Mapping[str, Any]
 Bounds = tuple[float, float, Any]
 """The lower and the upper bound of a number, and for an integer with a step ``(remainder, step)``."""
-
-_DEPTH = 3
-"""Most parameters that decide together about another one."""
-
-
-_LISTED = 64
-"""Most values of a parameter of which some may switch another one off, besides all below or above a number."""
-
 
 _STEPS = 1000
 """Most values of a number with a step that are listed."""
@@ -125,124 +118,6 @@ def _parameter(distribution: BaseDistribution) -> Parameter:
     if is_whole:
         return Integer(int(low), int(high), log=distribution.log)
     return Real(low, high, log=distribution.log)
-
-
-def learn_conditions(space: Space, configs: Sequence[Config]) -> dict[str, str]:
-    """Return the conditions under which trials had each parameter, with those that the space has already.
-
-    Args:
-        space: The space; what its own conditions explain is not learned.
-        configs: The parameters of completed trials, in the order in which they were asked for.
-    """
-    known = dict(space.conditions.texts)
-    counts = {name: sum(name in config for config in configs) for name in space.names}
-    asked = _asked_first(space.names, configs)
-    learned: dict[str, str] = {}
-    for name in sorted(space.names, key=lambda n: (-counts[n], asked[n])):
-        if counts[name] == len(configs):
-            continue
-        relevant = [
-            config for config in configs if space.activity.is_active(name, config) is not False
-        ]
-        if all(name in config for config in relevant):
-            continue
-        earlier = [
-            other
-            for other in space.names
-            if (-counts[other], asked[other]) < (-counts[name], asked[name])
-            and all(other in config for config in relevant if name in config)
-        ]
-        earlier.sort(key=lambda other: -asked[other])
-        if counts[name]:
-            condition = _explain(space, name, relevant, earlier, _DEPTH)
-        else:
-            condition = _expect_elsewhere(space, relevant, earlier[::-1])
-        if condition is not None:
-            own = f"({known[name]}) and " if name in known else ""
-            learned[name] = own + condition
-    return {**known, **learned}
-
-
-def _asked_first(names: Sequence[str], configs: Sequence[Config]) -> dict[str, int]:
-    """Return the place of each parameter in the longest order in which one trial asked for it."""
-    places: dict[str, int] = {}
-    for config in configs:
-        for place, name in enumerate(config):
-            places[name] = max(place, places.get(name, 0))
-    return {name: places.get(name, len(names) + i) for i, name in enumerate(names)}
-
-
-def _explain(
-    space: Space, name: str, configs: Sequence[Config], earlier: Sequence[str], depth: int
-) -> str | None:
-    """Return an expression that is true exactly for the trials with the parameter, or None."""
-    lacking = sum(name not in config for config in configs)
-    partial: list[tuple[int, str, str]] = []
-    for other in earlier:
-        inside = [config[other] for config in configs if name in config]
-        outside = [c[other] for c in configs if name not in c and other in c]
-        condition = _separate(space.parameters[other], other, inside, outside)
-        if condition is None:
-            continue
-        text, left = condition
-        if not left:
-            return text
-        if left < lacking:
-            partial.append((left, other, text))
-    for _, other, text in sorted(partial, key=lambda each: each[0]) if depth > 1 else ():
-        values = {_key(config[other]) for config in configs if name in config}
-        rest = [c for c in configs if other in c and _key(c[other]) in values]
-        more = _explain(space, name, rest, [n for n in earlier if n != other], depth - 1)
-        if more is not None:
-            return f"{text} and {more}"
-    for other in earlier:  # both are there, or none of them
-        if not any(name not in config and other in config for config in configs):
-            return f"{write_name(other)} == {write_name(other)}"
-    return None
-
-
-def _expect_elsewhere(
-    space: Space, configs: Sequence[Config], earlier: Sequence[str]
-) -> str | None:
-    """Return the condition of a parameter that no trial has asked for yet: a value that no trial had, or None.
-
-    Without it, trials that differ only in this parameter would be the same trial for the objective.
-    """
-    for other in earlier:
-        parameter = space.parameters[other]
-        if parameter.kind is ParameterKind.PERMUTATION or parameter.cardinality > _LISTED:
-            continue
-        tried = list(
-            {_key(config[other]): config[other] for config in configs if other in config}.values()
-        )
-        if tried and len(tried) < parameter.cardinality:
-            return f"{write_name(other)} not in {tried!r}"
-    return None
-
-
-def _key(value: Any) -> tuple[type, Any]:
-    return type(value), value
-
-
-def _separate(
-    parameter: Parameter, name: str, inside: Sequence[Any], outside: Sequence[Any]
-) -> tuple[str, int] | None:
-    """Return an expression that is true for all values inside, and for how many of those outside, or None."""
-    shown = write_name(name)
-    if parameter.kind is ParameterKind.PERMUTATION or not outside:
-        return None
-    numbers = all(isinstance(value, (int, float)) for value in (*inside, *outside))
-    if parameter.kind is not ParameterKind.UNORDERED and numbers:
-        if max(outside) < min(inside):
-            return f"{shown} > {max(outside)!r}", 0
-        if min(outside) > max(inside):
-            return f"{shown} < {min(outside)!r}", 0
-    if parameter.cardinality > _LISTED:
-        return None
-    known = {_key(value) for value in inside}
-    never = [value for value in dict.fromkeys(outside) if _key(value) not in known]
-    left = sum(_key(value) in known for value in outside)
-    return (f"{shown} not in {never!r}", left) if never else None
 
 
 def learn_bounds(space: Space, trials: Sequence[tuple[Config, Mapping[str, Bounds]]]) -> list[str]:

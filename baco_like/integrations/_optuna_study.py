@@ -17,12 +17,12 @@ from baco_like.integrations._define_by_run import (
     LearnedDomains,
     exclude_unfinished,
     learn_bounds,
-    learn_conditions,
 )
 from baco_like.integrations._optuna_conversion import from_optuna, to_optuna
 from baco_like.optimizer import Optimizer
 from baco_like.records import Trial
 from baco_like.spaces import Space
+from baco_like.spaces.learned_conditions import learn_conditions
 
 with needs_extra("optuna", "optuna"):
     from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
@@ -120,7 +120,7 @@ class StudyState:
         configs = [self.read(trial.params) for trial in self.finished]
         both = list(zip(configs, self.finished, strict=True))
         done = [config for config, trial in both if trial.state is TrialState.COMPLETE and config]
-        space = _extend(base, learn_conditions(base, done), [])
+        space = _extend(base, learn_conditions(base.activity, done), [])
         failed = [
             config
             for config, trial in both

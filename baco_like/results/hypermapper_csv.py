@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 from pathlib import Path
@@ -17,6 +17,7 @@ from baco_like.records.trial import Outcome, Trial
 from baco_like.results.files import check_table, read_text, replace_file
 from baco_like.results.hypermapper_columns import Feasibility, Layout, number
 from baco_like.results.recording import Recording, recording
+from baco_like.spaces.formats.dataframe import explained_columns, whole_numbers
 
 _ANY_NUMBER = "2147483647"
 """The objective of a failed row without a reported value: BaCO and HyperMapper need a finite number."""
@@ -145,7 +146,7 @@ def from_samples(lines: Sequence[Sequence[str]], objective: str | None = None) -
 
     The columns are assumed to have the programs' own order: parameters, objective, further measurements, feasibility,
     time stamps; the last three may be missing. Numbers are read as numbers, ``(0, 1, 2)`` as a permutation, all other
-    cells as text; an empty cell is an inactive parameter. Further measurements become metrics.
+    cells as text; for empty cells see `read_configs`. Further measurements become metrics.
 
     Args:
         lines: The cells.
@@ -168,10 +169,10 @@ def from_samples(lines: Sequence[Sequence[str]], objective: str | None = None) -
     objective = objective or others[-1]
     names = tuple(others[: others.index(objective)])
     layout = Layout({}, objective, Feasibility(ran, required=True) if ran else Feasibility())
+    parsed = [dict(zip(header, map(str.strip, line), strict=True)) for line in lines[1:]]
+    configs = read_configs({name: [literal(cells[name]) for cells in parsed] for name in names})
     rows = []
-    for line in lines[1:]:
-        cells = {name: cell.strip() for name, cell in zip(header, line, strict=True)}
-        config = {name: literal(cells[name]) for name in names if cells[name]}
+    for config, cells in zip(configs, parsed, strict=True):
         outcome = layout.outcome(0, cells, cells.get(stamp, ""))
         if outcome.value is not None:
             measured = {name: number(cells[name]) for name in others[len(names) + 1 :]}
@@ -189,6 +190,27 @@ def _ran_column(header: Sequence[str], lines: Sequence[Sequence[str]], stamp: st
     last = [i for i, name in enumerate(header) if name != stamp][-1:]
     words = {line[i].strip().casefold() for line in lines for i in last if i < len(line)}
     return header[last[0]] if words and words <= {"true", "false"} else ""
+
+
+def read_configs(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return the configurations of a table.
+
+    An empty cell is an inactive parameter. Among texts it is the empty text, unless other columns explain it: their
+    values decide whether it is empty. Whole numbers beside empty cells are ints; pandas writes them as floats.
+
+    Args:
+        columns: The values of each parameter, and an empty text for an empty cell.
+    """
+    read = dict(columns)
+    lacking = [name for name, cells in columns.items() if any(c == "" for c in cells)]
+    for name in lacking:
+        read[name] = whole_numbers([None if cell == "" else cell for cell in columns[name]])
+    texts = [name for name in lacking if any(isinstance(cell, str) for cell in read[name])]
+    if texts:
+        explained = explained_columns(read)
+        read |= {name: columns[name] for name in texts if name not in explained}
+    rows = (zip(read, row, strict=True) for row in zip(*read.values(), strict=True))
+    return [{name: value for name, value in row if value is not None} for row in rows]
 
 
 def literal(text: str) -> Any:

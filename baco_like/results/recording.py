@@ -157,10 +157,12 @@ class Recording:
     def space(self) -> Space:
         """Return the space that the file describes.
 
-        Where it describes none, its feasible configurations are the rows that no known constraint excluded.
+        Where it describes none, its feasible configurations are the rows that no known constraint excluded. A parameter
+        that some rows lack is conditional; the others tell where it is active.
 
         Raises:
-            SpaceError: A constraint was a callable and was not written down; or there is no such row.
+            SpaceError: A constraint was a callable and was not written down; there is no such row, or one lacks a
+                parameter and no condition explains it.
         """
         if self.described is not None:
             description = space_from_dict(self.described)
@@ -172,7 +174,9 @@ class Recording:
                 when=description.when,
             )
         rows = zip(self.configs, self.outcomes, strict=True)
-        return Space.from_dataframe([c for c, outcome in rows if outcome.failed != "constraints"])
+        kept = [config for config, outcome in rows if outcome.failed != "constraints"]
+        seen = [name for name in self.names if any(name in config for config in kept)]
+        return Space.from_dataframe([dict(zip(seen, map(c.get, seen), strict=True)) for c in kept])
 
 
 def described_names(described: Mapping[str, Any]) -> tuple[str, ...]:

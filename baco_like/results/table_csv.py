@@ -19,7 +19,7 @@ from typing import Any
 from baco_like.journal.events import config_from_json, outcome_row, read_outcome
 from baco_like.records.table import MARK, OURS, STAGE, TIMES
 from baco_like.records.trial import Trial
-from baco_like.results.hypermapper_csv import literal
+from baco_like.results.hypermapper_csv import literal, read_configs
 from baco_like.results.recording import Recording, recording
 
 FIXED = ("status", "failed", "message", "bound", "sem", "repeats", "metrics", "extra")
@@ -135,8 +135,7 @@ def _places(header: Sequence[str]) -> tuple[int, int] | None:
 def from_frame(lines: Sequence[Sequence[str]]) -> Recording:
     """Return the recording in the lines of a table of `Optimizer.to_dataframe`, the header first.
 
-    Of the repeats, the file has only the number. An empty cell among numbers or orders is an inactive parameter; among
-    texts it is the empty text.
+    Of the repeats, the file has only the number. For empty cells see `read_configs`.
 
     Raises:
         RunFileError: The file has no rows.
@@ -147,14 +146,11 @@ def from_frame(lines: Sequence[Sequence[str]]) -> Recording:
     first, status = places
     end = status + len(OURS)
     names, objective = tuple(header[first + 1 : status - 1]), header[status - 1]
-    columns = {name: [line[header.index(name)] for line in lines[1:]] for name in names}
-    lacking = [name for name, cells in columns.items() if _lacks_values(cells)]
+    parsed = [dict(zip(header, line, strict=True)) for line in lines[1:]]
+    columns = {name: [_read_literal(cells[name]) for cells in parsed] for name in names}
+    configs = read_configs(columns)
     rows = []
-    for line in lines[1:]:
-        cells = dict(zip(header, line, strict=True))
-        config = {
-            name: _read_literal(cells[name]) for name in names if cells[name] or name not in lacking
-        }
+    for config, cells, line in zip(configs, parsed, lines[1:], strict=True):
         ours = dict(zip(OURS, line[status:end], strict=True))
         numbers = {"value": cells[objective], "bound": ours["bound"], "sem": ours["sem"]}
         parts: dict[str, Any] = {name: ours[name] for name in ("failed", "message") if ours[name]}
@@ -162,7 +158,7 @@ def from_frame(lines: Sequence[Sequence[str]]) -> Recording:
         parts |= _read_later(dict(zip(header[end:], line[end:], strict=True)), header)
         outcome = read_outcome({"id": 0, "status": ours["status"], **parts})
         rows.append((config_from_json(config), outcome))
-    return recording(rows, None, lacking, names=names, objective=objective)
+    return recording(rows, None, names, names=names, objective=objective)
 
 
 def _read_later(cells: dict[str, str], header: Sequence[str]) -> dict[str, Any]:
@@ -178,12 +174,6 @@ def _read_later(cells: dict[str, str], header: Sequence[str]) -> dict[str, Any]:
     if seconds := {name.removeprefix(STAGE): float(text) for name, text in stages.items() if text}:
         extra["seconds"] = seconds
     return {"metrics": {name: float(text) for name, text in cells.items() if text}, "extra": extra}
-
-
-def _lacks_values(cells: Sequence[str]) -> bool:
-    """Whether some cells are empty, and all others hold no text."""
-    values = [_read_literal(cell) for cell in cells if cell]
-    return 0 < len(values) < len(cells) and not any(isinstance(v, str) for v in values)
 
 
 def _read_literal(text: str) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from baco_like._typing import Array, Codes, Features, Ints, Mask
-from baco_like.constraints.conditions import Conditions, describe_values
+from baco_like.constraints.conditions import Conditions
+from baco_like.constraints.protocol import describe_values
 from baco_like.exceptions import ConfigError
 from baco_like.parameters.protocol import Parameter, ParameterKind
 

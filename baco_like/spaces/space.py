@@ -436,7 +436,7 @@ class Space:
                 lines.append(f"parameter {name!r}: {error}")
         if self.conditions and not lines:
             try:
-                self.encode([given])
+                config = self.decode(self.encode([given]))[0]
             except ConfigError as error:
                 return [str(error)]
         for constraint in (self.conditions.guard(c, c) for c in self.constraints):

@@ -596,6 +596,84 @@ def test_a_data_frame_of_ours_that_pandas_has_written(tmp_path, index):
     assert read(tmp_path / "run.csv", "energy").outcomes[0].value == 9.0
 
 
+def test_an_empty_cell_is_inactive_or_the_empty_text(tmp_path):
+    space = Space(
+        {
+            "kind": ["a", "b"],
+            "flag": ["", "-fast"],
+            "mode": ["x", "y"],
+            "n": [8, 16],
+            "one": ["", "z"],
+        },
+        when={"mode": "kind == 'b'", "n": "mode == 'y'", "one": "kind == 'a'"},
+    )
+    opt = Optimizer(space, strategy="exhaustive", objective="time")
+    for trial in opt.suggest(space.feasible_size):
+        opt.observe(trial, 1.0 + trial.id)
+    configs = [dict(trial.config) for trial in opt.trials]
+    opt.to_dataframe().to_csv(tmp_path / "run.csv", index=False)
+    found = read(tmp_path / "run.csv")
+    # The file has the same cell for an inactive `one` and for its value "".
+    shown = [{n: v for n, v in c.items() if (n, v) != ("one", "")} for c in configs]
+    known = [{n: v for n, v in c.items() if n != "one"} for c in found.configs]
+    assert known == [{n: v for n, v in c.items() if n != "one"} for c in configs]
+    assert [{n: v for n, v in c.items() if (n, v) != ("one", "")} for c in found.configs] == shown
+    assert all(found.find(config).value == 1.0 + i for i, config in enumerate(configs))
+    again = Optimizer(space, objective="time", warm_start=tmp_path / "run.csv")
+    assert [dict(trial.config) for trial in again.trials] == configs
+    plain = "flag,time\n,1.0\n-fast,2.0\n,3.0\n"
+    (tmp_path / "plain.csv").write_text(plain)
+    assert [c["flag"] for c in read(tmp_path / "plain.csv").configs] == ["", "-fast", ""]
+
+
+def test_a_table_of_a_conditional_run_is_a_conditional_space(tmp_path):
+    space = Space(
+        {"kind": ["a", "b"], "n": [8, 16, 32], "deep": [1, 2], "p": Permutation(["i", "j"])},
+        when={"n": "kind == 'b'", "deep": "n > 8", "p": "kind == 'a'"},
+    )
+    opt = Optimizer(space, strategy="exhaustive", objective="time")
+    for trial in opt.suggest(space.feasible_size):
+        opt.observe(trial, 1.0)
+    configs = {tuple(sorted(trial.config.items())) for trial in opt.trials}
+    opt.to_dataframe().to_csv(tmp_path / "frame", index=False)
+    opt.export("csv", tmp_path / "csv")
+    opt.export("baco", tmp_path / "baco")
+    tables = [read(tmp_path / name).space() for name in ("frame", "csv", "baco")]
+    frame = opt.to_dataframe()[list(space.names)]
+    floats = frame.astype(
+        {"n": float, "deep": float}
+    )  # as pandas has whole numbers with empty cells
+    for found in (*tables, Space.from_dataframe(frame), Space.from_dataframe(floats)):
+        assert {tuple(sorted(config.items())) for config in found} == configs
+        assert found.parameters["n"].values == (8, 16, 32)
+        assert found.conditions.texts == {
+            "n": "kind not in ['a']",
+            "deep": "n > 8",
+            "p": "kind not in ['b']",
+        }
+
+
+def test_a_violated_table_names_inactive_parameters():
+    space = Space.from_dataframe([{"a": 1}, {"a": 2, "b": 5}, {"a": 2, "b": 6}, {"a": 3, "b": 5}])
+    (reason,) = space.explain({"a": 3, "b": 6})
+    assert reason.endswith("violated: a = 3, b = 6")
+    smaller = Space.from_dataframe(
+        [{"a": 1, "c": 1}, {"a": 2, "b": 5, "c": 2}, {"a": 2, "b": 6, "c": 1}]
+    )
+    (reason,) = smaller.explain({"a": 1, "c": 2})
+    assert reason.endswith("violated: a = 1, c = 2, b is inactive")
+
+
+def test_empty_cells_that_no_column_explains_are_named():
+    rows = [{"a": 1, "b": 2}, {"a": 1}, {"a": 2}]
+    with pytest.raises(
+        SpaceError, match=r"column 'b' has no value in row 1, .*Space\(\.\.\., when="
+    ):
+        Space.from_dataframe(rows)
+    with pytest.raises(SpaceError, match="column 'b' has no value; drop it"):
+        Space.from_dataframe([{"a": 1, "b": None}, {"a": 2, "b": None}])
+
+
 def test_a_row_of_a_cache_that_lacks_a_parameter_is_left_out(tmp_path):
     row = {"n": 1, "m": 2, "time": 3.0}
     cache = {

@@ -435,3 +435,22 @@ evaluations = 3
     (tmp_path / "wrong.toml").write_text(text)
     assert main(["tune", str(tmp_path / "wrong.toml")]) == 2
     assert "in the condition of 'tile'" in capfd.readouterr().err
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_a_table_of_all_configurations_gives_the_space_again(case):
+    message = ""
+    try:
+        found = Space.from_dataframe(case.configs)
+    except SpaceError as error:  # such as a condition with "or", which is not learned
+        message = str(error)
+    if message:
+        assert "the other columns do not tell where it has one" in message
+        return
+    assert set(found.names) == {name for config in case.configs for name in config}
+    assert {*map(_key, found)} == {*map(_key, case.configs)}
+    assert found.feasible_size == len(case.configs)
+    again = Space.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again == found
+    assert {*map(_key, again)} == {*map(_key, case.configs)}

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from baco_like._typing import Ints
+from baco_like._typing import Ints, Mask
+from baco_like.constraints.conditions import Conditions
 from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters import Parameter, Permutation
 from baco_like.parameters.values import plain
+from baco_like.spaces.activity import Activity
 from baco_like.spaces.formats.description import SpaceDescription
 from baco_like.spaces.inputs import make_named, parameter_from_values
+from baco_like.spaces.learned_conditions import learn_conditions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,23 +26,89 @@ def read_dataframe(table: pd.DataFrame | Iterable[Mapping[str, Any]]) -> SpaceDe
     """Return the space whose feasible configurations are the rows of a table.
 
     Numbers become an `Ordinal`, tuples that are orders of the same elements a `Permutation`, anything else a
-    `Categorical`. Duplicate rows are ignored.
+    `Categorical`. Duplicate rows are ignored. A parameter with empty cells is conditional: the other columns tell
+    where it is active.
 
     Args:
-        table: A pandas frame, or one dictionary for each row, all with the same keys.
+        table: A pandas frame, or one dictionary for each row. A missing key, None, and NaN are an empty cell.
 
     Raises:
-        SpaceError: The table is empty, a row lacks a value, two columns have the same name, or a value has a type that
-            no domain accepts.
+        SpaceError: The table is empty, a column has no value, or empty cells that no other column explains; two columns
+            have the same name, or a value has a type that no domain accepts.
     """
-    columns = {name: _distinct(name, given) for name, given in _columns(table).items()}
-    parameters = {name: _parameter(name, values) for name, (values, _) in columns.items()}
+    columns = _columns(table)
+    parameters, codes, active = {}, {}, {}
+    for name, cells in columns.items():
+        active[name] = np.array([cell is not None for cell in cells])
+        values, number = _distinct(name, cells, active[name])
+        parameters[name] = _parameter(name, values)
+        codes[name] = parameters[name].encode(values)[number]
+        columns[name] = [values[i] if i >= 0 else None for i in number.tolist()]
+    conditions = _conditions(parameters, columns, active)
+    for name, resting in conditions.resting.items():
+        codes[name][~active[name]] = resting
     varying = {name: p for name, p in parameters.items() if p.cardinality != 1}
     if len(varying) < 2:
-        return SpaceDescription(parameters)
-    codes = [p.encode(columns[name][0])[columns[name][1]] for name, p in varying.items()]
-    rows = TableConstraint.of(varying, np.concatenate(codes, axis=1))
-    return SpaceDescription(parameters, (rows,))
+        return SpaceDescription(parameters, when=conditions.texts)
+    kept = np.concatenate([codes[name] for name in varying], axis=1)
+    rows = TableConstraint.of(varying, kept, has_inactive=bool(conditions))
+    return SpaceDescription(parameters, (rows,), when=conditions.texts)
+
+
+def _conditions(
+    parameters: Mapping[str, Parameter],
+    columns: Mapping[str, Sequence[Any]],
+    active: Mapping[str, Mask],
+) -> Conditions:
+    """Return the conditions of the columns with empty cells.
+
+    Raises:
+        SpaceError: The other columns do not tell where a parameter is active.
+    """
+    conditions = Conditions.of(_learn(parameters, columns), parameters)
+    seen = {}
+    for name in {other for names in conditions.ancestors.values() for other in names}:
+        cells, any_value = columns[name], columns[name][int(np.argmax(active[name]))]
+        filled = [any_value if cell is None else cell for cell in cells]
+        seen[name] = parameters[name].column(parameters[name].encode(filled))
+    found = conditions.activity(seen)
+    for name, own in active.items():
+        wrong = np.flatnonzero(found.get(name, np.ones(len(own), dtype=np.bool_)) != own)
+        if len(wrong):
+            raise SpaceError(
+                f"column {name!r} has no value in row {np.argmin(own)}, and the other columns do not tell where it has "
+                "one; fill it in, drop the row, or write the space with the condition: "
+                f"Space(..., when={{{name!r}: ...}})"
+            )
+    return conditions
+
+
+def _learn(
+    parameters: Mapping[str, Parameter], columns: Mapping[str, Sequence[Any]]
+) -> dict[str, str]:
+    """Return the conditions of the columns with empty cells, as far as other columns explain them."""
+    if not any(None in cells for cells in columns.values()):
+        return {}
+    rows = (zip(columns, row, strict=True) for row in zip(*columns.values(), strict=True))
+    configs = [{name: value for name, value in row if value is not None} for row in rows]
+    return learn_conditions(Activity(parameters, {}, Conditions.of(None, parameters)), configs)
+
+
+def explained_columns(columns: Mapping[str, Sequence[Any]]) -> set[str]:
+    """Return the names of the columns whose empty cells other columns explain: their values decide.
+
+    Args:
+        columns: Plain values, None for empty cells.
+    """
+    try:
+        parameters = {
+            name: _parameter(name, _numbered([cell for cell in cells if cell is not None])[0])
+            for name, cells in columns.items()
+            if any(cell is not None for cell in cells)
+        }
+    except (SpaceError, TypeError):
+        return set()
+    return set(_learn(parameters, {name: columns[name] for name in parameters}))
 
 
 def column_values(table: pd.DataFrame, name: str) -> list[Any]:
@@ -58,30 +127,42 @@ def _columns(table: Any) -> dict[str, list[Any]]:
         rows = list(table)
         if not all(isinstance(row, Mapping) for row in rows):
             raise SpaceError("a table of configurations must be a frame or a list of dictionaries")
-        names = list(rows[0]) if rows else []
-        for number, row in enumerate(rows):
-            if set(row) != set(names):
-                raise SpaceError(
-                    f"row {number} has keys {sorted(map(str, row))}, the first {names}"
-                )
-        columns = {name: [row[name] for row in rows] for name in names}
+        names = dict.fromkeys(name for row in rows for name in row)
+        columns = {name: [_or_none(row.get(name)) for row in rows] for name in names}
     if not columns or not next(iter(columns.values())):
         raise SpaceError("the table has no row; a space needs at least one configuration")
-    for name in columns:
+    for name, cells in columns.items():
         if not isinstance(name, str):
             raise SpaceError(f"column {name!r} must have a string as its name")
+        if None in cells:
+            columns[name] = whole_numbers(cells)
     return columns
 
 
-def _distinct(name: str, given: Sequence[Any]) -> tuple[list[Any], Ints]:
-    """Return the distinct plain values of a column, and the index of each row's value, ``(n,)``."""
+def _or_none(value: Any) -> Any:
+    """Return None for NaN, and anything else unchanged."""
+    return None if isinstance(value, float) and value != value else value
+
+
+def whole_numbers(cells: Sequence[Any]) -> list[Any]:
+    """Return the cells of a column, whole floats as ints if all are whole; beside empty cells pandas has no ints."""
+    if all(cell is None or (isinstance(cell, float) and cell.is_integer()) for cell in cells):
+        return [None if cell is None else int(cell) for cell in cells]
+    return list(cells)
+
+
+def _distinct(name: str, cells: Sequence[Any], active: Mask) -> tuple[list[Any], Ints]:
+    """Return the distinct plain values of a column, and the index of each row's value, ``(n,)``; -1 for empty cells."""
+    if not active.any():
+        raise SpaceError(f"column {name!r} has no value; drop it")
+    number = np.full(len(cells), -1, dtype=np.int64)
     try:
-        distinct, number = _numbered(given)
-        cells = [_cell(name, int(np.argmax(number == i)), v) for i, v in enumerate(distinct)]
-        values, again = _numbered(cells)
+        distinct, first = _numbered([cell for cell in cells if cell is not None])
+        values, again = _numbered(list(map(_plain, distinct)))
     except TypeError:
         raise SpaceError(f"column {name!r} must have numbers or strings") from None
-    return values, again[number]
+    number[active] = again[first]
+    return values, number
 
 
 def _numbered(given: Sequence[Any]) -> tuple[list[Any], Ints]:
@@ -101,10 +182,8 @@ def _key(value: Any) -> Any:
     return type(value), value
 
 
-def _cell(name: str, row: int, value: Any) -> Any:
+def _plain(value: Any) -> Any:
     value = plain(value)
-    if value is None or value != value:
-        raise SpaceError(f"column {name!r} has no value in row {row}; fill it in or drop the row")
     return tuple(map(plain, value)) if isinstance(value, list | tuple) else value
 
 
