@@ -14,6 +14,7 @@ NeurIPS 2023, section 4.1).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -195,9 +196,18 @@ def weight_by_feasibility(score: Score, model: FeasibilityModel, minimum: float)
         return score
 
     def weighted_score(codes: Codes) -> Array:
-        return add_feasibility(score(codes), model.probability(codes), minimum)
+        return add_feasibility(score(codes), feasibility_weight(model, codes), minimum)
 
     return weighted_score
+
+
+def feasibility_weight(model: FeasibilityModel, codes: Codes) -> Array:
+    """Return the weights of the scores of configurations, ``(n,)``: the probabilities of feasibility.
+
+    A model whose probabilities should count more than once has a method ``weight`` beside ``probability``.
+    """
+    weight: Callable[[Codes], Array] = getattr(model, "weight", model.probability)
+    return weight(codes)
 
 
 def add_feasibility(scores: Array, probability: Array, minimum: float) -> Array:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from baco_like import Optimizer, Space
+from baco_like.acquisitions import weight_by_feasibility
 from baco_like.records import Limits
+from baco_like.strategies.bayesian.limits import FeasibilityWithLimits
 
 VALUES = [2**i for i in range(9)]
 SPACE = Space({"a": VALUES, "b": VALUES, "c": VALUES})
@@ -61,6 +63,25 @@ def test_the_best_value_within_the_limit_is_found_with_few_violations():
     best = min(metrics["time"] for metrics in measured if metrics["size"] <= 6000)
     assert [optimizer.best_value for optimizer in optimizers] == [best] * 2
     assert np.mean([beyond(optimizer) for optimizer in optimizers]) < 15
+
+
+class Half:
+    """Predicts that everything runs, and a mean at the limit 0."""
+
+    def probability(self, codes):
+        return np.full(len(codes), 0.9)
+
+    def predict(self, codes):
+        return np.zeros(len(codes)), np.ones(len(codes))
+
+
+def test_a_limit_counts_twice_in_the_weight_but_not_in_the_probability():
+    model = FeasibilityWithLimits(Half(), ((Half(), 0.0),))
+    rows = np.zeros((3, 1))
+    assert model.probability(rows) == pytest.approx(0.9 * 0.5)
+    assert model.weight(rows) == pytest.approx(0.9 * 0.25)
+    scores = weight_by_feasibility(lambda codes: np.zeros(len(codes)), model, 0.0)(rows)
+    assert scores == pytest.approx(np.log(0.9 * 0.25))
 
 
 def test_a_limit_is_no_hidden_constraint():

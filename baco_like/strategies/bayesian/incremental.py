@@ -24,7 +24,7 @@ from baco_like import acquisitions, surrogates
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.acquisitions.checked import bind_acquisition
-from baco_like.acquisitions.functions import add_feasibility, prior_weight
+from baco_like.acquisitions.functions import add_feasibility, feasibility_weight, prior_weight
 from baco_like.acquisitions.optimizers.best_rows import best_free_indices, comparable
 from baco_like.records import History, Proposal, Status
 from baco_like.spaces import Space
@@ -332,7 +332,7 @@ class Scored:
             self._prior = weight(codes)
         self._feasible: Array | None = None
         if not isinstance(fitted.feasibility, ConstantFeasibility):
-            self._feasible = fitted.feasibility.probability(codes)
+            self._feasible = feasibility_weight(fitted.feasibility, codes)
 
     def __call__(self) -> Array:
         """Return the scores, ``(m,)``."""

@@ -25,14 +25,18 @@ from baco_like.records import (
 )
 from baco_like.records.front import is_non_dominated, non_dominated_boxes
 from baco_like.strategies.bayesian.bayesian import Bayesian
-from baco_like.strategies.bayesian.incremental import INCUMBENTS, has_prior
+from baco_like.strategies.bayesian.incremental import has_prior
 from baco_like.strategies.bayesian.limits import objective_costs
 from baco_like.strategies.protocol import Prediction, Problem, Proposals
 from baco_like.surrogates import FeasibilityModel
 from baco_like.surrogates.transform import fit_moderate_transform
 
-_STARTS = 10
-"""Largest number of trials of the front from which the acquisition optimizer starts, beside random draws."""
+_STARTS = 7
+"""Largest number of trials of the front from which the acquisition optimizer starts, beside half of the random draws.
+
+A step costs about twice as much as with one objective. With ten trials and fifteen draws, a suggestion took up to 2.5
+times that for one objective, and the volumes were the same (four problems, five seeds: 0.883 against 0.888).
+"""
 
 _MARGIN = 0.1
 """The reference point lies beyond the worst values of the front by this share of the front's range, as in BoTorch."""
@@ -315,10 +319,10 @@ def _starts(history: History) -> Codes:
 
 
 def _with_starts(search: AcquisitionOptimizer) -> AcquisitionOptimizer:
-    """Return a local search with fewer drawn starts: the front gives more starts than the best of one objective."""
+    """Return a local search with half of the drawn starts: the front gives more than the best of one objective."""
     if not isinstance(search, acquisitions.LocalSearch):
         return search
-    return replace(search, starts=search.starts + INCUMBENTS - _STARTS)
+    return replace(search, starts=search.starts // 2)
 
 
 def _tag(models: Sequence[_Objective], row: Codes) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.acquisitions.functions import add_feasibility
+from baco_like.acquisitions.functions import add_feasibility, feasibility_weight
 from baco_like.acquisitions.protocol import Score
 from baco_like.exceptions import StrategyError
 from baco_like.records import Cover, History
@@ -133,7 +133,7 @@ def weight_by_running(
         return score
 
     def weighted(rows: Codes) -> Array:
-        each = [fitted.feasibility.probability(with_task(rows, task)) for task in tasks]
+        each = [feasibility_weight(fitted.feasibility, with_task(rows, task)) for task in tasks]
         return add_feasibility(score(rows), np.min(each, axis=0), fitted.minimum)
 
     return weighted
