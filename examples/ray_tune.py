@@ -41,6 +41,7 @@ def main(evaluations):
                 search_alg=search,
                 num_samples=evaluations,
                 max_concurrent_trials=2,
+                reuse_actors=True,  # the start of an actor takes seconds
             ),
             run_config=tune.RunConfig(storage_path=folder, verbose=0),
         )

@@ -7,6 +7,7 @@ import importlib
 import math
 import pickle
 import re
+import runpy
 import signal
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ from ray.tune.search import Searcher  # noqa: E402
 
 from baco_like.integrations import BacoSearch  # noqa: E402
 
+ROOT = Path(__file__).parents[2]
 SPACE = Space(
     {"tile": Ordinal([1, 2, 4, 8], log=True), "loops": Permutation(["i", "j"])},
     constraints=["tile > 1 or pos(loops, 'i') == 0"],
@@ -183,10 +185,13 @@ def test_a_missing_package_names_the_extra(monkeypatch):
 # With Ray running -------------------------------------------------------------------------------------------------
 
 
+INIT = {"num_cpus": 2, "include_dashboard": False, "log_to_driver": False}
+
+
 @pytest.fixture(scope="module")
 def cluster():
     handler = signal.getsignal(signal.SIGINT)  # Ray Tune replaces it, for good
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init(**INIT)
     yield
     ray.shutdown()
     signal.signal(signal.SIGINT, handler)
@@ -229,9 +234,19 @@ def test_a_run_of_ray_tune(cluster, tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_the_documentation_page_runs(cluster, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    page = Path(__file__).parents[2] / "docs" / "ray.md"
+    page = ROOT / "docs" / "ray.md"
     short = page.read_text().replace("=6", "=3")
     assert short != page.read_text()
     for code in re.findall(r"```python\n(.*?)```", short, re.S):
         exec(code, {})
+    assert "best" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_example_runs(cluster, monkeypatch, capsys):
+    """It runs on the cluster of the other tests: the start of one takes many seconds."""
+    calls = []
+    monkeypatch.setattr(ray, "init", lambda **arguments: calls.append(arguments))
+    runpy.run_path(str(ROOT / "examples" / "ray_tune.py"))["main"](4)
+    assert calls == [INIT]
     assert "best" in capsys.readouterr().out
