@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -76,6 +75,10 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
+        from importlib import (
+            metadata,
+        )  # with the modules of email: a third of the time of this import
+
         return metadata.version("baco-like")
     for home in _HOMES if name in __all__ else ():
         module = importlib.import_module(f"baco_like.{home}")

@@ -11,13 +11,15 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import metadata
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from baco_like._typing import Array
 from baco_like.exceptions import BacoWarning, PluginError
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 T = TypeVar("T")
 
@@ -90,6 +92,8 @@ class Registry(Generic[T]):
     @cached_property
     def plugins(self) -> Mapping[str, Plugin]:
         """The plug-ins by name, in alphabetical order; the first call reads the entry points."""
+        from importlib import metadata  # slow: it imports `email`
+
         by_name: dict[str, list[metadata.EntryPoint]] = {}
         for entry in metadata.entry_points(group=self._group):
             by_name.setdefault(entry.name, []).append(entry)

@@ -1,10 +1,12 @@
 """Prepare the tests: default signal handlers, which a background job ignores, and no check of the machine.
 
 The package is compiled first. Hundreds of processes import it, and where PYTHONDONTWRITEBYTECODE is set each of them
-would compile it again.
+would compile it again. The collection of garbage is off while the tests are imported, and then leaves out the modules:
+with PyTorch, Ray and Ax among them, each full collection would take a second.
 """
 
 import compileall
+import gc
 import os
 import signal
 from pathlib import Path
@@ -15,3 +17,11 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 os.environ["BACO_LIKE_MACHINE_CHECK"] = "0"  # the notes depend on what else the machine does
 
 compileall.compile_dir(Path(__file__).parents[1] / "baco_like", quiet=2)
+
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()
+    gc.enable()

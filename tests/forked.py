@@ -1,8 +1,9 @@
-"""Python processes that start fast: forks of one process that has imported the large libraries of other projects.
+"""Python processes that start fast: forks of one process that has imported the package and large libraries.
 
-Most of the time of a new process is the import of SciPy and Matplotlib. A fork has them already. Everything else is as
-in a new process: it has its own modules, streams, signals and exit code, and it ends as an interpreter ends. Tests of
-imports, warnings of other projects, hash seeds or signals start a new interpreter instead.
+Most of the time of a new process is the import of SciPy, Matplotlib and the package. A fork has them already.
+Everything else is as in a new process: it has its own streams, signals and exit code, it runs with the modules as they
+are after their import, and it ends as an interpreter ends. Tests of imports, warnings of other projects, hash seeds or
+signals start a new interpreter instead.
 """
 
 import atexit
@@ -24,6 +25,7 @@ PRELOADED = (
     *("matplotlib.backends.backend_agg", "matplotlib.figure", "numpy", "pandas", "scipy.linalg"),
     *("scipy.optimize", "scipy.sparse.csgraph", "scipy.special", "scipy.stats", "sklearn.ensemble"),
     *("threadpoolctl", "tqdm", "typing_extensions"),
+    *("baco_like.cli.tune", "baco_like.running", "baco_like.strategies.registry"),
 )
 
 MOST_SECONDS = 300

@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any, get_args
 
@@ -250,6 +249,8 @@ def describe(value: Any) -> Any:
 
 
 def _find_versions() -> dict[str, str]:
+    from importlib import metadata  # slow: it imports `email`
+
     versions = {"python": platform.python_version()}
     for name in _LIBRARIES:
         with suppress(metadata.PackageNotFoundError):
