@@ -17,7 +17,8 @@ from typing_extensions import override
 
 from baco_like._optional import require
 from baco_like._random import Purpose, generator
-from baco_like._typing import Array, Codes, Ints
+from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like.exceptions import TrialError
 from baco_like.explanations.importance import LEVEL, Importance, compute_importance
 from baco_like.explanations.models import HistoryModels, fit_models
 from baco_like.explanations.variations import sums
@@ -39,6 +40,9 @@ SAMPLE = 4 * AVERAGED
 
 STRONGEST = 4
 """The strongest pairs are looked for among this many most important parameters."""
+
+_FEWEST, _ROUNDS = 16, 64
+"""Configurations with a conditional parameter that a table needs, and further samples that are drawn for them."""
 
 SWEEPS = 12
 """Alternating sweeps of the two-way fit."""
@@ -126,15 +130,18 @@ def compute_dependence(
     rows = space.feasible.sample(SAMPLE, rng)
     names = [effect.name for effect in ranking]
     result: list[Dependence] = []
-    names = [name for name in names if space.activity.where(name, rows[:AVERAGED]).any()]
     for name in names:
         if is_permutation(space.parameters[name]):
-            result += _positions(models, space, name, sign, rows)
+            result += _positions(models, space, name, sign, rows, rng)
         else:
-            result.append(_Grid(models, space, (name,), rows[:AVERAGED]).dependence(sign))
+            averaged = _active_rows(space, (name,), rows[:AVERAGED], rng)
+            result.append(_Grid(models, space, (name,), averaged).dependence(sign))
+    result = [dependence for dependence in result if dependence.points]
     scalar = [name for name in names if not is_permutation(space.parameters[name])][:STRONGEST]
     few = rows[: AVERAGED // 2]
     tried = [_Grid(models, space, pair, few) for pair in combinations(scalar, 2)] if pairs else []
+    # Parameters of different branches are never active together.
+    tried = [grid for grid in tried if not grid.is_empty]
     tried.sort(key=lambda grid: -grid.interaction())
     strongest = [_Grid(models, space, grid.names, rows[:AVERAGED]) for grid in tried[:pairs]]
     return (*result, *(grid.dependence(sign) for grid in strongest))
@@ -149,12 +156,16 @@ def compute_dependence_on(history: History, names: tuple[str, ...], seed: int = 
         seed: Seed of the run.
 
     Raises:
-        TrialError: Fewer than five trials have succeeded.
+        TrialError: Fewer than five trials have succeeded, or no drawn configuration has the parameters.
     """
-    rows = history.space.feasible.sample(
-        AVERAGED, generator(seed, Purpose.EXPLAIN, len(history) + 2)
-    )
-    grid = _Grid(fit_models(history, seed), history.space, names, rows)
+    rng, space = generator(seed, Purpose.EXPLAIN, len(history) + 2), history.space
+    rows = _active_rows(space, names, space.feasible.sample(AVERAGED, rng), rng)
+    grid = _Grid(fit_models(history, seed), space, names, rows)
+    if grid.is_empty:
+        raise TrialError(
+            f"no random configuration has {' and '.join(map(repr, names))}: the conditions of the space exclude each "
+            "other, or hold rarely; choose other parameters"
+        )
     return grid.dependence(sign_of(history.direction))
 
 
@@ -172,6 +183,22 @@ def grid_codes(space: Space, name: str, most: int) -> Codes:
     wanted = np.linspace(places[0], places[-1], most)
     at = np.unique(np.abs(places[:, None] - wanted).argmin(axis=0))
     return np.asarray(used[at][:, None], dtype=np.float64)
+
+
+def _active_rows(space: Space, names: tuple[str, ...], rows: Codes, rng: Rng) -> Codes:
+    """Return the rows in which parameters are active; if these are few, with further random ones."""
+
+    def having(codes: Codes) -> Codes:
+        for name in names:
+            codes = codes[space.activity.where(name, codes)]
+        return codes
+
+    found = having(rows)
+    for _ in range(_ROUNDS if len(found) < len(rows) else 0):
+        if len(found) >= _FEWEST:
+            break
+        found = np.concatenate([found, having(space.feasible.sample(SAMPLE, rng))])
+    return found[: len(rows)]
 
 
 class _Grid:
@@ -193,8 +220,7 @@ class _Grid:
         self._cells = np.stack([g.reshape(-1) for g in np.meshgrid(*axes, indexing="ij")], axis=1)
         self._shape = tuple(map(len, axes))
         for name in names:  # of a conditional parameter, over configurations that have it
-            active = space.activity.where(name, rows)
-            rows = rows[active] if active.any() else rows
+            rows = rows[space.activity.where(name, rows)]
         codes = np.repeat(rows, len(self._cells), axis=0)
         for i, name in enumerate(names):
             codes[:, space.columns[name].start] = np.tile(self._cells[:, i], len(rows))
@@ -205,6 +231,11 @@ class _Grid:
         self._owner = np.repeat(np.arange(len(rows)), len(self._cells))[keep]
         self._cell: Ints = np.tile(np.arange(len(self._cells)), len(rows))[keep]
         self._codes = codes[keep]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no cell has a feasible configuration."""
+        return not len(self._codes)
 
     def means(self) -> Array:
         """Return drawn means of the cost, ``(draws, cells)``; NaN for a cell without feasible configurations."""
@@ -238,13 +269,16 @@ class _Grid:
 
 
 def _positions(
-    models: HistoryModels, space: Space, name: str, sign: float, rows: Codes
+    models: HistoryModels, space: Space, name: str, sign: float, rows: Codes, rng: Rng
 ) -> list[Dependence]:
     """Return the dependence on the position of each element of a permutation, counted from 0, the outermost."""
     parameter = space.parameters[name]
     assert is_permutation(parameter)
-    active = space.activity.where(name, rows)
-    rows, averaged = rows[active], int(active[:AVERAGED].sum())
+    averaged = int(space.activity.where(name, rows[:AVERAGED]).sum())
+    rows = _active_rows(space, (name,), rows, rng)
+    if not len(rows):
+        return []
+    averaged = averaged or len(rows)
     costs, failing = models.costs(rows), models.failure(rows).mean(axis=0)
     # The other tables average over the first rows only.
     costs = costs + (costs[:, :averaged].mean(axis=1) - costs.mean(axis=1))[:, None]

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from baco_like.evaluators import (
@@ -71,6 +72,10 @@ class Result:
     optimizer: Optimizer
     reason: str
     confirmation: Confirmation | None = None
+
+    def _repr_html_(self) -> str:
+        """Return the best trials as a table, for notebooks."""
+        return f"{self.optimizer._repr_html_()}<p>{escape(self.reason)}</p>"
 
     @property
     def winner(self) -> Trial | None:

@@ -589,14 +589,18 @@ class Space:
     @override
     def __repr__(self) -> str:
         size = "unknown" if self.feasible_size is None else format_size(self.feasible_size)
-        return (
-            f"Space({', '.join(self.names)}; {len(self.constraints)} constraints, {size} feasible)"
-        )
+        counts = f"{len(self.constraints)} constraints"
+        counts += f", {len(self.conditions.texts)} conditional" if self.conditions else ""
+        return f"Space({', '.join(self.names)}; {counts}, {size} feasible)"
 
     def _repr_html_(self) -> str:
         """Return the parameters as a table, for notebooks."""
-        rows = [[name, repr(parameter)] for name, parameter in self.parameters.items()]
-        return html_table(repr(self), ["parameter", "values"], rows)
+        when = self.conditions.texts
+        head = ["parameter", "values", *(["when"] if when else [])]
+        rows = [
+            [n, repr(p), *([when.get(n, "")] if when else [])] for n, p in self.parameters.items()
+        ]
+        return html_table(repr(self), head, rows)
 
     def _wrong_names(self, config: Config) -> str:
         missing = [name for name in self.names if name not in config]

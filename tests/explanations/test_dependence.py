@@ -3,9 +3,9 @@ import itertools
 import numpy as np
 import pytest
 
-from baco_like import Integer, Optimizer, Ordinal, Permutation, Real, Space
+from baco_like import Integer, Optimizer, Ordinal, Permutation, Real, Space, TrialError
 from baco_like.explanations import compute_dependence, fit_models
-from baco_like.explanations.dependence import _two_way, grid_codes
+from baco_like.explanations.dependence import _two_way, compute_dependence_on, grid_codes
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,33 @@ def test_all_tables_average_over_the_same_configurations(monkeypatch):
     drawn.clear()
     compute_dependence(optimizer.history, models=models, ranking=ranking)
     assert len(drawn) == 1
+
+
+@pytest.fixture(scope="module")
+def branches():
+    """A run on a space in which one branch has 2 of 102 configurations."""
+    space = Space(
+        {"kind": ["a", "b"], "x": [1, 2], "m": Integer(1, 10), "n": Integer(1, 10)},
+        when={"x": "kind == 'a'", "m": "kind == 'b'", "n": "kind == 'b'"},
+    )
+    optimizer = Optimizer(space, strategy="random_search")
+    for _ in range(14):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, 1.0 + trial.get("x", 4) + trial.get("m", 0))
+    return optimizer
+
+
+def test_parameters_of_different_branches_have_no_pair(branches):
+    tables = {table.names: table for table in branches.partial_dependence(pairs=9)}
+    assert {names for names in tables if len(names) == 1} == {("kind",), ("x",), ("m",), ("n",)}
+    assert ("x", "m") not in tables
+    assert len(tables["x",].points) == 2
+
+
+def test_a_pair_that_never_meets_is_named(branches):
+    with pytest.raises(TrialError, match="no random configuration has 'x' and 'm'"):
+        compute_dependence_on(branches.history, ("x", "m"))
+    assert len(compute_dependence_on(branches.history, ("x",)).points) == 2
 
 
 def test_a_grid_is_even_on_the_scale_of_its_parameter():

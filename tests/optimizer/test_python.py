@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from baco_like import Optimizer, Space
+from baco_like import MaxEvals, Optimizer, Space, tune
 
 SPACE = Space({"a": [1, 2, 4, 8], "b": ["<x>", "y"]}, constraints=["a > 1 or b == 'y'"])
 
@@ -32,6 +32,11 @@ def test_notebooks_show_tables():
     assert "<td>&lt;x&gt;</td>" in "".join(t._repr_html_() for t in optimizer.trials)
     assert f"<td>{optimizer.best_value:.6g}</td>" in optimizer._repr_html_()
     assert "Ordinal" in SPACE._repr_html_()
+    result = tune(lambda trial: 1.0, SPACE, stop=MaxEvals(2), progress=False)
+    assert "<p>2 evaluations</p>" in result._repr_html_()
+    conditional = Space({"a": [1, 2], "b": [3]}, when={"b": "a > 1"})
+    assert repr(conditional) == "Space(a, b; 0 constraints, 1 conditional, 2 feasible)"
+    assert "<td>a &gt; 1</td>" in conditional._repr_html_()
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
