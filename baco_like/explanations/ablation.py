@@ -40,8 +40,9 @@ class AblationStep:
     """One change, and the value after it, in the user's unit.
 
     Attributes:
-        parameters: Names of the changed parameters; several only if constraints forbid every single change.
-        before: Their values before the change.
+        parameters: Names of the changed parameters; several only if constraints forbid every single change, or if the
+            change switches conditional parameters on or off.
+        before: Their values before the change; None for an inactive parameter.
         after: Their values after it.
         value: Value of the configuration after the change: the median of its measurements, or predicted; NaN if it
             was measured and failed.
@@ -232,8 +233,11 @@ def _best_change(
         allowed = np.flatnonzero(space.feasible.contains(rows) & (rows != row).any(axis=1))
         if len(allowed):
             best = allowed[np.argmin(valued.expected(rows[allowed]))]
-            changed = changes[best] if not space.activity else _differing(space, row, rows[best])
-            return tuple(changed), rows[best]
+            changed = changes[best]
+            if space.activity:  # a parameter may be switched on at its resting value, which its code has already
+                before, after = space.decode(np.stack([row, rows[best]]))
+                changed = tuple(n for n in space.names if before.get(n) != after.get(n))
+            return changed, rows[best]
     raise AssertionError("the last group ends at the target, which is feasible")
 
 

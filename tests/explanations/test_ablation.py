@@ -93,3 +93,21 @@ def test_a_start_outside_the_space_is_refused(optimizer):
 def test_without_a_default_the_path_starts_at_the_first_success(optimizer):
     first = next(trial for trial in optimizer.trials if trial.value is not None)
     assert optimizer.ablation().start == dict(first.config)
+
+
+def test_a_step_names_what_it_switches_on_and_off():
+    space = Space(
+        {"kind": ["a", "b"], "x": [1, 2], "m": [1, 2, 3], "n": [5, 6]},
+        when={"x": "kind == 'a'", "m": "kind == 'b'", "n": "m > 1"},
+    )
+    optimizer = Optimizer(space, strategy="exhaustive")
+    for trial in optimizer.suggest(space.feasible_size):
+        optimizer.observe(trial, 1.0 + trial.get("x", 0) - trial.get("m", 0))
+    start, end = {"kind": "a", "x": 2}, {"kind": "b", "m": 3, "n": 5}
+    config = dict(start)
+    for step in optimizer.ablation(start=start, end=end):
+        assert tuple(map(config.get, step.parameters)) == step.before
+        config |= dict(zip(step.parameters, step.after, strict=True))
+        active = {name: value for name, value in config.items() if value is not None}
+        assert space.contains(active)
+    assert active == end
