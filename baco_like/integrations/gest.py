@@ -118,6 +118,8 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
     def suggest(self, num_points: int | None = None) -> list[dict[str, Any]]:
         """Return points with the constants and an ``_id``, in plain Python values.
 
+        Points have all variables of the VOCS. An inactive parameter has any value there; `ingest` drops it.
+
         Raises:
             ValueError: Fewer points are left; then no point counts as suggested.
         """
@@ -131,9 +133,10 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
                 self.optimizer.abandon(trial, f"{number} points were requested")
             raise ValueError(f"num_points = {number}: only {len(trials)} configurations are left")
         constants = {name: constant.value for name, constant in self._vocs.constants.items()}
+        configs = [self._space.activity.complete(trial.config) for trial in trials]
         return [
-            {**write_permutations(trial.config, self._space), **constants, "_id": trial.id}
-            for trial in trials
+            {**write_permutations(config, self._space), **constants, "_id": trial.id}
+            for trial, config in zip(trials, configs, strict=True)
         ]
 
     @override
@@ -171,7 +174,7 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         """Do nothing: every ingested point is observed already."""
 
     def _read_config(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        _check_present(result, self._space.names)
+        _check_present(result, self._space.names)  # inactive parameters have any value
         values = {name: plain(value) for name, value in result.items()}
         return read_permutations(values, self._space)
 

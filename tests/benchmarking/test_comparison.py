@@ -158,6 +158,20 @@ def test_tables_with_another_direction_or_too_few_values_are_left_out(
     assert [one.name for one in find_spaces(tmp_path / "rates.json", "maximize")[0]] == ["rates"]
 
 
+def test_a_recorded_space_may_have_conditional_parameters(tmp_path):
+    space = Space(
+        {"s": ["u", "v"], "n": [1, 2, 3], "m": [4, 5]}, when={"n": "s == 'v'", "m": "n > 1"}
+    )
+    optimizer = Optimizer(space, strategy="exhaustive", objective="time")
+    for trial in optimizer.suggest(space.feasible_size):
+        optimizer.observe(trial, 1.0 + trial.id)
+    optimizer.export("t4", tmp_path / "table.json")
+    (one,), _ = find_spaces(tmp_path, "minimize")
+    assert one.space.feasible_size == space.feasible_size
+    assert [one.row(trial.config) for trial in optimizer.trials] == list(range(len(one.entries)))
+    assert one.row({"s": "u", "n": 1}) == OUTSIDE
+
+
 def test_a_budget_too_small_to_score_is_one_line(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

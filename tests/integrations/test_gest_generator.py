@@ -81,6 +81,23 @@ def test_a_batch_has_the_exact_size_or_raises():
     assert len(made.optimizer.pending) == SMALL.feasible_size == 10
 
 
+def test_inactive_parameters_have_any_value():
+    space = Space(
+        {"a": [1, 2], "b": [1, 2, 3], "p": Permutation(["i", "j"])},
+        when={"b": "a == 2", "p": "b == 3"},
+    )
+    made = generator(space, strategy="exhaustive")
+    points = made.suggest(5)
+    assert all({"a", "b", "p"} <= set(point) for point in points)
+    made.ingest([{**point, "f": 1.0} for point in points[:4]])
+    last = {name: value for name, value in points[4].items() if name != "_id"}
+    made.ingest([{**last, "f": 1.0}])
+    configs = [tuple(trial.config.items()) for trial in made.optimizer.trials]
+    assert set(configs) == {tuple(config.items()) for config in space}
+    made.ingest([{"a": 1, "b": 3, "p": "j,i", "f": 2.0}])  # another measurement of a = 1
+    assert dict(made.optimizer.trials[-1].config) == {"a": 1}
+
+
 def test_failures_are_observed_with_their_word():
     made = generator(constraints={"ran": ["GREATER_THAN", 0.5]}, observables={"failed"})
     points = made.suggest(5)

@@ -81,7 +81,7 @@ class RecordedSpace:
 
     def row(self, config: Mapping[str, Any]) -> int:
         """Return the row of a configuration, or `OUTSIDE`."""
-        return self._rows.get(tuple(config[name] for name in self.recorded.names), OUTSIDE)
+        return self._rows.get(tuple(map(config.get, self.recorded.names)), OUTSIDE)
 
     @cached_property
     def costs(self) -> Array:
