@@ -11,7 +11,7 @@ import numpy as np
 from baco_like._typing import Codes
 from baco_like.exceptions import ConfigError, TrialError
 from baco_like.journal.events import outcome_row
-from baco_like.optimizer.setup import Config, encode_feasible
+from baco_like.optimizer.setup import Config, encode_feasible, encode_together
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Outcome, Trial, outcome_from
 from baco_like.records.reading import finite_number
@@ -43,10 +43,16 @@ def build_observation(
             f"extra must be a mapping of names to JSON values, not {details['extra']!r:.80}"
         )
     history = state.history
+    told = [subject for subject in subjects if not isinstance(subject, Trial)]
+    encoded = iter(encode_together(history.space, told) if len(told) > 1 else ())
     trials: list[Trial] = []
     codes: list[Codes] = []
     for subject in subjects:
-        known, code = _resolve(history, subject, imported, history.next_id + len(codes))
+        new_id = history.next_id + len(codes)
+        if isinstance(subject, Trial):
+            known, code = _resolve_trial(history, subject, new_id)
+        else:
+            known, code = _resolve_config(history, subject, imported, new_id, next(encoded, None))
         trials.append(known)
         if code is not None:
             codes.append(code)
@@ -148,22 +154,29 @@ def _draft(
     return Draft({"event": "observed", "outcomes": rows}, codes, outcomes)
 
 
-def _resolve(
-    history: History, subject: Trial | Config, imported: bool, new_id: int
+def _resolve_trial(history: History, subject: Trial, new_id: int) -> tuple[Trial, Codes | None]:
+    """Return the pending trial that is observed; for a late result a new trial and its codes, (1, w)."""
+    if history.expects_late(subject):
+        return _late_trial(history, subject, new_id)
+    trial = history.get_pending(subject.id)
+    if dict(trial.config) != dict(subject.config):
+        raise TrialError(
+            f"trial {subject.id} of this run is {dict(trial.config)}, not {dict(subject.config)}; "
+            "it comes from another run"
+        )
+    return trial, None
+
+
+def _resolve_config(
+    history: History,
+    subject: Config,
+    imported: bool,
+    new_id: int,
+    encoded: tuple[dict[str, Any], Codes] | None,
 ) -> tuple[Trial, Codes | None]:
-    """Return the trial that is observed; for one that was not suggested also its codes, (1, w)."""
-    if isinstance(subject, Trial):
-        if history.expects_late(subject):
-            return _late_trial(history, subject, new_id)
-        trial = history.get_pending(subject.id)
-        if dict(trial.config) != dict(subject.config):
-            raise TrialError(
-                f"trial {subject.id} of this run is {dict(trial.config)}, not {dict(subject.config)}; "
-                "it comes from another run"
-            )
-        return trial, None
+    """Return the trial of a configuration; unless it is pending also its codes, (1, w), which may be ``encoded``."""
     try:
-        config, code = encode_feasible(history.space, subject)
+        config, code = encoded or encode_feasible(history.space, subject)
     except ConfigError:
         if not imported:
             raise

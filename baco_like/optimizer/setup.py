@@ -73,6 +73,15 @@ def encode_feasible(space: Space, config: Config) -> tuple[dict[str, Any], Codes
     raise ConfigError(f"{dict(config)!r:.200} is not in the space")
 
 
+def encode_together(space: Space, configs: Sequence[Config]) -> list[tuple[dict[str, Any], Codes]]:
+    """Return what `encode_feasible` does for each configuration, in one pass; an empty list if one is not feasible."""
+    with suppress(ConfigError):
+        codes = space.encode(configs)
+        if space.feasible.contains(codes).all():
+            return [(config, codes[[i]]) for i, config in enumerate(space.decode(codes))]
+    return []
+
+
 def first_configs(space: Space, initial: int | Sequence[Config] | None) -> list[Config]:
     """Return the first configurations for the argument ``initial``: the user's, or the default configuration.
 

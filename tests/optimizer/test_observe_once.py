@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from baco_like import Optimizer, Space, Trial
+from baco_like.exceptions import ConfigError
 from baco_like.records.history import History
 
 SPACE = Space({"a": [1, 2, 4, 8], "b": [1, 2, 3, 4]}, constraints=["a * b <= 16"])
@@ -59,3 +60,22 @@ def test_the_strategy_gets_the_code_and_the_cost():
     assert (observation.code == SPACE.encode([observation.config])[0]).all()
     opt.observe({"a": 3, "b": 2}, 1.0, imported=True)
     assert opt.history.last.code is None
+
+
+def test_many_configurations_are_encoded_together(calls):
+    opt = Optimizer(SPACE, strategy="random_search", seed=1)
+    pending = opt.suggest()
+    configs = [{"a": a, "b": b} for a in (1, 2, 4) for b in (1, 2, 3, 4)]
+    configs = [config for config in configs if config != pending.config]
+    calls.clear()
+    opt.observe([*configs, pending], [*map(float, range(len(configs))), 99.0])
+    assert calls["encode"] == 1
+    assert [trial.config for trial in sorted(opt.trials, key=lambda t: t.value)] == [
+        *configs,
+        pending.config,
+    ]
+    other = Optimizer(SPACE, strategy="random_search", seed=1)
+    other.suggest()
+    with pytest.raises(ConfigError, match=r"'a'.*3"):
+        other.observe([configs[0], {"a": 3, "b": 1}], [1.0, 2.0])
+    assert not other.trials  # all or nothing
