@@ -10,13 +10,15 @@ def blocks(page):
     return re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
 
 
-def write(page, folder):
-    """Write the examples of a page to one script, in order, and return its path."""
+def write(page, folder, change=("", "")):
+    """Write the examples of a page to one script, in order, with a replaced text, and return its path."""
     script = folder / "pasted.py"
-    script.write_text("\n".join(blocks(page)))
+    code = "\n".join(blocks(page))
+    assert change[0] in code
+    script.write_text(code.replace(*change) if change[0] else code)
     return script
 
 
-def run(page, folder):
+def run(page, folder, change=("", "")):
     """Run the examples of a page together, in order, with `folder` as the working directory."""
-    return forked.run(write(page, folder), cwd=folder)
+    return forked.run(write(page, folder, change), cwd=folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import re
@@ -248,7 +249,8 @@ def describe(value: Any) -> Any:
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 
-def _find_versions() -> dict[str, str]:
+@functools.cache  # 10 ms: the metadata of each package is parsed
+def _find_versions() -> Mapping[str, str]:
     from importlib import metadata  # slow: it imports `email`
 
     versions = {"python": platform.python_version()}
