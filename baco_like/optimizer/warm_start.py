@@ -282,7 +282,8 @@ def map_config(
     try:
         return space.decode(space.encode([mapped]))[0], ""
     except ConfigError:
-        return None, "they lack an active parameter"
+        active = (n for n in space.names if n not in mapped and space.activity.is_active(n, mapped))
+        return None, f"they lack {next(active, 'a parameter')!r}, which is active there"
 
 
 def _is_missing(value: Any, name: str, space: Space) -> bool:

@@ -313,7 +313,7 @@ class Trial(Mapping[str, Any]):
     @property
     def failed(self) -> str | None:
         """Deprecated spelling of `failure`; removed in the next release."""
-        message = "Trial.failed is called Trial.failure now; 'failed' is read for one more release"
+        message = "Trial.failed ends with the next release; use Trial.failure"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return self.failure
 

@@ -347,6 +347,7 @@ class Space:
         rows = np.empty((len(configs), self.width), dtype=np.float64)
         if not len(configs):
             return rows
+        _check_mappings(configs)
         given = configs
         if self.conditions:
             configs = [self.activity.complete(config) for config in configs]
@@ -423,7 +424,12 @@ class Space:
             raise ConfigError("; ".join(wrong))
 
     def explain(self, config: Config) -> list[str]:
-        """Return the reasons why a configuration is infeasible: names, values, violated constraints with numbers."""
+        """Return the reasons why a configuration is infeasible: names, values, violated constraints with numbers.
+
+        Raises:
+            ConfigError: It is not a mapping.
+        """
+        _check_mappings([config])
         given, config = config, self.activity.complete(config)
         if set(config) != set(self.names):
             return [self._wrong_names(config)]
@@ -610,6 +616,14 @@ class Space:
         return (
             f"the configuration {' and '.join(parts)}; the parameters are {', '.join(self.names)}"
         )
+
+
+def _check_mappings(configs: Iterable[Any]) -> None:
+    for config in configs:
+        if not isinstance(config, Mapping):
+            raise ConfigError(
+                f"{config!r:.80} is not a configuration; give one mapping of names to values, such as {{'tile': 16}}"
+            )
 
 
 def format_size(size: int | float | None) -> str:

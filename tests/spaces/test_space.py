@@ -415,3 +415,13 @@ def test_bounds_of_reals_leave_no_draw_in_vain() -> None:
 def test_a_list_of_parameters_is_refused():
     with pytest.raises(SpaceError, match="made from a mapping of names to parameters"):
         Space([[1, 2, 4]])
+
+
+@pytest.mark.parametrize("when", [None, {"b": "a == 2"}])
+@pytest.mark.parametrize("wrong", [[{"a": 1, "b": 1}], "ab", 3, None])
+def test_what_is_no_configuration_is_named(when, wrong) -> None:
+    space = Space({"a": [1, 2], "b": [1, 2]}, when=when)
+    for check in (space.validate, space.explain, lambda one: space.encode([one])):
+        with pytest.raises(ConfigError, match="is not a configuration"):
+            check(wrong)
+    assert not space.contains(wrong)
