@@ -26,12 +26,15 @@ $(VENV)/.installed: $(VENV)/.base
 demo: $(VENV)/.base
 	$(BIN)/baco-like tune examples/matmul.toml
 
+# Tests start hundreds of processes, each of which would compile the package again if Python wrote no compiled files.
+TEST_ENV := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
+
 test: $(VENV)/.installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2
 
 # The adapters, against the real packages.
 test-integrations: $(VENV)/.installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/integrations
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2 tests/integrations
 
 # Two minutes of mutated files and protocol lines; --seconds for longer.
 fuzz: $(VENV)/.installed
