@@ -158,7 +158,7 @@ def check_floats(owner: str, what: str, values: Any, count: int) -> Array:
         count: Number of configurations.
 
     Raises:
-        PluginError: They are no array of floats, or have another shape.
+        PluginError: They cannot be converted to floats, or have another shape.
     """
     try:
         numbers: Array = np.asarray(values, dtype=np.float64)

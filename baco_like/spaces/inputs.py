@@ -14,7 +14,7 @@ from baco_like.constraints.conditions import Conditions
 from baco_like.constraints.expression import Expression, parse
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import TableConstraint
-from baco_like.exceptions import SpaceError
+from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.protocol import Parameter, is_permutation
@@ -53,6 +53,19 @@ def check_names(names: Iterable[str]) -> None:
             raise SpaceError(
                 f"the parameters {other!a} and {name!a} are the same name in a constraint (Unicode's normal form "
                 f"NFKC: {normalize('NFKC', name)!r}); rename one"
+            )
+
+
+def check_mappings(configs: Iterable[Any]) -> None:
+    """Check that configurations are mappings.
+
+    Raises:
+        ConfigError: One is something else.
+    """
+    for config in configs:
+        if not isinstance(config, Mapping):
+            raise ConfigError(
+                f"{config!r:.80} is not a configuration; give one mapping of names to values, such as {{'tile': 16}}"
             )
 
 

@@ -50,9 +50,6 @@ _ROWS_OF_A_FRAME = 1_000_000
 
 _LEAST_DRAWN = 64
 
-_QUICK = 0.01
-"""Least share of draws that are kept for drawing to be quicker than a search for a configuration."""
-
 
 class Space:
     """Parameters and the known constraints between them.
@@ -129,7 +126,8 @@ class Space:
         rules = inputs.split_constraints(self.constraints, self.conditions)
         rules += self.conditions.rules
         self.feasible: FeasibleSet = build(self.parameters, rules)
-        self._check_reachable(when or {}, rules)
+        new = [name for name, text in (when or {}).items() if isinstance(text, str)]
+        check_reachable(new, self.activity, self.feasible, rules)  # old journals have expressions
         self.notes: tuple[str, ...] = ()
 
     def with_fidelity(self, fidelity: GivenFidelity | None) -> Space:
@@ -245,21 +243,6 @@ class Space:
                     f"when: {name!r} is a fidelity or describes a task, which has no condition"
                 )
 
-    def _check_reachable(
-        self, given: Mapping[str, str | Expression], rules: Sequence[Constraint]
-    ) -> None:
-        """Refuse conditions that never hold. Those in old journals are expressions and remain readable.
-
-        Raises:
-            SpaceError: A condition that was given as text holds in no configuration.
-        """
-        names = [name for name, text in given.items() if isinstance(text, str)]
-        if names and self.acceptance > _QUICK:  # most conditions hold in one of a few draws
-            rows = self.feasible.sample(_LEAST_DRAWN, generator(0, Purpose.SAMPLE))
-            masks = self.activity.masks(rows)
-            names = [name for name in names if not masks[name].any()]
-        check_reachable(names, self.conditions, self.parameters, rules)
-
     # Size and bounds.
 
     @cached_property
@@ -347,7 +330,7 @@ class Space:
         rows = np.empty((len(configs), self.width), dtype=np.float64)
         if not len(configs):
             return rows
-        _check_mappings(configs)
+        inputs.check_mappings(configs)
         given = configs
         if self.conditions:
             configs = [self.activity.complete(config) for config in configs]
@@ -429,7 +412,7 @@ class Space:
         Raises:
             ConfigError: It is not a mapping.
         """
-        _check_mappings([config])
+        inputs.check_mappings([config])
         given, config = config, self.activity.complete(config)
         if set(config) != set(self.names):
             return [self._wrong_names(config)]
@@ -616,14 +599,6 @@ class Space:
         return (
             f"the configuration {' and '.join(parts)}; the parameters are {', '.join(self.names)}"
         )
-
-
-def _check_mappings(configs: Iterable[Any]) -> None:
-    for config in configs:
-        if not isinstance(config, Mapping):
-            raise ConfigError(
-                f"{config!r:.80} is not a configuration; give one mapping of names to values, such as {{'tile': 16}}"
-            )
 
 
 def format_size(size: int | float | None) -> str:

@@ -121,7 +121,7 @@ def _check_numbers(owner: str, what: str, values: Any, count: int) -> Array:
     """Return finite numbers of a foreign part, see `check_floats`.
 
     Raises:
-        PluginError: They are no such numbers.
+        PluginError: They cannot be converted to floats, have another shape, or are not finite.
     """
     numbers = check_floats(owner, what, values, count)
     wrong = np.flatnonzero(~np.isfinite(numbers))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
+from baco_like._random import Purpose, generator
 from baco_like._typing import Ints
-from baco_like.constraints.conditions import ActiveConstraint, Conditions
+from baco_like.constraints.conditions import ActiveConstraint
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter
+from baco_like.spaces.activity import Activity
 from baco_like.spaces.feasible.extensions import build_extensions, find_order_rules
+from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feasible.growth import choose_order
 from baco_like.spaces.feasible.rules import ParameterDomain, Rule, bind, list_domain, tighten
 from baco_like.spaces.feasible.work import EXPLAINING, TooLarge, Work
@@ -22,6 +25,9 @@ _BLOCK = 2**12
 
 WORK = 2**22
 """Most candidates tested; a constraint that is still undecided then is named in the message."""
+
+_DRAWN, _QUICK = 64, 0.01
+"""Random configurations that are looked at before a search, if at least this share of the draws is kept."""
 
 _SHOWN = 20
 """Most constraints in a message."""
@@ -45,31 +51,31 @@ def conflict_error(
 
 
 def check_reachable(
-    names: Iterable[str],
-    conditions: Conditions,
-    parameters: Mapping[str, Parameter],
-    constraints: Sequence[Constraint],
+    names: Sequence[str], activity: Activity, feasible: FeasibleSet, rules: Sequence[Constraint]
 ) -> None:
     """Check that conditional parameters are active in some configuration.
 
-    Only constraints between the parameters that decide are read, and what would need more than the usual work stays
-    undecided.
+    Most are in one of a few random ones. For the others, only constraints between the parameters that decide are read,
+    and what would need more than the usual work stays undecided.
 
     Args:
         names: The conditional parameters to check.
-        conditions: The conditions of the space.
-        parameters: All parameters of the space.
-        constraints: All constraints, split, with the rules of the conditions.
+        activity: All parameters of the space with their conditions.
+        feasible: The feasible set.
+        rules: All constraints, split, with the rules of the conditions.
 
     Raises:
         SpaceError: One of them is certainly never active.
     """
+    if names and feasible.acceptance > _QUICK:
+        masks = activity.masks(feasible.sample(_DRAWN, generator(0, Purpose.SAMPLE)))
+        names = [name for name in names if not masks[name].any()]
     work = Work(EXPLAINING)
     for name in names:
-        active = ActiveConstraint(conditions, name)
-        deciding = {other: parameters[other] for other in active.parameters}
-        rules = [c for c in constraints if c.parameters and deciding.keys() >= set(c.parameters)]
-        if is_surely_empty(deciding, [active, *rules], work):
+        active = ActiveConstraint(activity.conditions, name)
+        deciding = {other: activity.parameters[other] for other in active.parameters}
+        known = [c for c in rules if c.parameters and deciding.keys() >= set(c.parameters)]
+        if is_surely_empty(deciding, [active, *known], work):
             raise SpaceError(
                 f"when: the condition {active.text!r} of {name!r} holds in no configuration; correct it, or remove "
                 f"{name!r}"
