@@ -10,6 +10,9 @@ to 20,000 configurations drawn at random.
 * `single`, `two` and `each` are joint runs with these goals and 30 evaluations for each task.
 * `separate` are runs of the default strategy on each task alone, with the same total. Their winners are the candidates
   for a single configuration, and the best one on all tasks counts, as if it were known: this favours them.
+* `left out` are joint runs of the sizes without one, for two configurations. The selector picks one of them for this
+  size, each size in turn.
+* `one task` are runs on the first task, with and without the declaration that it is the only one.
 
 A set of configurations is scored by the geometric mean, over the tasks, of the slowdown of its best member, divided by
 that of the best set that exists, which is found by comparing all. `each` is scored by the mean slowdown of the best
@@ -23,9 +26,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +40,7 @@ from peers.valued import random_configs
 from baco_like import Cover, Optimizer, Space, Tasks
 from baco_like.constraints import TableConstraint
 from baco_like.evaluators.replay import load
+from baco_like.records import TaskRecommendation
 
 EVALUATIONS = 30
 """For each task."""
@@ -53,8 +57,10 @@ DEVICES = {
 }
 PROBLEMS = (*DEVICES, "sizes", "convolution_milo, reversed")
 SEPARATE = "separate"
+LEFT_OUT = "left out"
+ONE_TASK = "one task"
 GOALS = {"single": "single", "two": Cover(2), "each": "each"}
-VARIANTS = (*GOALS, SEPARATE)
+VARIANTS = (*GOALS, SEPARATE, LEFT_OUT, ONE_TASK)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,15 +106,25 @@ class TaskProblem:
             best = min(best, float(np.minimum(row, kept).mean(axis=1).min()))
         return best
 
+    def without(self, task: int) -> "TaskProblem":
+        """Return the problem without one task."""
+        rest = [t for t in range(len(self.tasks)) if t != task]
+        tasks = Tasks([self.tasks.descriptors[t] for t in rest])
+        return TaskProblem(self.name, self.space, tasks, self.rows, self.costs[:, rest])
+
     def measure(self, config: dict[str, Any], task: int) -> float | None:
         """Return the value of a configuration on a task, or None for a failure."""
         cost = self.costs[self.number[tuple(config[name] for name in self.space.names)], task]
         return None if np.isnan(cost) else float(cost)
 
-    def score(self, configs: Sequence[dict[str, Any]]) -> float:
+    def score(self, configs: Sequence[Mapping[str, Any]]) -> float:
         """Return the logarithm of the aggregated slowdown of a set."""
         found = [self.number[tuple(c[name] for name in self.space.names)] for c in configs]
         return float(self.logs[found].min(axis=0).mean())
+
+    def log_slowdown(self, config: Mapping[str, Any], task: int) -> float:
+        """Return the logarithm of the slowdown of a configuration on a task."""
+        return float(self.logs[self.number[tuple(config[n] for n in self.space.names)], task])
 
 
 def _recorded(kernel: str, devices: Sequence[str], data: Path) -> TaskProblem:
@@ -183,8 +199,8 @@ def problem_of(name: str, data: Path) -> TaskProblem:
     return (_recorded if name.endswith("_milo") else _modelled)(name, devices, data)
 
 
-def joint_run(problem: TaskProblem, goal: Any, seed: int) -> runs.Row:
-    """Return the scores of one run with all tasks."""
+def tuned(problem: TaskProblem, goal: Any, seed: int) -> tuple[TaskRecommendation, list[float]]:
+    """Return the recommendation of one run with all tasks, and its curve."""
     count = len(problem.tasks)
     total = EVALUATIONS * count
     optimizer = Optimizer(problem.space, seed=seed, tasks=problem.tasks, goal=goal, budget=total)
@@ -194,16 +210,66 @@ def joint_run(problem: TaskProblem, goal: Any, seed: int) -> runs.Row:
         trial = optimizer.suggest()
         task = problem.tasks.index(trial.task)
         value = problem.measure(dict(trial.config), task)
-        if value is None:
-            optimizer.observe(trial, failed="runtime")
-        else:
-            optimizer.observe(trial, value)
-            best[task] = min(best[task], value)
+        report(optimizer, trial, value)
+        best[task] = np.fmin(best[task], np.inf if value is None else value)
         if (number + 1) % count == 0:
             curve.append(float(np.mean(np.log(best / np.nanmin(problem.costs, axis=0)))))
     found = optimizer.recommend()
+    assert isinstance(found, TaskRecommendation)
+    return found, curve
+
+
+def report(optimizer: Optimizer, trial: Any, value: float | None) -> None:
+    """Observe a value, or a failure (None)."""
+    if value is None:
+        optimizer.observe(trial, failed="runtime")
+    else:
+        optimizer.observe(trial, value)
+
+
+def joint_run(problem: TaskProblem, goal: Any, seed: int) -> runs.Row:
+    """Return the scores of one run with all tasks."""
+    found, curve = tuned(problem, goal, seed)
+    total = EVALUATIONS * len(problem.tasks)
     score = problem.score(found.configs)
     return {"score": score, "configs": len(found.configs), "evaluations": total, "curve": curve}
+
+
+def left_out_run(problem: TaskProblem, seed: int) -> runs.Row:
+    """Return what the selector of two configurations picks for a task that its run leaves out; each in turn.
+
+    ``regret`` is the logarithm of the picked configuration's slowdown relative to the better one of the two, and
+    ``slowdown`` relative to the best that exists.
+    """
+    task = seed % len(problem.tasks)
+    found, _ = tuned(problem.without(task), GOALS["two"], seed)
+    picked = found.selector.select(problem.tasks.descriptors[task])
+    assert picked is not None
+    slowdown = problem.log_slowdown(picked, task)
+    least = min(problem.log_slowdown(config, task) for config in found.configs)
+    return {"task": problem.tasks.names[task], "slowdown": slowdown, "regret": slowdown - least}
+
+
+def one_task_runs(problem: TaskProblem, seed: int) -> runs.Row:
+    """Return the CPU seconds of a run on the first task, with and without its declaration; both suggest the same."""
+    (first, *_) = problem.tasks.descriptors
+    declared = {"with": {"tasks": Tasks([first])}, "without": {}}
+    seconds, suggested = dict.fromkeys(declared, 0.0), {}
+    optimizers = {
+        name: Optimizer(problem.space, seed=seed, budget=EVALUATIONS, **settings)
+        for name, settings in declared.items()
+    }
+    for number in range(EVALUATIONS):
+        # The first of two equal computations may be slower, so they take turns.
+        for name in sorted(declared, reverse=bool(number % 2)):
+            started = time.process_time()
+            trial = optimizers[name].suggest()
+            config = {key: trial[key] for key in problem.space.names}
+            report(optimizers[name], trial, problem.measure(config, 0))
+            seconds[name] += time.process_time() - started
+            suggested[name] = config
+        assert suggested["with"] == suggested["without"]
+    return {f"{name} seconds": taken for name, taken in seconds.items()}
 
 
 def separate_runs(problem: TaskProblem, seed: int) -> runs.Row:
@@ -214,11 +280,7 @@ def separate_runs(problem: TaskProblem, seed: int) -> runs.Row:
         curve = []
         for _ in range(EVALUATIONS):
             trial = optimizer.suggest()
-            value = problem.measure(dict(trial.config), task)
-            if value is None:
-                optimizer.observe(trial, failed="runtime")
-            else:
-                optimizer.observe(trial, value)
+            report(optimizer, trial, problem.measure(dict(trial.config), task))
             curve.append(np.inf if optimizer.best_value is None else optimizer.best_value)
         winners.append(dict(optimizer.best_config or {}))
         curves.append(np.log(np.array(curve) / np.nanmin(problem.costs[:, task])))
@@ -227,14 +289,19 @@ def separate_runs(problem: TaskProblem, seed: int) -> runs.Row:
     return {"single": single, "two": two, "curve": np.mean(curves, axis=0).tolist()}
 
 
+def is_made(name: str, variant: str) -> bool:
+    """Whether a variant is a job: with two tasks, runs with the goal of two configurations are those of `each`."""
+    if variant in (LEFT_OUT, ONE_TASK):
+        return name == ("sizes" if variant == LEFT_OUT else "convolution_milo")
+    return variant != "two" or len(DEVICES.get(name, ())) != 2
+
+
 def one_run(name: str, data: Path, variant: str, seed: int) -> runs.Row:
     """Return the result of a job."""
     problem, started = problem_of(name, data), time.process_time()
-    row = (
-        separate_runs(problem, seed)
-        if variant == SEPARATE
-        else joint_run(problem, GOALS[variant], seed)
-    )
+    others = {SEPARATE: separate_runs, LEFT_OUT: left_out_run, ONE_TASK: one_task_runs}
+    work = others.get(variant) or partial(joint_run, goal=GOALS[variant])
+    row = work(problem, seed=seed)
     best = {"best_single": problem.best_single, "best_two": problem.best_two}
     taken = time.process_time() - started
     return {"problem": name, "variant": variant, "seed": seed, **row, **best, "cpu": taken}
@@ -244,15 +311,16 @@ def table_of(rows: Sequence[runs.Row]) -> str:
     """Return the table of all problems in Markdown."""
     lines = [
         "| problem | best single | single / best | separate / best | best two | two / best | separate / best "
-        "| each | separate | CPU s per suggestion |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| each | separate | evaluations behind | CPU s per suggestion |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in dict.fromkeys(row["problem"] for row in rows):
         own = [row for row in rows if row["problem"] == name]
         by = {
             v: sorted((r for r in own if r["variant"] == v), key=lambda r: r["seed"])
-            for v in VARIANTS
+            for v in (*GOALS, SEPARATE)
         }
+        by["two"] = by["two"] or by["each"]  # see `is_made`
         if not all(by.values()):
             continue
         single, two = own[0]["best_single"], own[0]["best_two"]
@@ -266,10 +334,57 @@ def table_of(rows: Sequence[runs.Row]) -> str:
             ratio([r["two"] - two for r in by[SEPARATE]]),
             ratio([r["curve"][-1] for r in by["each"]]),
             ratio([r["curve"][-1] for r in by[SEPARATE]]),
+            behind([r["curve"] for r in by["each"]], [r["curve"] for r in by[SEPARATE]]),
             f"{np.mean([r['cpu'] / r['evaluations'] for r in by['single']]):.2f}",
         ]
         lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *selector_lines(rows), *one_task_lines(rows)])
+
+
+def selector_lines(rows: Sequence[runs.Row]) -> list[str]:
+    """Return what the selectors lose on the sizes that their runs leave out."""
+    own = [row for row in rows if row["variant"] == LEFT_OUT]
+    if not own:
+        return []
+    return [
+        f"- Selector of two configurations on a size that was left out, {len(own)} runs: slowdown relative to the "
+        f"better one of the two {ratio([row['regret'] for row in own])}, to the best that exists "
+        f"{ratio([row['slowdown'] for row in own])}."
+    ]
+
+
+def one_task_lines(rows: Sequence[runs.Row]) -> list[str]:
+    """Return the seconds of runs with one task beside those without tasks."""
+    own = [row for row in rows if row["variant"] == ONE_TASK]
+    if not own:
+        return []
+    mean = {
+        name: 1e3 * np.mean([row[f"{name} seconds"] for row in own]) / EVALUATIONS
+        for name in ("with", "without")
+    }
+    change = [np.log(row["with seconds"] / row["without seconds"]) for row in own]
+    return [
+        f"- One task, {len(own)} runs: the same suggestions as without tasks, and {mean['with']:.2f} ms of CPU time "
+        f"for each beside {mean['without']:.2f} ms, a ratio of {ratio(change)}."
+    ]
+
+
+def behind(joint: Sequence[Sequence[float]], separate: Sequence[Sequence[float]]) -> str:
+    """Return how many evaluations per task earlier separate runs have the final result of joint runs.
+
+    Results are means over the seeds, so that the number has a 95 % bootstrap interval over seeds. It is 0 where
+    separate runs never reach the final result.
+    """
+    final, curves = np.array(joint)[:, -1], np.array(separate)
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(len(final), size=(4000, len(final)))
+    other = rng.integers(len(curves), size=(4000, len(curves)))
+    numbers = [
+        float((curves[b].mean(axis=0) <= final[a].mean()).sum())
+        for a, b in [(slice(None), slice(None)), *zip(drawn, other, strict=True)]
+    ]
+    low, high = np.quantile(numbers[1:], [0.025, 0.975])
+    return f"{max(numbers[0] - 1, 0):.0f} ({max(low - 1, 0):.0f} to {max(high - 1, 0):.0f})"
 
 
 def ratio(logs: Sequence[float]) -> str:
@@ -298,6 +413,7 @@ def main() -> None:
         for seed in range(args.seeds)
         for name in args.problems.split(";")
         for variant in args.variants.split(";")
+        if is_made(name, variant)
     ]
     rows = runs.completed(
         one_run,

@@ -70,9 +70,11 @@ def test_every_goal_resumes_bit_for_bit_and_keeps_the_constraints(goal, tmp_path
         assert choice.slowdown >= 1.0 - 1e-9 or not choice.is_measured
 
 
-def test_one_task_is_the_optimizer_without_tasks():
-    plain = Optimizer(Space(PARAMETERS, ["tile * unroll <= 256"]), seed=3)
-    own = Optimizer(Space(PARAMETERS, ["tile * unroll <= 256"], tasks=[{"n": 512}]), seed=3)
+@pytest.mark.parametrize("strategy", ["auto", "bayesian", "genetic_algorithm"])
+def test_one_task_is_the_optimizer_without_tasks(strategy):
+    constraints, settings = ["tile * unroll <= 256"], {"seed": 3, "strategy": strategy}
+    plain = Optimizer(Space(PARAMETERS, constraints), **settings)
+    own = Optimizer(Space(PARAMETERS, constraints, tasks=[{"n": 512}]), **settings)
     for _ in range(14):
         trial, other = plain.suggest(), own.suggest()
         assert dict(other) == {**trial, "n": 512}

@@ -8,19 +8,14 @@ import pytest
 from baco_like import Space
 from baco_like.surrogates.gp.distances import parameter_distances
 from baco_like.surrogates.gp.kernel import MATERN52
-from baco_like.surrogates.gp.multi_task import (
-    LEVEL,
-    MultiTaskGP,
-    TaskData,
-    TaskEvidence,
-    families_of,
-)
+from baco_like.surrogates.gp.multi_task import MultiTaskGP, families_of
 from baco_like.surrogates.gp.prior import Gamma, LogNormal
+from baco_like.surrogates.gp.task_evidence import LEVEL, TaskData, TaskEvidence
 from baco_like.surrogates.gp.task_kernels import Coregionalisation, DescriptorKernel
 
 SPACE = Space({"a": list(range(8)), "b": [1, 2, 4, 8, 16], "c": ["x", "y", "z"]})
 TASKS = Space({"a": [1]}, tasks=[{"n": 1, "d": "A"}, {"n": 8, "d": "A"}, {"n": 64, "d": "B"}]).tasks
-FAMILIES = families_of(*TASKS.features(), 8)
+FAMILIES = [*families_of(*TASKS.features(), 8), Coregionalisation(3, has_own=False)]
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +26,11 @@ def data():
     return TaskData(codes, tasks, rng.standard_normal(30), rng.uniform(0.0, 0.1, 30))
 
 
-@pytest.fixture(scope="module")
-def model(data):
+@pytest.fixture(scope="module", params=[True, False], ids=["own parts", "one kernel"])
+def model(data, request):
     surrogate = MultiTaskGP(draws=2, steps=5)
-    return surrogate.fit(SPACE, data, FAMILIES[:1], np.random.default_rng(1))
+    families = [Coregionalisation(3, has_own=request.param)]
+    return surrogate.fit(SPACE, data, families, np.random.default_rng(1))
 
 
 def matern(left, right, lengthscales):
@@ -48,11 +44,17 @@ def test_the_posterior_is_that_of_the_dense_closed_form(model, data):
     codes = SPACE.feasible.sample(4, np.random.default_rng(2))
     notes = model.hyperparameters
     weights, own = np.array(notes["task"][:3]), np.exp(notes["task"][3:])
-    between = np.outer(weights, weights) + np.diag(own)
-    lengthscales = notes["lengthscales"]
-    covariance = between[data.tasks[:, None], data.tasks] * matern(
-        data.codes, data.codes, lengthscales
-    )
+    separate = notes["task_lengthscales"] or [notes["lengthscales"]] * 3
+
+    def between(left, left_tasks, right, right_tasks):
+        shared = np.outer(weights[left_tasks], weights[right_tasks])
+        total = shared * matern(left, right, notes["lengthscales"])
+        for t in range(3):
+            same = np.outer(left_tasks == t, right_tasks == t)
+            total += same * own[t] * matern(left, right, separate[t])
+        return total
+
+    covariance = between(data.codes, data.tasks, data.codes, data.tasks)
     covariance += np.diag(notes["noise"] + data.variance)
     same = np.equal(data.tasks[:, None], data.tasks)
     levels = np.array(
@@ -61,13 +63,15 @@ def test_the_posterior_is_that_of_the_dense_closed_form(model, data):
             for t in range(3)
         ]
     )
-    inverse = np.linalg.inv(covariance)
-    mean, joint = model.predict_joint(codes, np.arange(3))
+    inverse, every = np.linalg.inv(covariance), np.arange(3)
+    mean, joint = model.predict_joint(codes, every)
     for i, row in enumerate(codes):
-        cross = between[:, data.tasks] * matern(row[None], data.codes, lengthscales)
+        rows = np.repeat(row[None], 3, axis=0)
+        cross = between(rows, every, data.codes, data.tasks)
         expected = levels + cross @ inverse @ (data.y - levels[data.tasks])
         np.testing.assert_allclose(mean[i], expected, atol=1e-9)
-        np.testing.assert_allclose(joint[i], between - cross @ inverse @ cross.T, atol=1e-9)
+        prior = between(rows, every, rows, every)
+        np.testing.assert_allclose(joint[i], prior - cross @ inverse @ cross.T, atol=1e-9)
 
 
 def test_a_weighted_sum_is_that_of_the_joint_prediction(model):
@@ -113,8 +117,10 @@ def test_the_gradient_is_the_slope_of_the_density(family, data):
         LogNormal(4, 1),
         Gamma(1.1, 10.0),
     )
-    own = family.prior[0] + 0.1 * np.random.default_rng(7).standard_normal(len(family.prior[0]))
-    theta = np.concatenate([np.log([1.0, 0.5, 2.0]), [-3.0], own])
+    rng = np.random.default_rng(7)
+    own = family.prior[0] + 0.1 * rng.standard_normal(len(family.prior[0]))
+    lengthscales = rng.uniform(0.5, 2.0, 3 * evidence.sets)
+    theta = np.concatenate([np.log(lengthscales), [-3.0], own])
     _, gradient = evidence(theta)
     for i, step in enumerate(1e-5 * np.eye(len(theta))):
         slope = (evidence(theta + step)[0] - evidence(theta - step)[0]) / 2e-5
@@ -127,7 +133,7 @@ def test_the_likelihood_is_that_of_gpytorch(data):
     from gpytorch.kernels import MaternKernel
 
     lengthscales, noise = [1.0, 0.5, 2.0], 0.05
-    family = Coregionalisation(3)
+    family = Coregionalisation(3, has_own=False)
     phi = np.array([0.9, -0.4, 0.6, math.log(0.2), math.log(0.5), math.log(0.1)])
     squares = parameter_distances(SPACE.features(data.codes), np.asarray(SPACE.feature_owner), 3)
     flat = Gamma(1.0, 1e-300)  # a constant density up to rounding
@@ -162,8 +168,32 @@ def test_reversed_values_give_a_negative_correlation_and_unrelated_ones_almost_n
         tasks = np.repeat([0, 1], len(codes))
         both = TaskData(np.concatenate([codes, codes]), tasks, y, np.zeros(len(y)))
         fitted = MultiTaskGP(draws=4).fit(SPACE, both, [Coregionalisation(2)], rng)
-        b = fitted.matrix
+        b = fitted.covariance_of_tasks
         assert check(b[0, 1] / math.sqrt(b[0, 0] * b[1, 1]))
+
+
+def test_tasks_without_a_common_part_are_modelled_as_if_each_were_alone(data):
+    """With the weight 0 the likelihood is the product of those of the tasks with lengthscales of their own."""
+    lengthscales = np.random.default_rng(9).uniform(0.3, 3.0, (4, 3))
+    flat = Gamma(1.0, 1e-300)  # a constant density up to rounding
+
+    def likelihood(tasks):
+        rows, count = data.rows(np.flatnonzero(np.isin(data.tasks, tasks))), len(tasks)
+        family = Coregionalisation(count)
+        squares = parameter_distances(
+            SPACE.features(rows.codes), np.asarray(SPACE.feature_owner), 3
+        )
+        numbers = np.searchsorted(tasks, rows.tasks)
+        evidence = TaskEvidence(
+            MATERN52, family, squares, numbers, rows.y, rows.variance, flat, flat
+        )
+        phi = np.concatenate([np.zeros(count), np.log([0.2, 0.5, 0.8])[tasks]])
+        used = np.log(lengthscales[[0, *(1 + t for t in tasks)]]).ravel()
+        z = (phi - family.prior[0]) / family.prior[1]
+        constant = (len(used) + 1) * math.log(1e-300)
+        return evidence(np.concatenate([used, [-3.0], phi]))[0] + 0.5 * z @ z - constant
+
+    assert likelihood([0, 1, 2]) == pytest.approx(sum(likelihood([t]) for t in range(3)))
 
 
 def test_tasks_with_near_descriptors_are_alike():

@@ -171,7 +171,9 @@ class MultiTask:
         scales = TaskScales.of(table)
         data = self._data(space, history, table, scales)
         features, owner = columns.tasks.features()
-        families = families_of(features, owner, MOST_COREGIONALISED)
+        # Own lengthscales of each task cost a single configuration, for which the tasks are predicted together.
+        has_own = goal_of(problem).count != 1
+        families = families_of(features, owner, MOST_COREGIONALISED, has_own)
         view = space.at_task(0).derived_features
         model = self.surrogate.fit(view, data, families, rng, last_hyperparameters(history))
         waiting = history.pending_codes

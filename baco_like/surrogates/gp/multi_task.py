@@ -1,8 +1,7 @@
 """A Gaussian process over configurations and tasks, in closed form.
 
-The covariance of a configuration x on task s and x' on task t is B[s, t] R(x, x'), see
-`baco_like.surrogates.gp.task_kernels`, with one Matern correlation R for all tasks and the level of each task estimated
-separately. The hyperparameters maximise their posterior density. Of several families of B, the one with the highest
+The covariance of a configuration x on task s and x' on task t is B[s, t] R(x, x') + [s = t] v[t] R_t(x, x'), see
+`baco_like.surrogates.gp.task_kernels`, with Matern correlations, and the level of each task is estimated separately. The hyperparameters maximise their posterior density. Of several families of B, the one with the highest
 leave-one-out predictive density is taken (Rasmussen and Williams 2006, Eq. 5.10 and 5.11).
 """
 
@@ -17,145 +16,19 @@ from typing import Any
 import numpy as np
 
 from baco_like._typing import Array, Codes, Features, Ints, Rng
-from baco_like.surrogates.gp.distances import SquaredDistances, parameter_distances
+from baco_like.surrogates.gp.distances import parameter_distances
 from baco_like.surrogates.gp.fit import LENGTHSCALES, LOG_2PI, NOISES, cho_solve
 from baco_like.surrogates.gp.kernel import MATERN52, Kernel
 from baco_like.surrogates.gp.model import correlations, safe_cholesky
 from baco_like.surrogates.gp.prior import Gamma, LogNormal, Prior
-from baco_like.surrogates.gp.task_kernels import Coregionalisation, TaskKernel, starts
+from baco_like.surrogates.gp.task_evidence import LEVEL, TaskData, TaskEvidence
+from baco_like.surrogates.gp.task_kernels import (
+    Coregionalisation,
+    DescriptorKernel,
+    TaskKernel,
+    starts,
+)
 from baco_like.surrogates.protocol import Featured
-
-LEVEL = 1.0
-"""Prior variance of the level of a task; values are standardised."""
-
-_FEWEST_COMMON = 3
-"""Smallest number of common configurations from which a correlation of two tasks is estimated."""
-
-
-@dataclass(frozen=True)
-class TaskData:
-    """Observations of several tasks; every array has n rows.
-
-    Attributes:
-        codes: Configurations, ``(n, w)``.
-        tasks: Index of the task of each row, ``(n,)``.
-        y: Values, standardised for each task, ``(n,)``.
-        variance: Known variance of each value on the same scale, 0 if unknown, ``(n,)``.
-    """
-
-    codes: Codes
-    tasks: Ints
-    y: Array
-    variance: Array
-
-    def rows(self, rows: Ints) -> TaskData:
-        """Return some of the rows."""
-        return TaskData(self.codes[rows], self.tasks[rows], self.y[rows], self.variance[rows])
-
-
-@dataclass(frozen=True, eq=False)
-class TaskEvidence:
-    """The log posterior density of the hyperparameters: log lengthscales, log noise, parameters of the task kernel.
-
-    The levels are integrated out: they add `LEVEL` to the covariance of two rows of the same task.
-
-    Attributes:
-        kernel: The correlation of configurations.
-        task_kernel: The family of the covariance of tasks.
-        squares: Squared distances of the rows in each parameter.
-        tasks: Index of the task of each row, ``(n,)``.
-        y: Values, ``(n,)``.
-        variance: Known variances, ``(n,)``.
-        lengthscale: Prior of every lengthscale.
-        noise: Prior of the noise variance.
-    """
-
-    kernel: Kernel
-    task_kernel: TaskKernel
-    squares: SquaredDistances
-    tasks: Ints
-    y: Array
-    variance: Array
-    lengthscale: Prior
-    noise: Prior
-
-    @cached_property
-    def _is_task(self) -> Array:
-        """Indicators of the tasks, ``(n, t)``."""
-        count = len(self.task_kernel.matrix(self.task_kernel.prior[0]))
-        return np.equal(self.tasks[:, None], np.arange(count)).astype(float)
-
-    @cached_property
-    def _levels(self) -> Array:
-        return LEVEL * (self._is_task @ self._is_task.T)
-
-    def split(self, theta: Array) -> tuple[Array, float, Array]:
-        """Return lengthscales, noise and the parameters of the task kernel."""
-        p = self.squares.groups
-        return np.exp(theta[:p]), math.exp(theta[p]), theta[p + 1 :]
-
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Return the log posterior density up to a constant, and its gradient by ``theta``.
-
-        With G = (a a' - K^-1) / 2 and a = K^-1 y, the derivative is the sum of G dK (Rasmussen and Williams 2006,
-        Eq. 5.9).
-        """
-        lengthscales, noise, phi = self.split(theta)
-        n = len(self.y)
-        matrix = self.task_kernel.matrix(phi)
-        squared = np.empty((n, n))
-        self.squares.weighted_sum(lengthscales**-2.0, squared)
-        correlation, slope = self.kernel.slope(
-            squared, np.empty_like(squared), np.empty_like(squared)
-        )
-        of_tasks = matrix[self.tasks[:, None], self.tasks]
-        covariance = of_tasks * correlation + self._levels
-        covariance.flat[:: n + 1] += noise + self.variance
-        try:
-            factor = np.asarray(np.linalg.cholesky(covariance), dtype=float)
-        except np.linalg.LinAlgError:
-            return -math.inf, np.zeros_like(theta)
-        alpha = cho_solve(factor, self.y)
-        value = -0.5 * float(self.y @ alpha) - float(np.log(np.diagonal(factor)).sum())
-        value -= 0.5 * n * LOG_2PI
-        half = 0.5 * (np.outer(alpha, alpha) - cho_solve(factor, np.eye(n)))
-        by_matrix = self._is_task.T @ (half * correlation) @ self._is_task
-        weights = half * of_tasks * slope
-        by_lengthscale = -2.0 * lengthscales**-2.0 * self.squares.contract(weights)
-        by_noise = noise * float(np.trace(half))
-        by_task = self.task_kernel.gradient(phi, by_matrix)
-        prior, slopes = self._prior(lengthscales, noise, phi)
-        return value + prior, np.concatenate([by_lengthscale, [by_noise], by_task]) + slopes
-
-    def _prior(self, lengthscales: Array, noise: float, phi: Array) -> tuple[float, Array]:
-        """Return the log density of the priors and its gradient."""
-        own = np.array([noise])
-        mean, spread = self.task_kernel.prior
-        z = (phi - mean) / spread
-        value = float(self.lengthscale.log_density(lengthscales).sum())
-        value += float(self.noise.log_density(own).sum()) - 0.5 * float(z @ z)
-        by_lengthscale = self.lengthscale.gradient(lengthscales) * lengthscales
-        return value, np.concatenate([by_lengthscale, self.noise.gradient(own) * own, -z / spread])
-
-    def common_correlations(self, keys: Sequence[bytes]) -> Array:
-        """Return the correlations of the tasks over configurations that two tasks share, ``(t, t)``.
-
-        Args:
-            keys: One for each row, the same for the same configuration on all tasks.
-        """
-        count = self._is_task.shape[1]
-        rows = {key: i for i, key in enumerate(dict.fromkeys(keys))}
-        table = np.full((len(rows), count), np.nan)
-        for key, task, value in zip(keys, self.tasks, self.y, strict=True):
-            table[rows[key], task] = value
-        result = np.zeros((count, count))
-        for s in range(count):
-            for t in range(s):
-                both = ~np.isnan(table[:, s]) & ~np.isnan(table[:, t])
-                a, b = table[both, s], table[both, t]
-                if len(a) >= _FEWEST_COMMON and a.std() > 0 and b.std() > 0:
-                    result[s, t] = result[t, s] = float(np.corrcoef(a, b)[0, 1])
-        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,11 +38,13 @@ class MultiTaskModel:
     Attributes:
         space: Gives the features.
         kernel: The correlation of configurations.
-        scales: One over the lengthscale of every feature column, ``(k,)``.
-        matrix: Covariance of the tasks, ``(t, t)``.
+        scales: One over the lengthscale of every feature column, for all tasks and then for each task with its own
+            lengthscales, ``(1, k)`` or ``(1 + t, k)``.
+        matrix: Covariance of the tasks in the part that they share, ``(t, t)``.
+        own: Variance of the part of each task, ``(t,)``.
         noise: Variance of one observation's noise.
         levels: Level of each task, ``(t,)``.
-        rows: Scaled features of the observations, ``(n, k)``.
+        features: Features of the observations, ``(n, k)``.
         tasks: Their tasks, ``(n,)``.
         factor: Lower Cholesky factor of their covariance, ``(n, n)``.
         residual: Values minus the level of their task, ``(n,)``.
@@ -180,9 +55,10 @@ class MultiTaskModel:
     kernel: Kernel
     scales: Array
     matrix: Array
+    own: Array
     noise: float
     levels: Array
-    rows: Features
+    features: Features
     tasks: Ints
     factor: Array
     residual: Array
@@ -200,33 +76,40 @@ class MultiTaskModel:
 
         return np.asarray(dtrtri(self.factor, lower=1)[0])
 
+    @cached_property
+    def covariance_of_tasks(self) -> Array:
+        """Covariance of the values of one configuration on all tasks, ``(t, t)``."""
+        return np.asarray(self.matrix + np.diag(self.own))
+
     def predict(self, codes: Codes, tasks: Ints | int) -> tuple[Array, Array]:
         """Return mean and variance of each row on its task (or on one task), ``(m, w)`` -> ``(m,)``, ``(m,)``."""
-        cross = self._correlations(codes)
-        own = np.broadcast_to(tasks, len(codes))
-        cross *= (
-            self.matrix[own[:, None], self.tasks]
-            if np.ndim(tasks)
-            else self.matrix[tasks][self.tasks]
-        )
-        solved = cross @ self.inverse_factor.T
-        variance = self.matrix[own, own] - np.einsum("ij,ij->i", solved, solved)
-        return cross @ self.alpha + self.levels[own], np.maximum(variance, 0.0)
+        if np.ndim(tasks):
+            mean, variance = np.empty(len(codes)), np.empty(len(codes))
+            for task in np.unique(tasks):
+                rows = np.flatnonzero(tasks == task)
+                mean[rows], variance[rows] = self.predict(codes[rows], int(task))
+            return mean, variance
+        weights = np.zeros(len(self.levels))
+        weights[tasks] = 1.0
+        return self.predict_weighted(codes, weights)
 
     def predict_weighted(self, codes: Codes, weights: Array) -> tuple[Array, Array]:
         """Return mean and variance of a weighted sum over the tasks, ``(m, w)`` -> ``(m,)``, ``(m,)``.
 
-        A sum of jointly normal values is normal. Its covariance with the value of row j is (w' B)[t_j] R(x, x_j), so it
-        costs no more than the prediction of one task.
+        A sum of jointly normal values is normal. Its covariance with the value of row j on task t is
+        (w' B)[t] R(x, x_j) + w[t] v[t] R_t(x, x_j), so it costs no more than the prediction of one task.
 
         Args:
             codes: Configurations.
             weights: Weight of each task, ``(t,)``.
         """
-        by_task = weights @ self.matrix
-        cross = self._correlations(codes) * by_task[self.tasks]
+        features = self.space.features(codes)
+        cross = self._shared(features) * (weights @ self.matrix)[self.tasks]
+        for t in np.flatnonzero(weights * self.own):
+            self._add_own(cross, features, int(t), float(weights[t]))
         solved = cross @ self.inverse_factor.T
-        variance = float(by_task @ weights) - np.einsum("ij,ij->i", solved, solved)
+        prior = float(weights @ self.covariance_of_tasks @ weights)
+        variance = prior - np.einsum("ij,ij->i", solved, solved)
         return cross @ self.alpha + float(weights @ self.levels), np.maximum(variance, 0.0)
 
     def predict_joint(self, codes: Codes, tasks: Ints) -> tuple[Array, Array]:
@@ -236,32 +119,54 @@ class MultiTaskModel:
             codes: Configurations.
             tasks: Indices of s tasks.
         """
-        correlation = self._correlations(codes)
+        features = self.space.features(codes)
+        correlation = self._shared(features)
         mean = np.empty((len(codes), len(tasks)))
-        solved = np.empty((len(tasks), len(codes), len(self.rows)))
+        solved = np.empty((len(tasks), len(codes), len(self.features)))
         for i, task in enumerate(tasks):
             cross = correlation * self.matrix[task][self.tasks]
+            self._add_own(cross, features, int(task), 1.0)
             mean[:, i] = cross @ self.alpha + self.levels[task]
             np.matmul(cross, self.inverse_factor.T, out=solved[i])
-        prior = self.matrix[np.ix_(tasks, tasks)]
+        prior = self.covariance_of_tasks[np.ix_(tasks, tasks)]
         return mean, prior - np.einsum("smn,tmn->mst", solved, solved, optimize=True)
 
     def condition(self, codes: Codes, tasks: Ints, y: Array) -> MultiTaskModel:
         """Return the model that also uses these values, ``(m, w)``, ``(m,)``, ``(m,)``, with the same levels."""
-        scaled = self.space.features(codes) * self.scales
-        rows, own = np.concatenate([self.rows, scaled]), np.concatenate([self.tasks, tasks])
-        noises = (
-            np.einsum("ij,ij->i", self.factor, self.factor) - self.matrix[self.tasks, self.tasks]
-        )
-        covariance = correlations(self.kernel, rows, rows) * self.matrix[own[:, None], own]
+        features = np.concatenate([self.features, self.space.features(codes)])
+        own = np.concatenate([self.tasks, tasks])
+        prior = np.diagonal(self.covariance_of_tasks)
+        noises = np.einsum("ij,ij->i", self.factor, self.factor) - prior[self.tasks]
+        more = replace(self, features=features, tasks=own)
         diagonal = np.concatenate([np.maximum(noises, 0.0), np.full(len(codes), self.noise)])
-        covariance.flat[:: len(rows) + 1] = self.matrix[own, own] + diagonal
+        factor = safe_cholesky(more.covariance(diagonal))
         residual = np.concatenate([self.residual, y - self.levels[tasks]])
-        factor = safe_cholesky(covariance)
-        return replace(self, rows=rows, tasks=own, factor=factor, residual=residual)
+        return replace(more, factor=factor, residual=residual)
 
-    def _correlations(self, codes: Codes) -> Array:
-        return correlations(self.kernel, self.space.features(codes) * self.scales, self.rows)
+    def covariance(self, noises: Array) -> Array:
+        """Return the covariance of the observations with noise of these variances, ``(n,)`` -> ``(n, n)``."""
+        shared = self._shared(self.features)
+        covariance = shared * self.matrix[self.tasks[:, None], self.tasks]
+        for t in range(len(self.own)):
+            rows = np.flatnonzero(self.tasks == t)
+            part = covariance[rows]
+            self._add_own(part, self.features[rows], t, 1.0)
+            covariance[rows] = part
+        own = np.diagonal(self.covariance_of_tasks)[self.tasks]
+        covariance.flat[:: len(covariance) + 1] = own + noises
+        return covariance
+
+    def _shared(self, features: Features) -> Array:
+        """Return the correlations of the shared part with the observations, ``(m, k)`` -> ``(m, n)``."""
+        return correlations(self.kernel, features * self.scales[0], self.features * self.scales[0])
+
+    def _add_own(self, cross: Array, features: Features, task: int, weight: float) -> None:
+        """Add the covariance of the part of one task, times a weight, to ``cross``, ``(m, n)``."""
+        if len(self.scales) == 1 or not self.own[task]:
+            return
+        columns, scales = np.flatnonzero(self.tasks == task), self.scales[1 + task]
+        own = correlations(self.kernel, features * scales, self.features[columns] * scales)
+        cross[:, columns] += weight * self.own[task] * own
 
     def leave_one_out_density(self) -> float:
         """Return the sum of the log densities of each observation given the others.
@@ -346,7 +251,7 @@ class MultiTaskGP:
         """Return the best two of some starting points."""
         keys = [row.tobytes() for row in np.ascontiguousarray(data.codes)]
         observed = evidence.common_correlations(keys)
-        p = evidence.squares.groups
+        p = evidence.squares.groups * evidence.sets
         points = []
         for i, phi in enumerate(starts(evidence.task_kernel, observed, rng, self.draws)):
             if i < 2:
@@ -363,34 +268,36 @@ class MultiTaskGP:
     ) -> MultiTaskModel:
         """Return the model with known hyperparameters; the levels have their posterior means."""
         lengthscales, noise, phi = evidence.split(theta)
-        matrix = evidence.task_kernel.matrix(phi)
-        scales = 1.0 / lengthscales[np.asarray(space.feature_owner)]
-        rows = space.features(data.codes) * scales
-        covariance = correlations(self.kernel, rows, rows) * matrix[data.tasks[:, None], data.tasks]
-        covariance.flat[:: len(rows) + 1] = matrix[data.tasks, data.tasks] + noise + data.variance
-        is_task = np.equal(data.tasks[:, None], np.arange(len(matrix))).astype(float)
-        with_levels = safe_cholesky(covariance + LEVEL * (is_task @ is_task.T))
-        levels = LEVEL * (is_task.T @ cho_solve(with_levels, data.y))
+        kernel = evidence.task_kernel
         notes = {
-            "kernel": evidence.task_kernel.name,
-            "lengthscales": lengthscales.tolist(),
+            "kernel": kernel.name,
+            "lengthscales": lengthscales[0].tolist(),
+            "task_lengthscales": lengthscales[1:].tolist(),
             "noise": noise,
             "task": phi.tolist(),
             "rows": fitted,
         }
-        return MultiTaskModel(
+        matrix, nothing = kernel.matrix(phi), np.empty(0)
+        model = MultiTaskModel(
             space,
             self.kernel,
-            scales,
+            1.0 / lengthscales[:, np.asarray(space.feature_owner)],
             matrix,
+            kernel.own(phi),
             noise,
-            levels,
-            rows,
+            nothing,
+            space.features(data.codes),
             data.tasks,
-            safe_cholesky(covariance),
-            data.y - levels[data.tasks],
+            nothing,
+            nothing,
             notes,
         )
+        covariance = model.covariance(noise + data.variance)
+        is_task = np.equal(data.tasks[:, None], np.arange(len(matrix))).astype(float)
+        with_levels = safe_cholesky(covariance + LEVEL * (is_task @ is_task.T))
+        levels = LEVEL * (is_task.T @ cho_solve(with_levels, data.y))
+        factor, residual = safe_cholesky(covariance), data.y - levels[data.tasks]
+        return replace(model, levels=levels, factor=factor, residual=residual)
 
     @staticmethod
     def _read(
@@ -400,12 +307,14 @@ class MultiTaskGP:
         try:
             assert start is not None
             family = next(f for f in families if f.name == start["kernel"])
-            scales = [*start["lengthscales"], start["noise"]]
+            separate = [scale for own in start["task_lengthscales"] for scale in own]
+            scales = [*start["lengthscales"], *separate, start["noise"]]
             theta = np.concatenate([np.log(np.array(scales, dtype=float)), start["task"]])
             count = int(start["rows"])
         except (AssertionError, LookupError, TypeError, ValueError, StopIteration):
             return None
-        expected = groups + 1 + len(family.prior[0])
+        sets = 1 + len(family.own(family.prior[0])) * family.has_own
+        expected = groups * sets + 1 + len(family.prior[0])
         return (
             (family, theta, count)
             if theta.shape == (expected,) and np.isfinite(theta).all()
@@ -422,7 +331,7 @@ def _climb(evidence: TaskEvidence, points: Sequence[Array], steps: int) -> Array
         return (-value, -gradient) if math.isfinite(value) else (1e25, np.zeros_like(theta))
 
     own = len(evidence.task_kernel.prior[0])
-    ranges = [LENGTHSCALES] * evidence.squares.groups + [NOISES]
+    ranges = [LENGTHSCALES] * (evidence.squares.groups * evidence.sets) + [NOISES]
     bounds = [(math.log(low), math.log(high)) for low, high in ranges] + [(-8.0, 8.0)] * own
     best, lowest = points[0], math.inf
     for start in points:
@@ -434,18 +343,19 @@ def _climb(evidence: TaskEvidence, points: Sequence[Array], steps: int) -> Array
     return best
 
 
-def families_of(features: Features, owner: Ints, most: int) -> list[TaskKernel]:
+def families_of(
+    features: Features, owner: Ints, most: int, has_own: bool = True
+) -> list[TaskKernel]:
     """Return the families of task kernels for tasks: see `Tasks.features` for the arguments.
 
     Args:
         features: Features of the tasks, ``(t, k)``.
         owner: The descriptor of each column, ``(k,)``.
         most: Largest number of tasks for `Coregionalisation`, whose parameters grow with it.
+        has_own: Whether each task has its own lengthscales in `Coregionalisation`.
     """
-    from baco_like.surrogates.gp.task_kernels import DescriptorKernel
-
     count = len(features)
-    families: list[TaskKernel] = [Coregionalisation(count)] if count <= most else []
+    families: list[TaskKernel] = [Coregionalisation(count, has_own)] if count <= most else []
     if not families or count > 2:
         families.append(DescriptorKernel.of(features, owner))
     return families

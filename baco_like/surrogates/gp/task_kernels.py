@@ -1,18 +1,20 @@
-"""Covariances of tasks: symmetric positive definite matrices with one row for each task.
+"""Covariances of tasks: a part that tasks share, and a part that each task has for itself.
 
-A matrix B multiplies the correlation of two configurations x and x' of the tasks s and t:
+The covariance of the configurations x and x' of the tasks s and t is
 
-    k((x, s), (x', t)) = B[s, t] R(x, x')
+    k((x, s), (x', t)) = B[s, t] R(x, x') + [s = t] v[t] R_t(x, x')
 
-which is the linear model of coregionalisation with one latent kernel (Alvarez, Rosasco and Lawrence, "Kernels for
-Vector-Valued Functions", 2012, section 4.2; GPTune, Liu et al., PPoPP 2021, has the sum of several such terms).
+which is the linear model of coregionalisation (Alvarez, Rosasco and Lawrence, "Kernels for Vector-Valued Functions",
+2012, section 4.2; GPTune, Liu et al., PPoPP 2021) with one common latent process and one of each task. B is symmetric
+and positive semidefinite, and the correlations R and R_t have lengthscales of their own. So a task that has nothing in
+common with the others, B[s, t] = 0, is modelled as if it were alone.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -37,36 +39,55 @@ _SHARE = 1.5
 
 
 class TaskKernel(Protocol):
-    """A family of matrices with p parameters, all of them real numbers with independent normal priors."""
+    """A family of covariances with p parameters, all of them real numbers with independent normal priors."""
 
     @property
     def name(self) -> str:
         """Its name in tags."""
 
     @property
+    def has_own(self) -> bool:
+        """Whether the part of each task has its own lengthscales; otherwise it is on the diagonal of `matrix`."""
+
+    @property
     def prior(self) -> tuple[Array, Array]:
         """Means and standard deviations of the parameters, ``(p,)`` each."""
 
     def matrix(self, phi: Array) -> Array:
-        """Return the matrix, ``(t, t)``."""
+        """Return B, ``(t, t)``."""
 
-    def gradient(self, phi: Array, by_matrix: Array) -> Array:
-        """Return the derivatives of a function by the parameters, ``(p,)``, from those by the matrix, ``(t, t)``."""
+    def own(self, phi: Array) -> Array:
+        """Return v, ``(t,)``; zeros without `has_own`."""
+
+    def gradient(self, phi: Array, by_matrix: Array, by_own: Array) -> Array:
+        """Return the derivatives of a function by the parameters, ``(p,)``.
+
+        Args:
+            phi: The parameters.
+            by_matrix: The derivatives by B, ``(t, t)``.
+            by_own: The derivatives by v, ``(t,)``; not used without `has_own`.
+        """
 
 
 @dataclass(frozen=True)
 class Coregionalisation:
-    """B = w w' + diag(v): each task has a weight of the common part and a separate variance.
+    """B = w w': each task has a weight of the common part, and a separate variance v.
 
-    This has rank 1 beside the diagonal. Two tasks with weights of opposite signs are negatively correlated, and a task
-    with weight 0 learns nothing from the others. The parameters are the weights and the logarithms of the variances.
+    Two tasks with weights of opposite signs are negatively correlated, and a task with weight 0 learns nothing from the
+    others. The parameters are the weights and the logarithms of the variances. Without `has_own`, B = w w' + diag(v).
 
     Attributes:
         tasks: Number of tasks, t.
+        has_own: See `TaskKernel`.
     """
 
     tasks: int
-    name: str = "coregionalisation"
+    has_own: bool = True
+
+    @property
+    def name(self) -> str:
+        """Its name in tags."""
+        return "coregionalisation with own parts" if self.has_own else "coregionalisation"
 
     @property
     def prior(self) -> tuple[Array, Array]:
@@ -78,12 +99,18 @@ class Coregionalisation:
     def matrix(self, phi: Array) -> Array:
         """Return B."""
         weights, own = phi[: self.tasks], np.exp(phi[self.tasks :])
-        return np.asarray(np.outer(weights, weights) + np.diag(own))
+        shared = np.outer(weights, weights)
+        return shared if self.has_own else shared + np.diag(own)
 
-    def gradient(self, phi: Array, by_matrix: Array) -> Array:
+    def own(self, phi: Array) -> Array:
+        """Return v."""
+        return np.exp(phi[self.tasks :]) if self.has_own else np.zeros(self.tasks)
+
+    def gradient(self, phi: Array, by_matrix: Array, by_own: Array) -> Array:
         """Return the derivatives by the parameters."""
         weights, own = phi[: self.tasks], np.exp(phi[self.tasks :])
-        return np.concatenate([2.0 * by_matrix @ weights, np.diagonal(by_matrix) * own])
+        by_variance = by_own if self.has_own else np.diagonal(by_matrix)
+        return np.concatenate([2.0 * by_matrix @ weights, by_variance * own])
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +126,7 @@ class DescriptorKernel:
 
     squares: Array
     name: str = "descriptors"
+    has_own: ClassVar[bool] = False
 
     @classmethod
     def of(cls, features: Features, owner: Ints) -> DescriptorKernel:
@@ -120,7 +148,11 @@ class DescriptorKernel:
         scale, share = math.exp(phi[-2]), _logistic(phi[-1])
         return np.asarray(scale * (share * correlation + (1.0 - share) * np.eye(len(correlation))))
 
-    def gradient(self, phi: Array, by_matrix: Array) -> Array:
+    def own(self, phi: Array) -> Array:
+        """Return zeros."""
+        return np.zeros(self.squares.shape[1])
+
+    def gradient(self, phi: Array, by_matrix: Array, by_own: Array) -> Array:
         """Return the derivatives by the parameters."""
         correlation, slope = self._correlation(phi)
         scale, share = math.exp(phi[-2]), _logistic(phi[-1])
