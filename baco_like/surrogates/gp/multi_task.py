@@ -1,8 +1,9 @@
 """A Gaussian process over configurations and tasks, in closed form.
 
 The covariance of a configuration x on task s and x' on task t is B[s, t] R(x, x') + [s = t] v[t] R_t(x, x'), see
-`baco_like.surrogates.gp.task_kernels`, with Matern correlations, and the level of each task is estimated separately. The hyperparameters maximise their posterior density. Of several families of B, the one with the highest
-leave-one-out predictive density is taken (Rasmussen and Williams 2006, Eq. 5.10 and 5.11).
+`baco_like.surrogates.gp.task_kernels`, with Matern correlations. The level of each task is estimated separately. The
+hyperparameters maximise their posterior density. Of several families of B and v, the one with the highest leave-one-out
+predictive density is taken (Rasmussen and Williams 2006, Eq. 5.10 and 5.11).
 """
 
 from __future__ import annotations
