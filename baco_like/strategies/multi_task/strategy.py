@@ -44,7 +44,8 @@ from baco_like.strategies.multi_task.scores import GoalScore
 from baco_like.strategies.multi_task.table import TaskScales, TaskTable
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, Strategy
 from baco_like.strategies.random_search import RandomSearch
-from baco_like.surrogates.gp.multi_task import MultiTaskGP, TaskData, families_of
+from baco_like.surrogates.gp.multi_task import MultiTaskGP, families_of
+from baco_like.surrogates.gp.task_evidence import TaskData
 
 COST_EXPONENT = 0.5
 """Exponent of the cost of an evaluation, as for seconds and fidelities."""
