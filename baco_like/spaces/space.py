@@ -130,6 +130,15 @@ class Space:
         check_reachable(new, self.activity, self.feasible, rules)  # old journals have expressions
         self.notes: tuple[str, ...] = ()
 
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes without what is computed on first use, parts of which cannot be pickled."""
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if not isinstance(getattr(type(self), name, None), cached_property)
+        }
+
     def with_fidelity(self, fidelity: GivenFidelity | None) -> Space:
         """Return the space with a fidelity parameter; the space itself for None.
 

@@ -5,7 +5,8 @@ import pickle
 
 import pytest
 
-from baco_like import MaxEvals, Optimizer, Space, tune
+from baco_like import Integer, MaxEvals, Optimizer, Permutation, Real, Space, tune
+from baco_like.strategies import STRATEGIES
 
 SPACE = Space({"a": [1, 2, 4, 8], "b": ["<x>", "y"]}, constraints=["a > 1 or b == 'y'"])
 
@@ -52,8 +53,36 @@ def test_a_copy_continues_like_the_original(copied):
     assert other.suggest() == optimizer.suggest()
 
 
+KINDS = {
+    "order": Space({"order": Permutation(["i", "j", "k"]), "x": [1, 2, 3]}),
+    "long order": Space(
+        {"order": Permutation(list(range(7))), "x": Real(0, 1)}, ["pos(order, 0) < 3"]
+    ),
+    "conditional": Space(
+        {"a": [1, 2, 4], "order": Permutation(["i", "j", "k"])}, when={"order": "a > 1"}
+    ),
+    "tasks": Space({"a": [1, 2, 4], "b": Integer(1, 9)}, tasks=[{"n": 1}, {"n": 2}]),
+}
+
+
+@pytest.mark.parametrize("space", KINDS.values(), ids=KINDS)
+def test_everything_is_pickled_after_a_model_has_used_it(space):
+    result = tune(lambda trial: float(trial.id), space, stop=MaxEvals(10), progress=False, seed=1)
+    again = pickle.loads(pickle.dumps(result))
+    assert again.trials == result.trials
+    assert again.optimizer.space == space
+    assert again.optimizer.suggest() == result.optimizer.suggest()
+    assert pickle.loads(pickle.dumps(space)).sample(3, 0) == space.sample(3, 0)
+
+
 def test_an_optimizer_with_a_file_is_not_copied(tmp_path):
     path = tmp_path / "run.jsonl"
     optimizer = Optimizer(SPACE, storage=path)
     with pytest.raises(TypeError, match=r"Optimizer\.load\('.*run\.jsonl'\)"):
         copy.deepcopy(optimizer)
+
+
+@pytest.mark.parametrize("name", [n for n in STRATEGIES if "gpytorch" not in n])
+def test_every_strategy_is_pickled(name):
+    optimizer = run(strategy=name)
+    assert pickle.loads(pickle.dumps(optimizer)).suggest() == optimizer.suggest()

@@ -94,20 +94,27 @@ def _normal_frequencies(count: int, columns: int, rng: Rng) -> Array:
     return rng.standard_normal((count, columns))
 
 
-def _student_frequencies(freedom: int) -> Callable[[int, int, Rng], Array]:
+def _student_frequencies(freedom: int, count: int, columns: int, rng: Rng) -> Array:
     """The spectral density of Matern-nu is a multivariate t with 2 nu degrees of freedom."""
-
-    def frequencies(count: int, columns: int, rng: Rng) -> Array:
-        mixing = rng.chisquare(freedom, (count, 1)) / freedom
-        return np.asarray(rng.standard_normal((count, columns)) / np.sqrt(mixing))
-
-    return frequencies
+    mixing = rng.chisquare(freedom, (count, 1)) / freedom
+    return np.asarray(rng.standard_normal((count, columns)) / np.sqrt(mixing))
 
 
-MATERN52 = Kernel("matern-5/2", _matern52, _matern52_slope, _student_frequencies(5))
+# Functions with names: unlike partial ones they are equal after pickling.
+
+
+def _matern52_frequencies(count: int, columns: int, rng: Rng) -> Array:
+    return _student_frequencies(5, count, columns, rng)
+
+
+def _matern32_frequencies(count: int, columns: int, rng: Rng) -> Array:
+    return _student_frequencies(3, count, columns, rng)
+
+
+MATERN52 = Kernel("matern-5/2", _matern52, _matern52_slope, _matern52_frequencies)
 """(1 + s + s^2/3) exp(-s), s = sqrt(5) r: BaCO's Eq. (1), which is printed without the 1/3."""
 
-MATERN32 = Kernel("matern-3/2", _matern32, _matern32_slope, _student_frequencies(3))
+MATERN32 = Kernel("matern-3/2", _matern32, _matern32_slope, _matern32_frequencies)
 """(1 + s) exp(-s), s = sqrt(3) r: Kernel Tuner's kernel (Willemsen et al. 2021, Table I)."""
 
 RBF = Kernel("rbf", _rbf, _rbf_slope, _normal_frequencies)
