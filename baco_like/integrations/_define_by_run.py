@@ -2,7 +2,7 @@
 
 An objective of Optuna names its parameters while it runs; `baco_like.spaces.learned_conditions` finds under which
 conditions. `learn_bounds` does the same for bounds that differ between trials. Values without evidence count as
-unbounded, so that they are tried. `exclude_unfinished` excludes what failed before all was asked for.
+unbounded, so that they are tried. `end_with_trials` does the same for trials that end before they ask for all.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -107,7 +107,8 @@ def _widen(known: BaseDistribution, new: BaseDistribution) -> BaseDistribution:
 
 def _parameter(distribution: BaseDistribution) -> Parameter:
     if isinstance(distribution, CategoricalDistribution):
-        return Categorical(list(map(_plain, distribution.choices)))
+        # Optuna takes the first of choices that are equal in Python, such as 1 and True.
+        return Categorical(list(dict.fromkeys(map(_plain, distribution.choices))))
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     low, high, step = distribution.low, distribution.high, distribution.step
     is_whole = isinstance(distribution, IntDistribution)
@@ -123,8 +124,8 @@ def _parameter(distribution: BaseDistribution) -> Parameter:
 def learn_bounds(space: Space, trials: Sequence[tuple[Config, Mapping[str, Bounds]]]) -> list[str]:
     """Return constraints for the numbers whose bounds or step depend on an earlier parameter.
 
-    A bound is a linear function of a number, or belongs to a value of a parameter with few values. A wrong constraint
-    does not last: trials report their bounds, whatever values they have.
+    A bound is a linear function of a number, the product of two, or belongs to the values of one or two parameters with
+    few values. A wrong constraint does not last: trials report their bounds, whatever values they have.
 
     Args:
         space: Has the widest bounds.
@@ -161,20 +162,35 @@ def _explain_limit(
 ) -> str | None:
     """Return a constraint that agrees with the limit of every trial, or None."""
     shared = [other for other in limits[0][0] if all(other in config for config, _ in limits)]
-    for other in reversed(shared):
-        points = {_key(config[other]): (config[other], limit) for config, limit in limits}
-        if any(points[_key(config[other])][1] != limit for config, limit in limits):
-            continue  # one value, two limits
-        known = list(points.values())
-        line = _line(known)
-        if line is not None:
-            return clause(line.format(write_name(other)))
-        is_listed = space.parameters[other].cardinality <= _LISTED
-        if is_listed and len(known) < len(limits):  # some value was seen twice
-            rules = (
-                f"({write_name(other)} != {value!r} or {clause(limit)})" for value, limit in known
-            )
-            return " and ".join(rules)
+    singles = [(other,) for other in reversed(shared)]
+    for names in (*singles, *combinations(reversed(shared), 2)):
+        known: dict[Any, tuple[list[Any], Any]] = {}
+        for config, limit in limits:
+            values = [config[name] for name in names]
+            if known.setdefault(tuple(map(_key, values)), (values, limit))[1] != limit:
+                break  # the same values, two limits
+        else:
+            shown = [write_name(name) for name in names]
+            formula = _formula(list(known.values()), shown)
+            if formula is not None:
+                return clause(formula)
+            count = math.prod(space.parameters[name].cardinality for name in names)
+            if count <= _LISTED and len(known) < len(limits):  # some values were seen twice
+                return " and ".join(
+                    f"({' or '.join(f'{n} != {v!r}' for n, v in zip(shown, values, strict=True))} or {clause(limit)})"
+                    for values, limit in known.values()
+                )
+    return None
+
+
+def _formula(points: Sequence[tuple[Sequence[Any], Any]], names: Sequence[str]) -> str | None:
+    """Return the limit as a line in one number or as the product of two, or None."""
+    if len(names) == 1:
+        line = _line([(x, y) for (x,), y in points])
+        return None if line is None else line.format(*names)
+    numbers = all(isinstance(each, (int, float)) for values, y in points for each in (*values, y))
+    if numbers and all(math.prod(values) == y for values, y in points):
+        return " * ".join(names)
     return None
 
 
@@ -195,30 +211,36 @@ def _line(points: Sequence[tuple[Any, Any]]) -> str | None:
     return f"{slope!r} * {{}} + {shift!r}" if len(points) > 2 else None
 
 
-def exclude_unfinished(
-    space: Space, failed: Sequence[Config], trials: Sequence[Config]
-) -> list[str]:
-    """Return constraints that exclude what failed trials were asked for, if they ended before all active parameters.
+def end_with_trials(
+    space: Space, ended: Sequence[Config], trials: Sequence[Config]
+) -> dict[str, str]:
+    """Return the conditions of a space, and those of trials that ended before they asked for all active parameters.
 
-    Whatever the other values are, the objective takes the same way and fails again, unless a trial has come further.
+    After the same values the objective ends at the same place, unless a trial has come further. So the other
+    parameters are inactive there, and all such trials are one configuration.
 
     Args:
         space: The space with its conditions.
-        failed: The parameters of failed trials.
+        ended: The parameters of failed and pruned trials.
         trials: The parameters of all trials.
     """
-    excluded: dict[str, None] = {}
-    for config in failed:
-        sizes = [space.parameters[name].cardinality for name in config if name in space.parameters]
-        is_whole = all(
-            name in config or space.activity.is_active(name, config) is False
+    when = dict(space.conditions.texts)
+    clauses: dict[str, dict[str, None]] = {}
+    for config in ended:
+        missing = [
+            name
             for name in space.names
-        )
-        if is_whole or not config or math.prod(sizes) > _COMBINATIONS:
+            if name not in config and space.activity.is_active(name, config) is not False
+        ]
+        sizes = [space.parameters[name].cardinality for name in config if name in space.parameters]
+        if not config or not missing or math.prod(sizes) > _COMBINATIONS:
             continue
-        if not any(config.items() < other.items() for other in trials):
-            same = " and ".join(
-                f"{write_name(name)} == {value!r}" for name, value in config.items()
-            )
-            excluded[f"not ({same})"] = None
-    return list(excluded)
+        if any(config.items() < other.items() for other in trials):
+            continue
+        same = " and ".join(f"{write_name(name)} == {value!r}" for name, value in config.items())
+        for name in missing:
+            clauses.setdefault(name, {})[f"not ({same})"] = None
+    for name, new in clauses.items():
+        own = [f"({when[name]})"] if name in when else []
+        when[name] = " and ".join([*own, *new])
+    return when

@@ -15,7 +15,7 @@ from baco_like.exceptions import BacoWarning, ConfigError, SpaceError
 from baco_like.integrations._define_by_run import (
     Bounds,
     LearnedDomains,
-    exclude_unfinished,
+    end_with_trials,
     learn_bounds,
 )
 from baco_like.integrations._optuna_conversion import from_optuna, to_optuna
@@ -121,16 +121,13 @@ class StudyState:
         both = list(zip(configs, self.finished, strict=True))
         done = [config for config, trial in both if trial.state is TrialState.COMPLETE and config]
         space = _extend(base, learn_conditions(base.activity, done), [])
-        failed = [
-            config
-            for config, trial in both
-            if trial.state is TrialState.FAIL
-            or (trial.state is TrialState.PRUNED and trial.last_step is None)
-        ]
-        constraints = exclude_unfinished(space, failed, configs)
+        ended = [config for config, trial in both if trial.state is not TrialState.COMPLETE]
+        when = end_with_trials(space, ended, configs)
+        constraints = []
         if self.given is None:
             bounds = [_read_bounds(trial.distributions) for trial in self.finished]
-            constraints += learn_bounds(base, list(zip(configs, bounds, strict=True)))
+            constraints = learn_bounds(base, list(zip(configs, bounds, strict=True)))
+        space = _extend(space, when, [])
         return _extend(space, space.conditions.texts, constraints)
 
     def suggest(self, number: int) -> dict[str, Any]:

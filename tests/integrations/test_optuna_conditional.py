@@ -207,9 +207,19 @@ def bound_by_a_line(trial):
     return abs(x - 15) + abs(trial.suggest_int("y", 3, 43 - 2 * x) - 10)
 
 
+def bound_by_a_product(trial):
+    a, b = trial.suggest_int("a", 1, 4), trial.suggest_int("b", 1, 4)
+    return abs(trial.suggest_int("c", 1, a * b) - 5) + (a + b) / 10
+
+
 def bound_by_two_values(trial):
     a, b = (trial.suggest_categorical(name, [1, 2, 4, 8, 16]) for name in "ab")
     return abs(a - 2) + abs(b - 4) + abs(trial.suggest_int("c", 1, max(1, 64 // (a * b))) - 7)
+
+
+def bound_by_four_values(trial):
+    a, b, c, d = (trial.suggest_int(name, 1, 9) for name in "abcd")
+    return abs(trial.suggest_int("x", 1, 1 + abs(a - b) + abs(c - d)) - 5) + a
 
 
 @pytest.mark.parametrize(
@@ -219,7 +229,9 @@ def bound_by_two_values(trial):
         (bound_by_a_branch, "(kind != 'direct' or x <= 4)"),
         (step_by_a_branch, "(kind != 'gemm' or x % 8 == 0)"),
         (bound_by_a_line, "y <= -2 * x + 43"),
-        (bound_by_two_values, ""),  # not learned, and still no repetition
+        (bound_by_a_product, "c <= b * a"),
+        (bound_by_two_values, "(b != 8 or a != 4 or c <= 2)"),
+        (bound_by_four_values, ""),  # not learned, and still no repetition
     ],
 )
 def test_bounds_that_depend_on_other_parameters_are_learned(moving, constraint):
@@ -269,3 +281,31 @@ def test_a_branch_that_fails_before_it_asks_for_its_parameters_fails_once(given)
     study.optimize(failing, n_trials=12, catch=RuntimeError)
     assert calls.count("direct") == calls.count("winograd") == 1
     assert distinct(study) == 12
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_branch_that_is_pruned_early_is_one_configuration(given):
+    def pruned(trial):
+        kind = trial.suggest_categorical("kind", ["gemm", "direct", "winograd"])
+        threads = trial.suggest_int("threads", 1, 4)
+        if kind == "direct":
+            trial.report(9.0, 1)
+            raise optuna.TrialPruned
+        return threads + (trial.suggest_categorical("tile", [8, 16, 32]) == 8)
+
+    space = Space({name: FLAT.parameters[name] for name in ("kind", "threads", "tile")})
+    study = optuna.create_study(sampler=BacoSampler(space if given else None, seed=1))
+    study.optimize(pruned, n_trials=26)
+    assert distinct(study) == 26  # 24 with a tile, and 4 pruned ones
+    trials = observed(study).trials
+    assert {trial.bound for trial in trials if trial["kind"] == "direct"} == {9.0}
+    assert observed(study).history.inside.all()
+
+
+def test_choices_that_are_equal_in_python_are_one_choice():
+    def objective(trial):
+        return trial.suggest_int("x", 1, 50) + trial.suggest_categorical("c", [0, 1, True, 1.0])
+
+    study = optuna.create_study(sampler=BacoSampler(seed=1))
+    study.optimize(objective, n_trials=20)
+    assert distinct(study) == 20
