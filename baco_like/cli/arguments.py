@@ -308,26 +308,9 @@ def parse_contenders(text: str) -> list[Contender]:
 
 
 def _parse_contender(text: str) -> Contender:
-    from baco_like.benchmarking.comparison.runs import Contender
-    from baco_like.benchmarking.studies.study import check_contender
+    from baco_like.benchmarking.studies.study import read_contender
 
-    name, *assignments = text.split(":")
-    if name == "optuna" and assignments:
-        name = f"{name}:{assignments.pop(0)}"
-    settings: dict[str, Any] = {}
-    for assignment in assignments:
-        key, separator, value = assignment.partition("=")
-        if not separator:
-            raise argparse.ArgumentTypeError(
-                f"{assignment!r} in {text!r} needs the form name=value"
-            )
-        try:
-            settings[key] = json.loads(value)
-        except ValueError:
-            settings[key] = value  # a plain text
-    contender = Contender(text, name, settings)
     try:
-        check_contender(contender)
+        return read_contender(text)
     except (ValueError, TypeError, BacoError) as error:
         raise argparse.ArgumentTypeError(" ".join(str(error).split())) from None
-    return contender

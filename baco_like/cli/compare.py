@@ -16,6 +16,7 @@ from baco_like.benchmarking.comparison.report import to_csv, to_markdown
 from baco_like.benchmarking.comparison.spaces import find_spaces
 from baco_like.benchmarking.score import NothingToScore
 from baco_like.benchmarking.studies.optuna_samplers import PREFIX
+from baco_like.benchmarking.studies.tables import can_rank
 from baco_like.exceptions import EvaluatorError, JournalError, MissingExtra, StrategyError
 
 _STUDY_BUDGET = 60
@@ -102,7 +103,7 @@ def _run_study(args: argparse.Namespace) -> None:
         studies.summarise_study(frame).to_csv(folder / "summary.csv", index=False)
         try:
             studies.plot_curves(frame, folder / "curves.png")
-            if len(args.strategies) > 1:
+            if can_rank(frame):
                 studies.plot_critical_difference(frame, folder / "ranks.png")
         except MissingExtra as error:
             print_line(f"the plots are not written: {error}")

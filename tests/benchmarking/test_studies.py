@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from baco_like import Integer, Permutation, Real, Space, StrategyError
+from baco_like import BacoWarning, Integer, Permutation, Real, Space, StrategyError
 from baco_like.benchmarking import problems, studies, study
 from baco_like.benchmarking.comparison import Contender
 from baco_like.benchmarking.studies.plots import joined_groups
+from baco_like.benchmarking.studies.study import read_contender
 from baco_like.cli import main
 
 PROBLEM = """
@@ -160,6 +161,47 @@ def test_a_run_without_success_has_the_worst_value():
     for name, runs in frame.groupby("strategy"):
         assert summary.loc[name, "mean"] == pytest.approx(runs.best.fillna(worst).mean())
         assert summary.loc[name, "regret"] == pytest.approx(8 - runs.best.fillna(worst).mean())
+
+
+def test_tables_and_plots_without_any_success(tmp_path):
+    problem = problems.FunctionProblem("fails", Space({"a": [1, 2, 3]}), lambda c: None)
+    frame = study(["exhaustive", "random_search"], [problem], 2, 3)
+    text = studies.study_to_markdown(frame)
+    assert "| exhaustive | - | - | - | 100% |" in text
+    assert "mean rank " not in text
+    with pytest.raises(ValueError, match="a problem with a success"):
+        studies.mean_ranks(frame)
+    pytest.importorskip("matplotlib")
+    studies.plot_curves(frame, tmp_path / "curves.png")
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_an_optimum_that_is_beaten_gives_a_warning(direction):
+    problem = problems.FunctionProblem(
+        "beaten", Space({"a": [1, 2, 3]}), lambda c: c["a"], direction, 2.0
+    )
+    with pytest.warns(BacoWarning, match="is better than optimum = 2, so") as caught:
+        frame = study(["exhaustive"], [problem], 1, 3)
+    assert caught[0].filename == __file__
+    assert frame.regret.min() == -1.0
+
+
+def test_strategies_of_a_study_have_settings_as_on_the_command_line():
+    problem = problems.FunctionProblem("own", Space({"a": [1, 2, 3]}), lambda c: c["a"])
+    name = "genetic_algorithm:population=7"
+    assert read_contender(name) == Contender(name, "genetic_algorithm", {"population": 7})
+    assert set(study([name], [problem], 1, 2).strategy) == {name}
+    with pytest.raises(StrategyError, match=r"'population' in .* needs the form name=value"):
+        study(["genetic_algorithm:population"], [problem])
+
+
+def test_one_strategy_or_problem_instead_of_a_list_is_explained():
+    problem = problems.FunctionProblem("own", Space({"a": [1, 2, 3]}), lambda c: c["a"])
+    with pytest.raises(StrategyError, match=r"strategies = 'auto': expected a list"):
+        study("auto", [problem])
+    for single in ("branin", problem):
+        with pytest.raises(StrategyError, match=r"problems = .*: expected a list"):
+            study(["auto"], single)
 
 
 def test_joined_groups():

@@ -68,7 +68,9 @@ def plot_curves(frame: pd.DataFrame, path: str | Path) -> None:
 
 
 def _band(curves: Array) -> tuple[Array, Array, Array]:
-    """Return the mean of the runs and the ends of its bootstrap interval, each ``(t,)``, from ``(runs, t)``."""
+    """Return the mean of ``(runs, t)`` and the ends of its bootstrap interval, each ``(t,)``; NaN without runs."""
+    if not len(curves):
+        return (np.full(curves.shape[1], np.nan),) * 3
     draws = np.random.default_rng(0).integers(len(curves), size=(_RESAMPLES, len(curves)))
     means = curves[draws].mean(axis=1)
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)

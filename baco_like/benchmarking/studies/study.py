@@ -8,10 +8,11 @@ import json
 import os
 import sys
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from baco_like.benchmarking.comparison.store import ComparisonSpecification, Run
 from baco_like.benchmarking.problems.problem import FunctionProblem, load_problem, problem_of
 from baco_like.benchmarking.studies.optuna_samplers import PREFIX, create_sampler
 from baco_like.benchmarking.studies.runs import StudyJob, run_study_job
-from baco_like.exceptions import Infeasible, StrategyError
+from baco_like.exceptions import BacoWarning, Infeasible, StrategyError
 from baco_like.records import sign_of
 from baco_like.running.lock import sole_runner
 from baco_like.strategies import create_strategy
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 GivenProblem = str | Path | FunctionProblem | Callable[..., Any]
 """A name, a recorded space or a folder of them, a problem, or a function with its space as the attribute ``space``."""
+
+_ROUNDING = 1e-6
+"""Largest difference to a published optimum, relative to the largest value, that counts as rounding."""
 
 
 def study(
@@ -47,7 +51,8 @@ def study(
     """Run every strategy on every problem with every seed and return all evaluations.
 
     Args:
-        strategies: Registered names, samplers of Optuna such as ``"optuna:TPESampler"``, or contenders with settings.
+        strategies: Registered names, also with settings such as ``"genetic_algorithm:population=20"``; samplers of
+            Optuna such as ``"optuna:TPESampler"``; or contenders with settings.
         problems: Problems; names of `baco_like.benchmarking.problems.PROBLEMS`; ``"module:function"``; or files and
             folders of recorded results.
         seeds: The seeds, or their number.
@@ -63,14 +68,15 @@ def study(
         ``frame.attrs["directions"]`` and ``frame.attrs["optima"]`` map the problems.
 
     Raises:
-        StrategyError: A strategy or a problem does not exist, or a name appears twice.
+        StrategyError: A strategy or a problem does not exist, a name appears twice, or one stands where a list is
+            expected.
         JournalError: The file is damaged, its runs differ from the study, or another process uses it.
         MissingExtra: pandas, or Optuna for its samplers, is not installed.
-        ValueError: There is nothing to run.
+        ValueError: There is nothing to run, or a setting of a strategy is wrong.
     """
     require_installed("pandas", "dataframe")
-    contenders = [_read_contender(each) for each in strategies]
-    found = find_problems(problems)
+    contenders = [read_contender(each) for each in _as_list("strategies", strategies)]
+    found = find_problems(_as_list("problems", problems))
     numbers = list(range(seeds) if isinstance(seeds, int) else seeds)
     _check_names("strategy", [contender.label for contender in contenders])
     _check_names("problem", [problem.name for problem in found])
@@ -90,6 +96,8 @@ def study(
     else:
         with tempfile.TemporaryDirectory() as folder:
             runs = _run(jobs, Path(folder, "runs.jsonl"), specification, processes)
+    for problem in found:
+        _warn_of_beaten_optimum(problem, runs)
     return _to_frame(runs, found, evaluations)
 
 
@@ -140,11 +148,43 @@ class _LookUp:
         return entry.value
 
 
-def _read_contender(given: str | Contender) -> Contender:
-    """Return the contender of a name; a wrong name or setting is an error before any run."""
-    contender = given if isinstance(given, Contender) else Contender(given, given)
+T = TypeVar("T")
+
+
+def _as_list(name: str, given: Iterable[T]) -> list[T]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise StrategyError(
+            f"{name} = {given!r:.80}: expected a list, also for a single one: {name}=[...]"
+        )
+    return list(given)
+
+
+def read_contender(given: str | Contender) -> Contender:
+    """Return a contender, or the one of a text such as ``genetic_algorithm:population=20``.
+
+    Raises:
+        ValueError: A name or a setting is wrong.
+        MissingExtra: Optuna is not installed.
+    """
+    contender = given if isinstance(given, Contender) else _parse_contender(given)
     check_contender(contender)
     return contender
+
+
+def _parse_contender(text: str) -> Contender:
+    name, *assignments = text.split(":")
+    if f"{name}:" == PREFIX and assignments:
+        name += f":{assignments.pop(0)}"
+    settings: dict[str, Any] = {}
+    for assignment in assignments:
+        key, separator, value = assignment.partition("=")
+        if not separator:
+            raise StrategyError(f"{assignment!r} in {text!r} needs the form name=value")
+        try:
+            settings[key] = json.loads(value)
+        except ValueError:
+            settings[key] = value  # a plain text
+    return Contender(text, name, settings)
 
 
 def check_contender(contender: Contender) -> None:
@@ -198,6 +238,23 @@ def _run(
     with sole_runner(path):
         store = RunStore.open(path, specification)
         return run_missing(jobs, store, processes, sys.stderr, run_study_job)
+
+
+def _warn_of_beaten_optimum(problem: FunctionProblem, runs: Sequence[StrategyRun]) -> None:
+    if problem.best_value is None:
+        return
+    sign = sign_of(problem.direction)
+    drawn = [run.drawn for run in runs if run.space == problem.name and run.drawn is not None]
+    costs = np.concatenate(drawn)
+    costs = costs[~np.isnan(costs)]
+    optimum = sign * problem.best_value
+    if len(costs) and costs.min() < optimum - _ROUNDING * np.abs(costs).max():
+        warnings.warn(
+            f"problem {problem.name!r}: the value {sign * costs.min():g} is better than optimum = "
+            f"{problem.best_value:g}, so its regret is negative; correct the optimum, or leave it out",
+            BacoWarning,
+            stacklevel=3,
+        )
 
 
 def _to_frame(

@@ -103,6 +103,11 @@ def _with_interval(name: str, value: float, samples: Array) -> dict[str, float]:
     return {name: float(value), f"{name}_low": float(low), f"{name}_high": float(high)}
 
 
+def can_rank(frame: pd.DataFrame) -> bool:
+    """Whether the strategies of a study have `mean_ranks`: there are two or more, and a run has a success."""
+    return frame["strategy"].nunique() > 1 and bool(frame["best"].notna().any())
+
+
 def mean_ranks(frame: pd.DataFrame) -> MeanRanks:
     """Return the mean ranks of the strategies by their best values at the end; equal values share their rank.
 
@@ -113,7 +118,8 @@ def mean_ranks(frame: pd.DataFrame) -> MeanRanks:
         frame: The result of `study`.
 
     Raises:
-        ValueError: There are fewer than two strategies, or no problem and seed that all of them have run.
+        ValueError: There are fewer than two strategies, or no problem with a success and a seed that all of them have
+            run.
     """
     from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
@@ -121,12 +127,14 @@ def mean_ranks(frame: pd.DataFrame) -> MeanRanks:
     signs = final["problem"].map(lambda name: sign_of(frame.attrs["directions"][name]))
     final["cost"] = final["best"] * signs
     labels = list(dict.fromkeys(final["strategy"]))
+    final = final.dropna(subset="cost")  # a problem without a success tells nothing
     table = final.pivot_table(index=["problem", "seed"], columns="strategy", values="cost")
-    costs = table[labels].dropna().to_numpy(dtype=np.float64)
+    costs = table.reindex(columns=labels).dropna().to_numpy(dtype=np.float64)
     blocks, k = costs.shape
     if k < 2 or not blocks:
         raise ValueError(
-            f"ranks need two strategies and a problem and seed that all have run, got {k} and {blocks}"
+            "ranks need two strategies, and a problem with a success and a seed that all have run, "
+            f"got {k} and {blocks}"
         )
     means = rankdata(costs, axis=1).mean(axis=0)
     quantile = float(studentized_range.ppf(LEVEL, k, np.inf)) / math.sqrt(2.0)
@@ -148,7 +156,7 @@ def study_to_markdown(frame: pd.DataFrame) -> str:
     """
     summary = summarise_study(frame)
     parts = ["# Study"]
-    if summary["strategy"].nunique() > 1:
+    if can_rank(frame):
         ranks = mean_ranks(frame)
         lines = [[label, f"{rank:.2f}"] for label, rank in ranks.ranks.items()]
         test = "" if math.isnan(ranks.p_value) else f" (Friedman's test: p = {ranks.p_value:.2g})"
