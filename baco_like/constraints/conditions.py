@@ -5,20 +5,21 @@ true. Elsewhere it is *inactive*: the configuration does not have it, and its co
 *resting value*. So each configuration has exactly one row of codes, and sampling, counting and the search for
 duplicates need no special case: "inactive, or any value" is one more known constraint, `RestingConstraint`.
 
-A comparison that reads an inactive parameter is false, also under ``not``; ``and`` and ``or`` join such parts as usual.
-A known constraint that reads an inactive parameter is not applied (`GuardedConstraint`). Both rules are those of
-ConfigSpace (Lindauer et al. 2019, "BOAH", section 3).
+A comparison that contains an inactive parameter is unknown, and so is what depends on it (`language.three_valued`). A
+parameter is active where its condition is true, not where it is unknown. For conditions of ``and`` and ``or`` this is
+the rule of ConfigSpace, where such a comparison is false (Lindauer et al. 2019, "BOAH", section 3). As there, a known
+constraint that reads an inactive parameter is not applied (`GuardedConstraint`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
-from operator import and_, or_
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Codes, Column, Mask
 from baco_like.constraints.expression import Expression, parse
@@ -77,6 +78,10 @@ class Conditions:
     def __bool__(self) -> bool:
         return bool(self.expressions)
 
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Conditions, (self.expressions, self.resting, self._parameters)
+
     @cached_property
     def ancestors(self) -> Mapping[str, tuple[str, ...]]:
         """For each conditional parameter, all parameters that decide whether it is active."""
@@ -105,21 +110,27 @@ class Conditions:
         needed = {*names, *(above for name in names for above in self.ancestors[name])}
         for name, expression in self.expressions.items():
             if name in needed:
-                known[name] = self._truth(expression, columns, known)
+                read = {other: columns[other] for other in expression.parameters}
+                flags = self._flags(expression)
+                read.update((flag, known[other]) for other, flag in flags.items())
+                known[name] = self._where_known[name].holds(read)
         return known
 
-    def _truth(
-        self, expression: Expression, columns: Mapping[str, Column], known: Mapping[str, Mask]
-    ) -> Mask:
-        """Return where a condition is true, ``(n,)``: its comparisons with inactive parameters are false."""
-        conditional = [name for name in expression.parameters if name in self.expressions]
-        junction = expression.junction if conditional else None
-        if junction is None:
-            read = {name: columns[name] for name in expression.parameters}
-            return reduce(and_, (known[name] for name in conditional), expression.holds(read))
-        word, parts = junction
-        truths = (self._truth(part, columns, known) for part in parts)
-        return reduce(and_ if word == "and" else or_, truths)
+    def _flags(self, expression: Expression) -> dict[str, str]:
+        """Return, for each conditional parameter that a condition reads, the column that tells where it is active."""
+        read = expression.parameters
+        # A text that is not the name of another parameter.
+        return {name: f"\0{name} is active" for name in read if name in self.expressions}
+
+    @cached_property
+    def _where_known(self) -> dict[str, Expression]:
+        """For each conditional parameter, where its condition is true; expressions also of the flags."""
+        return {
+            name: expression.where_known(flags)
+            if (flags := self._flags(expression))
+            else expression
+            for name, expression in self.expressions.items()
+        }
 
     @cached_property
     def texts(self) -> dict[str, str]:

@@ -13,10 +13,9 @@ zero, a logarithm of 0, text among numbers - does not satisfy it, not even under
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
@@ -33,10 +32,15 @@ from baco_like.constraints.language.analysis import (
 )
 from baco_like.constraints.language.partial_evaluation import Term, find_known_terms
 from baco_like.constraints.language.reader import read
+from baco_like.constraints.language.three_valued import where_known
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.vectorised import Vector, compile_node, operations, to_truth
 from baco_like.constraints.language.writer import write, write_comparison
+from baco_like.parameters import Categorical
 from baco_like.parameters.protocol import Parameter, is_permutation
+
+_FLAG = Categorical([False, True])
+"""A column that tells where a parameter is active."""
 
 
 @final
@@ -145,6 +149,27 @@ class Expression:
             return None
         return node.operator, tuple(Expression(self.text, self._read, part) for part in node.parts)
 
+    def where_known(self, active: Mapping[str, str]) -> Expression:
+        """Return a condition that holds where this one is true in three-valued logic; see `three_valued`.
+
+        Args:
+            active: For each parameter that may be inactive, the name of a column that tells where it is active.
+        """
+        flags = {name: tree.Name(flag) for name, flag in active.items()}
+        read = {**self._read, **{flag: _FLAG for flag in active.values()}}
+        return Expression(self.text, read, where_known(self._tree, flags))
+
+    def joins_active(self, conditional: Collection[str]) -> Expression:
+        """Return an equivalent condition in which comparisons with inactive parameters are false.
+
+        Only ``and`` and ``or`` join these comparisons, so that tools without three-valued logic have the same result.
+
+        Args:
+            conditional: The parameters that may be inactive.
+        """
+        always = {name: tree.Literal(True) for name in conditional}
+        return Expression(self.text, self._read, where_known(self._tree, always))
+
     def _text_of(self, node: Node) -> str:
         if node.end > node.start:
             return self.text[node.start : node.end]
@@ -223,11 +248,8 @@ def _conjuncts(node: Node, every_chain: bool) -> list[Node]:
     match node:
         case tree.Operation(operator="and", parts=parts):
             return [conjunct for part in parts for conjunct in _conjuncts(part, every_chain)]
-        case tree.Comparison(operators=operators, parts=sides) if len(operators) > 1:
-            steps = [
-                tree.Comparison((sign,), pair)
-                for sign, pair in zip(operators, pairwise(sides), strict=True)
-            ]
+        case tree.Comparison(operators=operators) if len(operators) > 1:
+            steps = tree.chain_steps(node)
             whole = len(tree.names(node))
             fewest = min(len(tree.names(step)) for step in steps)
             return list(steps) if every_chain or fewest < whole else [node]

@@ -70,7 +70,15 @@ def to_configspace(space: Space, seed: int | None = None) -> cs.ConfigurationSpa
     target = cs.ConfigurationSpace(seed=seed)
     members = list(converted.values())
     for name, expression in space.conditions.expressions.items():
-        members.append(_condition(converted[name], expression, space, converted))
+        joined = expression.joins_active(space.conditions.expressions)
+        condition = _condition(converted[name], joined, space, converted)
+        if condition is False:
+            raise SpaceError(
+                f"the condition {expression.text!r:.100} of {name!r} holds for no values, which ConfigSpace cannot "
+                "express; remove the parameter"
+            )
+        if condition is not True:
+            members.append(condition)
     for constraint in space.constraints:
         # A constraint rests as a whole where one of its parameters is inactive.
         is_guarded = any(name in space.conditions.expressions for name in constraint.parameters)
@@ -152,15 +160,27 @@ def _forbidden_clauses(
 def _condition(
     child: Any, expression: Expression, space: Space, converted: Mapping[str, Any]
 ) -> Any:
-    """Return the condition of a parameter.
+    """Return the condition of a parameter; False if no values satisfy it, True for a constant that is true.
 
     Raises:
         SpaceError: ConfigSpace cannot express it.
     """
     if expression.junction is not None:
         word, parts = expression.junction
+        decides = word == "or"
+        different: list[Any] = []  # ConfigSpace 1.2 misreads a junction that repeats a condition
+        for part in parts:
+            condition = _condition(child, part, space, converted)
+            if condition is decides:
+                return decides
+            if not isinstance(condition, bool) and condition not in different:
+                different.append(condition)
+        if not different:
+            return not decides
         join = cs.AndConjunction if word == "and" else cs.OrConjunction
-        return join(*(_condition(child, part, space, converted) for part in parts))
+        return different[0] if len(different) == 1 else join(*different)
+    if not expression.parameters:
+        return bool(expression.holds({})[0])
     parameters = {name: space.parameters[name] for name in expression.parameters}
     if math.prod(p.cardinality for p in parameters.values()) > _MAX_TESTED:
         return _bounds(child, expression, parameters, converted)
@@ -168,10 +188,12 @@ def _condition(
     (codes,) = free.feasible.iterate(_MAX_TESTED)
     columns = {n: p.column(codes[:, free.columns[n]]) for n, p in parameters.items()}
     configs = free.decode(codes[np.asarray(expression.holds(columns))])
-    if not configs or len(configs) > MAX_CLAUSES:
+    if not configs:
+        return False
+    if len(configs) > MAX_CLAUSES:
         raise SpaceError(
             f"the condition {expression.text!r:.100} of {child.name!r} is true for {len(configs)} combinations of "
-            f"values; ConfigSpace needs 1 to {MAX_CLAUSES}"
+            f"values; ConfigSpace needs at most {MAX_CLAUSES}"
         )
     allowed = [write_permutations(config, space) for config in configs]
     if len(parameters) == 1:

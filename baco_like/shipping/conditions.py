@@ -14,6 +14,7 @@ from typing import Any
 from baco_like.constraints import Expression
 from baco_like.constraints.language import exact, tree
 from baco_like.constraints.language.reader import read
+from baco_like.constraints.language.three_valued import where_known
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.writer import write
 from baco_like.exceptions import RunFileError
@@ -145,17 +146,10 @@ def bind_absence(
         expression: The condition under which it is active.
         config: The configuration.
         parameters: As for `bind`.
-        absent: The parameters that the configuration lacks. A comparison that reads one of them is false, also under
-            ``not``, as in `baco_like.constraints.conditions`.
+        absent: The parameters that the configuration lacks.
     """
-
-    def without_absent(node: Node) -> Node:
-        match node:
-            case tree.Operation(operator="and" | "or", parts=parts):
-                return replace(node, parts=tuple(map(without_absent, parts)))
-        return tree.Literal(False) if set(absent) & set(tree.names(node)) else node
-
-    active = without_absent(read(expression.text, parameters))
+    never = {name: tree.Literal(False) for name in absent}
+    active = where_known(read(expression.text, parameters), never)
     node = tree.Operation("not", (_substitute(active, config, parameters),))
     return Condition(f"{name} is inactive unless {expression.text}", node)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeAlias
 
 from baco_like.parameters.values import Value
@@ -91,6 +92,12 @@ Node: TypeAlias = Literal | Name | Position | At | Operation | Comparison | List
 def children(node: Node) -> tuple[Node, ...]:
     """Return the parts of a node in the order of the text."""
     return node.parts if isinstance(node, Operation | Comparison | Listed) else ()
+
+
+def chain_steps(node: Comparison) -> list[Comparison]:
+    """Return the comparisons that a chain joins by ``and``: ``a < b`` and ``b < c`` for ``a < b < c``."""
+    pairs = zip(node.operators, pairwise(node.parts), strict=True)
+    return [Comparison((sign,), sides) for sign, sides in pairs]
 
 
 def walk(node: Node) -> Iterator[Node]:
