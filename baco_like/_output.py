@@ -11,10 +11,12 @@ import re
 import stat
 import sys
 import unicodedata
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from html import escape
 from pathlib import Path
+from types import FrameType
 from typing import BinaryIO, TextIO
 
 from baco_like.exceptions import BacoError
@@ -115,6 +117,15 @@ def explain_os_error(
         if "\0" not in str(path):
             raise
         raise error_type(f"cannot {action} {str(path)!r}: its name has a null character") from error
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Issue a warning that points to the nearest caller outside this package."""
+    package, level = __name__.partition(".")[0], 1
+    frame: FrameType | None = sys._getframe()
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -230,6 +230,14 @@ def test_a_trial_of_another_run_is_refused(space):
         one.observe(trial, 1.0)
 
 
+def test_a_class_instead_of_a_strategy_is_named():
+    class Greedy:
+        init = ask = tell = print
+
+    with pytest.raises(ValueError, match=r"it is a class; give an object, Greedy\(\.\.\.\)"):
+        Optimizer({"a": [1, 2]}, strategy=Greedy)
+
+
 def test_told_configurations(opt):
     opt.observe({"a": 2, "b": 3}, 0.5)
     assert opt.best_config == {"a": 2, "b": 3}

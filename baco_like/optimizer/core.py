@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -17,6 +16,7 @@ from typing import Any, overload
 from typing_extensions import override
 
 from baco_like._checks import whole_number
+from baco_like._output import warn_caller
 from baco_like._threads import resolve_threads, thread_limit
 from baco_like.exceptions import ConfigError, FailureWarning, SpaceError, TrialError
 from baco_like.journal import Header, Journal, JsonlJournal, MemoryJournal, Options
@@ -452,7 +452,7 @@ class Optimizer(Leasing):
                 outcome.problem
             ):  # warn only after recording: a filter may turn the warning into an error
                 text = f"{outcome.problem}; recorded as a failure"
-                warnings.warn(text, FailureWarning, stacklevel=3)
+                warn_caller(text, FailureWarning)
         return draft
 
     def _announce(self) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from baco_like._output import warn_caller
 from baco_like.exceptions import BacoError, BacoWarning, TrialError
 from baco_like.journal.events import renewed_event
 from baco_like.optimizer.observing import build_late_results
@@ -125,7 +125,7 @@ class Leasing(RunView):
         skew, text = max(lease.describe_skew(now) for lease in leases.values())
         if skew > 2 * self._reported_skew:
             self._reported_skew = skew
-            warnings.warn(f"{text}; synchronise the clocks (NTP)", BacoWarning, stacklevel=4)
+            warn_caller(f"{text}; synchronise the clocks (NTP)", BacoWarning)
 
     def _now(self) -> Moment:
         raise NotImplementedError

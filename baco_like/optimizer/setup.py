@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like._checks import whole_number
+from baco_like._output import warn_caller
 from baco_like._plugins import Registry
 from baco_like._typing import Codes
 from baco_like.acquisitions import registry as acquisitions
@@ -94,11 +94,10 @@ def first_configs(space: Space, initial: int | Sequence[Config] | None) -> list[
         ]
     points = default_points(space)
     if not points and space.default_config and (violated := space.explain(space.default_config)):
-        warnings.warn(
+        warn_caller(
             f"the default configuration is not evaluated first, it is infeasible: {'; '.join(violated)}; "
             "change a default, or give first points with initial=[...]",
             SpaceWarning,
-            stacklevel=3,
         )
     return points
 
@@ -225,9 +224,13 @@ def resolve_strategy(
     size = whole_number("initial", initial, 1) if has_size else None
     if not isinstance(strategy, str):
         methods = [getattr(strategy, name, None) for name in ("init", "ask", "tell")]
-        if isinstance(strategy, type) or not all(map(callable, methods)):
+        if not all(map(callable, methods)):
             raise ValueError(
                 f"strategy = {strategy!r}: give a name such as 'auto', or an object with init, ask and tell"
+            )
+        if isinstance(strategy, type):
+            raise ValueError(
+                f"strategy = {strategy!r}: it is a class; give an object, {strategy.__name__}(...)"
             )
         if settings or size is not None:
             raise ValueError(

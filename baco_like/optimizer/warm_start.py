@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from baco_like._output import warn_caller
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Rng
 from baco_like.exceptions import ConfigError, JournalError, SpaceError, WarmStartWarning
@@ -76,7 +76,7 @@ def read_all(
             reasons = "; ".join(f"{reason}: {n}" for reason, n in part.left_out.items())
             count = f"{sum(part.left_out.values())} of {part.found}"
             text = f"warm start {part.source}: {count} results are left out ({reasons})"
-            warnings.warn(text, WarmStartWarning, stacklevel=4)
+            warn_caller(text, WarmStartWarning)
     return tuple(parts)
 
 

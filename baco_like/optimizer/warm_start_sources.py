@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from baco_like._checks import whole_number
+from baco_like._output import warn_caller
 from baco_like.exceptions import RunFileError, WarmStartWarning
 from baco_like.journal.warm_start_results import MODES, Mode
 from baco_like.records import Direction, History, Outcome, Trial, outcome_from
@@ -126,11 +126,10 @@ def read_source(
             f"warm_start = {data!r:.60}: give a path, an Optimizer, a DataFrame or a list of (configuration, value)"
         )
     if texts:
-        warnings.warn(
+        warn_caller(
             f"warm start {start.source}: {len(texts)} of {len(rows)} values are texts and count as failures, "
             f"such as {texts[0]!r:.100}",
             WarmStartWarning,
-            stacklevel=5,
         )
     return SourceResults({parameter for config, _ in rows for parameter in config}, rows)
 

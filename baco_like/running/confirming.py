@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import math
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
+from baco_like._output import warn_caller
 from baco_like.evaluators import Evaluator
 from baco_like.evaluators.confirmation import (
     bypass_caches,
@@ -300,9 +300,8 @@ def _by_prediction(optimizer: Optimizer, trials: list[Trial]) -> list[Trial]:
 
 
 def _warn_of_budget(budget: int, candidates: int) -> None:
-    warnings.warn(
+    warn_caller(
         f"the winner is not confirmed: {budget} measurements are too few for one round of {candidates} configurations; "
         "allow more by confirm_evaluations=..., or in a file by [confirmation] evaluations = ...",
         BacoWarning,
-        stacklevel=4,
     )

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from baco_like._output import warn_caller
 from baco_like.evaluators import (
     DEFAULT_FAILURES,
     Confirmation,
@@ -464,10 +464,9 @@ def _check_first_failures(history: History) -> bool:
     first = history.trials[history.warm :]
     if len(first) == _WARN_AFTER and all(t.status is Status.FAILED for t in first):
         (failure, message), _ = Counter((t.failure, t.message) for t in first).most_common(1)[0]
-        warnings.warn(
+        warn_caller(
             f"the first {_WARN_AFTER} evaluations all failed, mostly with {failure}: {message:.200}; "
             "the run continues",
             FailureWarning,
-            stacklevel=4,
         )
     return True

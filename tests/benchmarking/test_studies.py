@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import pickle
 import sys
 
@@ -9,10 +11,11 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from baco_like import BacoWarning, Integer, Permutation, Real, Space, StrategyError
+from baco_like import BacoWarning, Integer, MissingExtra, Permutation, Real, Space, StrategyError
 from baco_like.benchmarking import problems, studies, study
 from baco_like.benchmarking.comparison import Contender
 from baco_like.benchmarking.studies.plots import joined_groups
+from baco_like.benchmarking.studies.runs import run_study_job
 from baco_like.benchmarking.studies.study import read_contender
 from baco_like.cli import main
 
@@ -202,6 +205,34 @@ def test_one_strategy_or_problem_instead_of_a_list_is_explained():
     for single in ("branin", problem):
         with pytest.raises(StrategyError, match=r"problems = .*: expected a list"):
             study(["auto"], single)
+
+
+def raise_for_seed_one(job):
+    if job.seed != 1:
+        return run_study_job(job)
+    if job.problem.name == "foreign":
+        raise json.JSONDecodeError("wrong", "text", 0)  # cannot be rebuilt from its message alone
+    raise MissingExtra("torch", "gp")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("foreign", RuntimeError, "JSONDecodeError: wrong"),
+        ("own", StrategyError, "torch is not installed"),
+    ],
+)
+def test_an_error_in_a_run_names_the_run(tmp_path, monkeypatch, name, kind, message):
+    monkeypatch.setattr(sys.modules[study.__module__], "run_study_job", raise_for_seed_one)
+    problem = problems.FunctionProblem(name, Space({"a": [1, 2, 3]}), math.isnan)
+    path = tmp_path / "runs.jsonl"
+    where = f"strategy 'exhaustive' on problem '{name}' with seed 1: {message}"
+    with pytest.raises(kind, match=where) as caught:
+        study(["exhaustive"], [problem], [0, 1], 3, path=path)
+    copy = pickle.loads(pickle.dumps(caught.value))  # as another process sends it
+    assert str(copy) == str(caught.value)
+    events = map(json.loads, path.read_text().splitlines())
+    assert [event["seed"] for event in events if "seed" in event] == [0]  # the finished run is kept
 
 
 def test_joined_groups():

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import multiprocessing
 import os
 import signal
@@ -223,6 +224,13 @@ def test_the_first_ten_failures_are_told():
             Scripted(lambda t: Outcome.failure(t.id, "compile", "no such file")),
             MaxEvals(12),
         )
+
+
+@pytest.mark.parametrize("fn", [lambda trial: math.nan, lambda trial: 1 / 0])
+def test_warnings_of_a_run_point_to_the_call(fn):
+    with pytest.warns(FailureWarning) as caught:
+        tune(fn, SPACE, stop=MaxEvals(11), failures=(ArithmeticError,), **QUIET)
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 # Before any effect -----------------------------------------------------------------------------------------------

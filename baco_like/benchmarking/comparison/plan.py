@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Protocol, TextIO, TypeVar
@@ -24,6 +25,7 @@ from baco_like.benchmarking.comparison.figures import ComparisonFigures, compute
 from baco_like.benchmarking.comparison.runs import Contender, RunBudget, RunJob, StrategyRun
 from baco_like.benchmarking.comparison.spaces import RecordedSpace
 from baco_like.benchmarking.comparison.store import ComparisonSpecification, RunKey, RunStore
+from baco_like.exceptions import BacoError, StrategyError
 from baco_like.running.lock import sole_runner
 from baco_like.running.progress import Display
 
@@ -123,6 +125,7 @@ def compare(plan: ComparisonPlan, path: Path, processes: int = 1) -> ComparisonF
     Raises:
         JournalError: The file is damaged, its runs differ from the plan, or another process uses it.
         NothingToScore: A space cannot be scored with this budget.
+        StrategyError, RuntimeError: A run ended with an error; see `run_missing`.
         ValueError: The plan has fewer than two seeds.
     """
     with sole_runner(path):
@@ -150,19 +153,33 @@ def run_missing(
 
     Raises:
         JournalError: A finished run cannot be written.
+        StrategyError: A run ended with an error of this package; the message names the run.
+        RuntimeError: A run ended with another exception; the message names the run, and the cause is the exception.
     """
     missing = [job for job in jobs if job.key not in store.runs]
     if missing:
         done = len(jobs) - len(missing)
         display = Display(progress_stream, len(jobs), "run", done=done, interval=_LINE_INTERVAL)
         try:
-            for run in run_parallel(work, missing, processes):
+            for run in run_parallel(partial(_run_named, work), missing, processes):
                 store.add(run)
                 done += 1
                 display.show(done, f"{run.label} on {run.space}")
         finally:
             display.close()
     return [store.runs[job.key] for job in jobs]
+
+
+def _run_named(work: Callable[[K], StrategyRun], job: K) -> StrategyRun:
+    """Do a job, in any process; an error names it, in a form that can be pickled."""
+    try:
+        return work(job)
+    except Exception as error:
+        problem, label, seed = job.key
+        where = f"strategy {label!r} on problem {problem!r} with seed {seed}"
+        if isinstance(error, BacoError):
+            raise StrategyError(f"{where}: {error}") from error
+        raise RuntimeError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def run_parallel(work: Callable[[J], R], jobs: Sequence[J], processes: int) -> Iterator[R]:
@@ -174,7 +191,7 @@ def run_parallel(work: Callable[[J], R], jobs: Sequence[J], processes: int) -> I
         processes: Number of processes; 1 runs all jobs in this process.
 
     Raises:
-        Exception: ``work`` raised it; running jobs are terminated.
+        Exception: ``work`` raised it; all finished results come before it, and running jobs are terminated.
     """
     if processes == 1 or len(jobs) < 2:
         yield from map(work, jobs)
@@ -188,7 +205,8 @@ def run_parallel(work: Callable[[J], R], jobs: Sequence[J], processes: int) -> I
             while running:
                 finished, running = wait(running, return_when=FIRST_COMPLETED)
                 running |= {pool.submit(work, job) for job in islice(waiting, len(finished))}
-                yield from (future.result() for future in finished)
+                failed = {future for future in finished if future.exception() is not None}
+                yield from (future.result() for future in [*(finished - failed), *failed])
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for child in set(multiprocessing.active_children()) - others:

@@ -69,7 +69,8 @@ def study(
 
     Raises:
         StrategyError: A strategy or a problem does not exist, a name appears twice, or one stands where a list is
-            expected.
+            expected; or a run ended with an error of this package. The message names the run.
+        RuntimeError: A run ended with another exception, which is the cause; the message names the run.
         JournalError: The file is damaged, its runs differ from the study, or another process uses it.
         MissingExtra: pandas, or Optuna for its samplers, is not installed.
         ValueError: There is nothing to run, or a setting of a strategy is wrong.
