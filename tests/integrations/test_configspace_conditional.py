@@ -144,6 +144,29 @@ def test_the_conditions_of_numbers_of_many_values():
     assert set(again.conditions.expressions) == set(space.conditions.expressions)
 
 
+def test_a_condition_over_two_numbers_lists_alternatives():
+    def space(n):
+        return Space({"x": Integer(1, n), "y": Integer(1, n), "z": [1, 2]}, when={"z": "x > y"})
+
+    target = to_configspace(
+        space(20)
+    )  # with one alternative for each pair it did not end in minutes
+    assert len(target.conditions[0].components) == 19
+    assert feasible_here(Space.from_configspace(target)) == feasible_here(space(20))
+    with pytest.raises(SpaceError, match=r"'x > y' of 'z' is true for 1225 .* in 49 alternatives"):
+        to_configspace(space(50))
+
+
+def test_a_condition_may_repeat_a_comparison():
+    texts = {
+        "o": "c != 'z'",
+        "n": "c == 'z' or o > 1 or c == 'z'",
+        "d": "o > 1 or c == 'x' or c == 'z'",
+    }
+    space = Space({"c": ["x", "y", "z"], "o": [1, 2], "n": [1, 2], "d": [1, 2]}, when=texts)
+    assert feasible_in_configspace(to_configspace(space)) == feasible_here(space)
+
+
 @pytest.mark.parametrize(
     ("when", "message"),
     [
