@@ -65,8 +65,8 @@ def to_configspace(space: Space, seed: int | None = None) -> cs.ConfigurationSpa
 
     Args:
         space: Each constraint must be a comparison of two parameters, or at most `MAX_CLAUSES` combinations violate
-            it. Each comparison of a condition must read listed values, or be a bound of one number. Between two numbers of
-            n values it takes up to n alternatives, of `MAX_ALTERNATIVES`.
+            it. Each comparison of a condition must read listed values, or be a bound of one number. Between two numbers
+            of n values it takes up to n alternatives, of at most `MAX_ALTERNATIVES`.
         seed: Seed of ConfigSpace's own sampling.
 
     Raises:
@@ -205,8 +205,8 @@ def _condition(
     if len(boxes) > MAX_ALTERNATIVES:
         raise SpaceError(
             f"the condition {expression.text!r:.100} of {child.name!r} is true for {len(configs)} combinations of "
-            f"values, in {len(boxes)} alternatives; at most {MAX_ALTERNATIVES} are written, because ConfigSpace compares "
-            "all of them with each other; compare with constants, or use fewer values"
+            f"values, in {len(boxes)} alternatives; at most {MAX_ALTERNATIVES} are written, because ConfigSpace "
+            "compares all of them with each other; compare with constants, or use fewer values"
         )
     every = []
     for box in boxes:
