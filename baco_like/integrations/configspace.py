@@ -210,8 +210,8 @@ def _condition(
         )
     every = []
     for box in boxes:
-        parts = [_is_one_of(child, converted[n], values) for n, values in box.items()]
-        every.append(parts[0] if len(parts) == 1 else cs.AndConjunction(*parts))
+        values_in = [_is_one_of(child, converted[n], values) for n, values in box.items()]
+        every.append(values_in[0] if len(values_in) == 1 else cs.AndConjunction(*values_in))
     return every[0] if len(every) == 1 else cs.OrConjunction(*every)
 
 
@@ -226,7 +226,9 @@ def _boxes(configs: list[dict[str, Any]]) -> list[dict[str, list[Any]]]:
     names = list(configs[0])
     values = {repr(value): value for config in configs for value in config.values()}
     # Texts as keys, because 1, 1.0 and True are different values.
-    boxes = [tuple((repr(config[name]),) for name in names) for config in configs]
+    boxes: list[tuple[tuple[str, ...], ...]] = [
+        tuple((repr(config[name]),) for name in names) for config in configs
+    ]
     for i in range(len(names)):
         merged: dict[Any, tuple[str, ...]] = {}
         for box in boxes:
