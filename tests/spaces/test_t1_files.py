@@ -85,6 +85,10 @@ def test_by_the_published_schema() -> None:
         (Space({"r": Real(0, 1)}), "'r': a T1 file lists every value, and a Real"),
         (Space({"p": Permutation(["i", "j"])}), "'p': .* a Permutation"),
         (Space({"n": Integer(0, 10**6)}), "'n': .* an? Integer"),
+        (
+            Space({"k": ["a", "b"], "t": [1, 2]}, when={"t": "k == 'a'"}),
+            "'t': it is active only when",
+        ),
         (Space({"n": [1, 2]}, constraints=[lambda n: n > 1]), "not an expression"),
     ],
 )

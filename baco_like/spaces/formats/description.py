@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from baco_like._checks import nesting_depth
+from baco_like.constraints.conditions import Conditions
 from baco_like.constraints.expression import Expression, parse
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import table_from_dict
@@ -55,6 +56,7 @@ class SpaceContents(Protocol):
 
     parameters: dict[str, Parameter]
     constraints: tuple[Constraint, ...]
+    conditions: Conditions
 
 
 def with_default(name: str, parameter: Any, default: Any, notes: list[str]) -> Parameter:

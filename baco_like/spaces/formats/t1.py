@@ -101,14 +101,20 @@ def to_t1(
     """Return a space as the contents of a T1 file; `Space.from_t1` is the inverse.
 
     Args:
-        space: Its parameters have lists of values, its constraints are expressions.
+        space: Its parameters have lists of values and no conditions, its constraints are expressions.
         kernel: Entries of ``KernelSpecification`` that replace the defaults for an unknown kernel.
         **rest: Other members of the file, such as ``Search`` and ``Budget``.
 
     Raises:
-        SpaceError: The space has a real, a permutation, an integer of more than 100,000 values, or a constraint that
-            is not an expression.
+        SpaceError: The space has a real, a permutation, an integer of more than 100,000 values, a conditional
+            parameter, or a constraint that is not an expression.
     """
+    for name, condition in space.conditions.texts.items():
+        raise SpaceError(
+            f"parameter {name!r}: it is active only when {condition!r:.80}, and a T1 file has a value of every "
+            "parameter in every configuration; keep the space by Space.to_dict, or give the parameter a value that "
+            f"means 'unused' and replace the condition by a constraint such as \"({condition:.80}) or {name} == ...\""
+        )
     for constraint in space.constraints:
         if not isinstance(constraint, Expression):
             raise SpaceError(
