@@ -230,6 +230,10 @@ class Expression:
         """Return the bounds of a parameter by its comparisons with constants; see `find_bounds`."""
         return find_bounds(self._tree, name)
 
+    def truths(self) -> list[str]:
+        """Return the parameters whose value alone is a condition: ``p`` in ``p and q > 1``."""
+        return [name for name in self.parameters if _is_truth(self._tree, name)]
+
     def unmatched_literals(self) -> list[UnmatchedLiteral]:
         """Return parameters and values that they are compared with and never have."""
         return find_unmatched_literals(self._tree, self._read)
@@ -242,6 +246,12 @@ def parse(text: str, parameters: Mapping[str, Parameter]) -> Expression:
         ExpressionError: The text is not in the language.
     """
     return Expression(text, parameters)
+
+
+def _is_truth(node: Node, name: str) -> bool:
+    if isinstance(node, tree.Operation) and node.operator in ("and", "or", "not", "if"):
+        return any(_is_truth(part, name) for part in node.parts)
+    return isinstance(node, tree.Name) and node.name == name
 
 
 def _conjuncts(node: Node, every_chain: bool) -> list[Node]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -100,18 +100,31 @@ class Activity:
         lacking = [name for name in self.conditions.expressions if config.get(name) is None]
         return {**config, **{n: self._resting_values[n] for n in lacking}} if lacking else config
 
-    def check_given(self, configs: Sequence[Mapping[str, Any]], rows: Codes) -> None:
-        """Check that configurations have all their active parameters.
+    def replace_illegal(self, name: str, values: Sequence[Any]) -> list[Any]:
+        """Return the values of a conditional parameter, illegal ones replaced by the resting value."""
+        rest, is_legal = self._resting_values[name], self.parameters[name].contains
+        return [value if is_legal(value) else rest for value in values]
+
+    def check_given(
+        self, configs: Sequence[Mapping[str, Any]], rows: Codes, illegal: Collection[str] = ()
+    ) -> None:
+        """Check that configurations have legal values of all their active parameters.
 
         Args:
             configs: As users gave them.
             rows: Their codes, completed.
+            illegal: Names of the conditional parameters of which some value is illegal.
 
         Raises:
-            ConfigError: An active parameter is missing; the message names its condition.
+            ConfigError: An active parameter is missing, and the message names its condition, or its value is illegal.
         """
         for name, active in self.masks(rows).items():
             for i in np.flatnonzero(active).tolist():
+                if name in illegal and configs[i].get(name) is not None:
+                    try:
+                        self.parameters[name].encode([configs[i][name]])
+                    except ConfigError as error:
+                        raise ConfigError(f"parameter {name!r}: {error}") from None
                 if configs[i].get(name) is None:
                     condition = self.conditions.expressions[name]
                     shown = describe_values(condition.parameters, configs[i])

@@ -147,17 +147,18 @@ def check_conditions(
     conditions: Conditions,
     parameters: Mapping[str, Parameter],
 ) -> None:
-    """Check that the conditions that were given as texts compare parameters only with values that they may have.
+    """Check that the conditions that were given as texts compare parameters, and only with values that they may have.
 
     An `Expression` is not checked, as in `make_constraint`.
 
     Raises:
-        SpaceError: A parameter never has a value that it is compared with.
+        SpaceError: A parameter never has a value that it is compared with, or is not compared and always true.
     """
     for name, text in given.items():
         if isinstance(text, str):
             subject = f"when: the condition {text!r} of {name!r}"
             _check_literals(subject, conditions.expressions[name], parameters)
+            _check_truths(subject, conditions.expressions[name], parameters)
 
 
 def _check_literals(
@@ -178,6 +179,23 @@ def _check_literals(
             f"{subject}: parameter {name!r} never has the value {value!r}; "
             f"{_describe_values(value, parameters[name])}; correct the text or the values"
         )
+
+
+def _check_truths(
+    subject: str, expression: Expression, parameters: Mapping[str, Parameter]
+) -> None:
+    """Check that no parameter is a condition by itself though all its values are true.
+
+    Raises:
+        SpaceError: The comparison was forgotten.
+    """
+    for name in expression.truths():
+        values = parameters[name].values
+        if values is not None and all(values):
+            raise SpaceError(
+                f"{subject}: {name!r} alone is true for all of its values {list(values)!r:.200}; "
+                f'compare it, as in "{name} == {values[0]!r:.60}"'
+            )
 
 
 def _describe_values(value: object, parameter: Parameter) -> str:

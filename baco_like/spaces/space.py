@@ -330,7 +330,7 @@ class Space:
     def encode(self, configs: Sequence[Config]) -> Codes:
         """Return codes, ``(n, w)``.
 
-        The value of an inactive parameter is dropped: it may be missing, None, or any legal value.
+        The value of an inactive parameter is dropped: it may be missing, None, or anything, such as 0 or -1.
 
         Raises:
             ConfigError: A configuration lacks an active parameter, has an unknown one, or an illegal value. Constraints
@@ -340,7 +340,7 @@ class Space:
         if not len(configs):
             return rows
         inputs.check_mappings(configs)
-        given = configs
+        given, illegal = configs, list[str]()
         if self.conditions:
             configs = [self.activity.complete(config) for config in configs]
         for config in configs:
@@ -353,9 +353,13 @@ class Space:
                 wrong = next(config for config in configs if name not in config)
                 raise ConfigError(self._wrong_names(wrong)) from None
             except ConfigError as error:
-                raise ConfigError(f"parameter {name!r}: {error}") from None
+                if name not in self.conditions.expressions:
+                    raise ConfigError(f"parameter {name!r}: {error}") from None
+                values = self.activity.replace_illegal(name, [config[name] for config in configs])
+                rows[:, at] = self.parameters[name].encode(values)
+                illegal.append(name)
         if self.conditions:
-            self.activity.check_given(given, rows)
+            self.activity.check_given(given, rows, illegal)
         return self.activity.at_rest(rows)
 
     def decode(self, codes: Codes) -> list[dict[str, Any]]:
@@ -431,7 +435,10 @@ class Space:
             try:
                 columns[name] = parameter.column(parameter.encode([config[name]]))
             except ConfigError as error:
-                lines.append(f"parameter {name!r}: {error}")
+                if self.activity.is_active(name, config) is False:
+                    columns[name] = parameter.column(self.conditions.resting[name])
+                else:
+                    lines.append(f"parameter {name!r}: {error}")
         if self.conditions and not lines:
             try:
                 config = self.decode(self.encode([given]))[0]

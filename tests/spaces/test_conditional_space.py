@@ -262,8 +262,24 @@ def test_values_of_inactive_parameters_are_dropped():
     optimizer = Optimizer(space)
     optimizer.observe(same[1], 3.0)
     assert optimizer.history.codes.tolist() == rows[:1].tolist()
+
+
+def test_an_inactive_parameter_may_have_any_value():
+    space = tiled_space()
+    order = ("i", "j", "k")
+    given = [
+        {"schedule": "plain", "unroll": 0, "x": -1, "wide": "none", "order": 7},
+        {"schedule": "tiled", "unroll": 2, "x": 99, "wide": -1, "order": order},
+    ]
+    kept = [{"schedule": "plain"}, {"schedule": "tiled", "unroll": 2, "order": order}]
+    assert space.decode(space.encode(given)) == kept
+    assert all(map(space.contains, given))
+    assert [space.explain(config) for config in given] == [[], []]
+    wrong = {"schedule": "tiled", "unroll": 3, "order": order}
     with pytest.raises(ConfigError, match=r"'unroll'.*3 is not one of"):
-        space.encode([{**plain, "unroll": 3}])
+        space.encode([*given, wrong])
+    (reason,) = space.explain(wrong)
+    assert "3 is not one of" in reason
 
 
 def test_a_missing_active_parameter_is_named_with_its_condition():
@@ -286,6 +302,12 @@ def test_a_missing_active_parameter_is_named_with_its_condition():
         ({"a": "z > 1"}, ExpressionError, "condition of 'a'"),
         ({"a": "1 < 2"}, SpaceError, "reads no parameter"),
         ({"a": 3}, SpaceError, "must be an expression"),
+        (
+            {"a": "b"},
+            SpaceError,
+            r"'b' alone is true for all of its values \[1, 2\]; compare it, as in .b == 1",
+        ),
+        ({"a": "b == 1 or not c"}, SpaceError, "'c' alone is true"),
         ({"a": "b > 2"}, SpaceError, "'b > 2' of 'a' holds in no configuration"),
         (["a"], SpaceError, "expected the condition of each"),
     ],
