@@ -304,7 +304,7 @@ def test_maximise(space):
         ({"settings": {"inital": 5}}, "no setting 'inital'"),
         ({"strategy": RandomSearch(), "initial": 5}, "go with a strategy's name"),
         ({"strategy": None}, "strategy = None: give a name"),
-        ({"strategy": RandomSearch}, "strategy = .*RandomSearch.*: give a name"),
+        ({"strategy": RandomSearch}, "strategy = .*RandomSearch.*: it is a class; give an object"),
     ],
 )
 def test_wrong_arguments_name_the_way_out(space, arguments, message, tmp_path):
