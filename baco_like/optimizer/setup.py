@@ -65,10 +65,8 @@ def encode_feasible(space: Space, config: Config) -> tuple[dict[str, Any], Codes
     Raises:
         ConfigError: The configuration is not feasible; the message says why.
     """
-    with suppress(ConfigError):
-        codes = space.encode([config])
-        if space.feasible.contains(codes)[0]:
-            return space.decode(codes)[0], codes
+    for encoded in encode_together(space, [config]):
+        return encoded
     space.validate(config)  # raises, with all reasons in the message
     raise ConfigError(f"{dict(config)!r:.200} is not in the space")
 
