@@ -2,7 +2,7 @@
 
 An objective of Optuna names its parameters while it runs; `baco_like.spaces.learned_conditions` finds under which
 conditions. `learn_bounds` does the same for bounds that differ between trials. Values without evidence count as
-unbounded, so that they are tried. `end_with_trials` does the same for trials that end before they ask for all.
+unbounded, so that they are tried. `end_with_trials` finds conditions where trials end early.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from baco_like.constraints.language.writer import write_name
 from baco_like.parameters import Categorical, Integer, Ordinal, Real
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces import Space
-from baco_like.spaces.learned_conditions import LISTED as _LISTED
-from baco_like.spaces.learned_conditions import value_key as _key
+from baco_like.spaces.learned_conditions import LISTED, value_key
 
 with needs_extra("optuna", "optuna"):
     from optuna.distributions import (
@@ -41,7 +40,7 @@ _STEPS = 1000
 
 
 _COMBINATIONS = 10_000
-"""Most combinations of the values that a failed trial asked for. With more, excluding this one is not worth a tree."""
+"""Most combinations of the values of an ended trial; with more, a condition on them costs more than it saves."""
 
 
 @dataclass
@@ -74,8 +73,8 @@ class LearnedDomains:
         for name, value in config.items():
             own = self.distributions[name]
             if isinstance(own, CategoricalDistribution):
-                choices = {_key(_plain(choice)): choice for choice in own.choices}
-                params[name] = choices[_key(value)]
+                choices = {value_key(_plain(choice)): choice for choice in own.choices}
+                params[name] = choices[value_key(value)]
         return params
 
 
@@ -167,7 +166,7 @@ def _explain_limit(
         known: dict[Any, tuple[list[Any], Any]] = {}
         for config, limit in limits:
             values = [config[name] for name in names]
-            if known.setdefault(tuple(map(_key, values)), (values, limit))[1] != limit:
+            if known.setdefault(tuple(map(value_key, values)), (values, limit))[1] != limit:
                 break  # the same values, two limits
         else:
             shown = [write_name(name) for name in names]
@@ -175,7 +174,7 @@ def _explain_limit(
             if formula is not None:
                 return clause(formula)
             count = math.prod(space.parameters[name].cardinality for name in names)
-            if count <= _LISTED and len(known) < len(limits):  # some values were seen twice
+            if count <= LISTED and len(known) < len(limits):  # some values were seen twice
                 return " and ".join(
                     f"({' or '.join(f'{n} != {v!r}' for n, v in zip(shown, values, strict=True))} or {clause(limit)})"
                     for values, limit in known.values()
@@ -195,7 +194,7 @@ def _formula(points: Sequence[tuple[Sequence[Any], Any]], names: Sequence[str]) 
 
 
 def _line(points: Sequence[tuple[Any, Any]]) -> str | None:
-    """Return the line through points as an expression in ``{}``, or None; a slope other than 1 needs three points."""
+    """Return the line through points as an expression in ``{}``, or None; slopes except 1 need three points."""
     if len(points) < 2 or not all(isinstance(each, (int, float)) for each in chain(*points)):
         return None
     (x, y), (other_x, other_y) = points[:2]

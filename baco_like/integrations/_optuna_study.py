@@ -1,4 +1,4 @@
-"""The optimizer of one study of Optuna, and what it has learned from the trials of the study."""
+"""The optimizer of one study of Optuna, and the space that it learns from the trials of the study."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ class StudyState:
 
 
 def _extend(space: Space, when: Mapping[str, str], constraints: Sequence[str]) -> Space:
-    """Return the space with what was learned, or the space itself if no configuration would satisfy it."""
+    """Return the space with learned conditions and constraints, or the space itself if they exclude all."""
     if not constraints and when == space.conditions.texts:
         return space
     try:
