@@ -184,7 +184,7 @@ def _check_literals(
 def _check_truths(
     subject: str, expression: Expression, parameters: Mapping[str, Parameter]
 ) -> None:
-    """Check that no parameter is a condition by itself though all its values are true.
+    """Check that no parameter is used as a truth although all its values are true.
 
     Raises:
         SpaceError: The comparison was forgotten.

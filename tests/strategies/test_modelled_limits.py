@@ -47,9 +47,8 @@ def beyond(optimizer):
 @pytest.mark.parametrize("strategy", ["auto", "bayesian"])
 def test_the_probability_falls_where_the_metric_grows(strategy, seed):
     optimizer = Optimizer(SPACE, objective="time", limits=[LIMIT], strategy=strategy)
-    for config in SPACE.sample(
-        25, seed
-    ):  # the same for all: a good strategy sees little of what is beyond
+    # The same configurations for all: a good strategy would see few beyond the limit.
+    for config in SPACE.sample(25, seed):
         optimizer.observe(config, measure(config))
     configs = [{"a": a, "b": 8, "c": 64} for a in VALUES]
     mean, _, feasible = optimizer.predict(configs)

@@ -68,8 +68,8 @@ def study(
         ``frame.attrs["directions"]`` and ``frame.attrs["optima"]`` map the problems.
 
     Raises:
-        StrategyError: A strategy or a problem does not exist, a name appears twice, or one stands where a list is
-            expected; or a run ended with an error of this package. The message names the run.
+        StrategyError: A strategy or a problem does not exist, a name appears twice, or one is given instead of a
+            list; or a run ended with an error of this package. The message names the run.
         RuntimeError: A run ended with another exception, which is the cause; the message names the run.
         JournalError: The file is damaged, its runs differ from the study, or another process uses it.
         MissingExtra: pandas, or Optuna for its samplers, is not installed.

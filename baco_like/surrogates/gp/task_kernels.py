@@ -1,4 +1,4 @@
-"""Covariances of tasks: a part that tasks share, and a part that each task has for itself.
+"""Covariances of tasks: a shared part, and a separate part of each task.
 
 The covariance of the configurations x and x' of the tasks s and t is
 
@@ -6,7 +6,7 @@ The covariance of the configurations x and x' of the tasks s and t is
 
 which is the linear model of coregionalisation (Alvarez, Rosasco and Lawrence, "Kernels for Vector-Valued Functions",
 2012, section 4.2; GPTune, Liu et al., PPoPP 2021) with one common latent process and one of each task. B is symmetric
-and positive semidefinite, and the correlations R and R_t have lengthscales of their own. So a task that has nothing in
+and positive semidefinite, and the correlations R and R_t have separate lengthscales. So a task that has nothing in
 common with the others, B[s, t] = 0, is modelled as if it were alone.
 """
 
