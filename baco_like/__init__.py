@@ -5,9 +5,10 @@ The names in ``__all__`` are loaded on first use, so that importing the package 
 
 from __future__ import annotations
 
-import importlib
 import logging
 from typing import TYPE_CHECKING, Any
+
+from baco_like._lazy import import_on_first_use
 
 if TYPE_CHECKING:
     from baco_like.exceptions import *
@@ -73,6 +74,9 @@ __all__ = [
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
+_import_name, __dir__ = import_on_first_use(__name__, [*__all__, "__version__"], _HOMES)
+
+
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib import (
@@ -80,12 +84,4 @@ def __getattr__(name: str) -> Any:
         )  # with the modules of email: a third of the time of this import
 
         return metadata.version("baco-like")
-    for home in _HOMES if name in __all__ else ():
-        module = importlib.import_module(f"baco_like.{home}")
-        if hasattr(module, name):
-            return globals().setdefault(name, getattr(module, name))
-    raise AttributeError(f"module 'baco_like' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return _import_name(name)

@@ -3,13 +3,15 @@
 import subprocess
 import sys
 
+import pytest
+
 import baco_like
 
 HEAVY = ("torch", "gpytorch", "sklearn", "pandas", "matplotlib", "scipy", "tqdm")
 
 
-def loaded(code):
-    script = f"import sys\n{code}\nprint([m for m in {HEAVY} if m in sys.modules])"
+def loaded(code, modules=HEAVY):
+    script = f"import sys\n{code}\nprint([m for m in {modules} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True
     )
@@ -48,3 +50,13 @@ def test_all_names_exist():
     for name in baco_like.__all__:
         assert getattr(baco_like, name).__name__ == name
     assert set(baco_like.__all__) <= set(dir(baco_like))
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["gpu.opencl.programs", "gpu.cuda.programs", "halide.pipelines", "kernels.timing"],
+)
+def test_a_worker_of_kernels_imports_neither_spaces_nor_parameters(module):
+    code = f"import baco_like.evaluators.{module}"
+    packages = ("baco_like.spaces", "baco_like.parameters", "scipy")
+    assert loaded(code, packages) == "[]"

@@ -21,8 +21,9 @@ each crash of a kernel, would otherwise import all evaluators (0.4 s more on a b
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from baco_like._lazy import import_on_first_use
 
 if TYPE_CHECKING:
     from baco_like.evaluators._processes.exchange import *
@@ -113,13 +114,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    for home in _HOMES if name in __all__ else ():
-        module = importlib.import_module(f"{__name__}.{home}")
-        if hasattr(module, name):
-            return globals().setdefault(name, getattr(module, name))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = import_on_first_use(__name__, __all__, _HOMES)

@@ -1,19 +1,26 @@
 """Frozen records of a run: proposals, trials, outcomes, observations, and the history of them all."""
 
-from baco_like.records.confirmation import Confirmation, ConfirmationPlan, read_confirmation
-from baco_like.records.covering import Cover, Goal, read_goal
-from baco_like.records.direction import Direction, Objective, read_objectives, sign_of
-from baco_like.records.history import History, Noise, StopRule
-from baco_like.records.limits import LIMIT, AnyLimit, Limits, RunLimits, SoftLimit
-from baco_like.records.measurement import Measurement
-from baco_like.records.pending import row_keys
-from baco_like.records.race import Speedup
-from baco_like.records.reading import outcome_from, outcome_of_exception
-from baco_like.records.recommendation import TaskChoice, TaskRecommendation
-from baco_like.records.regression import Loss, RegressionRule
-from baco_like.records.selector import TaskSelector
-from baco_like.records.trial import FAILURE_WORDS, Observation, Outcome, Proposal, Status, Trial
-from baco_like.records.workers import Utilisation, read_utilisation
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from baco_like._lazy import import_on_first_use
+
+if TYPE_CHECKING:
+    from baco_like.records.confirmation import Confirmation, ConfirmationPlan, read_confirmation
+    from baco_like.records.covering import Cover, Goal, read_goal
+    from baco_like.records.direction import Direction, Objective, read_objectives, sign_of
+    from baco_like.records.history import History, Noise, StopRule
+    from baco_like.records.limits import LIMIT, AnyLimit, Limits, RunLimits, SoftLimit
+    from baco_like.records.measurement import Measurement
+    from baco_like.records.pending import row_keys
+    from baco_like.records.race import Speedup
+    from baco_like.records.reading import outcome_from, outcome_of_exception
+    from baco_like.records.recommendation import TaskChoice, TaskRecommendation
+    from baco_like.records.regression import Loss, RegressionRule
+    from baco_like.records.selector import TaskSelector
+    from baco_like.records.trial import FAILURE_WORDS, Observation, Outcome, Proposal, Status, Trial
+    from baco_like.records.workers import Utilisation, read_utilisation
 
 __all__ = [
     "FAILURE_WORDS",
@@ -53,3 +60,21 @@ __all__ = [
     "row_keys",
     "sign_of",
 ]
+
+_MODULES = (
+    "trial",
+    "reading",
+    "direction",
+    "measurement",
+    "limits",
+    "race",
+    "regression",
+    "workers",
+    "pending",
+    "confirmation",
+    "covering",
+    "history",
+    "recommendation",
+    "selector",
+)
+__getattr__, __dir__ = import_on_first_use(__name__, __all__, _MODULES)

@@ -1,17 +1,24 @@
 """Kernels of any language: problem files, parameters, settings of a measurement, and how a kernel is timed."""
 
-from baco_like.evaluators.kernels.domains import (
-    Domain,
-    choice,
-    complete_config,
-    count,
-    list_values,
-    number_below,
-    order_of,
-    switch,
-)
-from baco_like.evaluators.kernels.problems import load_problem
-from baco_like.evaluators.kernels.settings import KernelSettings
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from baco_like._lazy import import_on_first_use
+
+if TYPE_CHECKING:
+    from baco_like.evaluators.kernels.domains import (
+        Domain,
+        choice,
+        complete_config,
+        count,
+        list_values,
+        number_below,
+        order_of,
+        switch,
+    )
+    from baco_like.evaluators.kernels.problems import load_problem
+    from baco_like.evaluators.kernels.settings import KernelSettings
 
 __all__ = [
     "Domain",
@@ -25,3 +32,10 @@ __all__ = [
     "order_of",
     "switch",
 ]
+
+_MODULES = (
+    "domains",
+    "problems",
+    "settings",
+)
+__getattr__, __dir__ = import_on_first_use(__name__, __all__, _MODULES)

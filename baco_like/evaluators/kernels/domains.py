@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from baco_like._checks import is_whole
 from baco_like.evaluators.settings_table import shown, suggestion
 from baco_like.exceptions import EvaluatorError
-from baco_like.parameters.protocol import Parameter
+
+if TYPE_CHECKING:  # else every start of a worker imports the parameters
+    from baco_like.parameters.protocol import Parameter
 
 _MAX_LISTED = 4096
 """Parameters with more values are checked one value at a time, when a configuration is built."""

@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,9 @@ from baco_like.evaluators.kernels.domains import complete_config, list_values
 from baco_like.evaluators.kernels.timing import copy_aligned
 from baco_like.evaluators.settings_table import shown, suggestion
 from baco_like.exceptions import EvaluatorError, RunFileError
-from baco_like.parameters.protocol import Parameter
+
+if TYPE_CHECKING:  # else every start of a worker imports the parameters
+    from baco_like.parameters.protocol import Parameter
 
 Complete = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Fills in the parameters that a space leaves out."""

@@ -11,6 +11,16 @@ Needs the extra ``opencl`` and a driver; PoCL runs kernels on the CPU. A problem
 Ready files: ``examples/kernels/opencl_*.py``.
 """
 
-from baco_like.evaluators.gpu.opencl.evaluator import OpenCLSettings, opencl_evaluator
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from baco_like._lazy import import_on_first_use
+
+if TYPE_CHECKING:
+    from baco_like.evaluators.gpu.opencl.evaluator import OpenCLSettings, opencl_evaluator
 
 __all__ = ["OpenCLSettings", "opencl_evaluator"]
+
+_MODULES = ("evaluator",)
+__getattr__, __dir__ = import_on_first_use(__name__, __all__, _MODULES)
