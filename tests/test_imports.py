@@ -54,9 +54,9 @@ def test_all_names_exist():
 
 @pytest.mark.parametrize(
     "module",
-    ["gpu.opencl.programs", "gpu.cuda.programs", "halide.pipelines", "kernels.timing"],
+    ["gpu.opencl.programs", "gpu.cuda.programs", "halide.pipelines", "function.serving"],
 )
-def test_a_worker_of_kernels_imports_neither_spaces_nor_parameters(module):
+def test_a_worker_imports_neither_spaces_nor_parameters(module):
     code = f"import baco_like.evaluators.{module}"
     packages = ("baco_like.spaces", "baco_like.parameters", "scipy")
     assert loaded(code, packages) == "[]"

@@ -1,10 +1,17 @@
 """The journal of a run: an append-only list of events, in memory or in a file, from which the run can be resumed."""
 
-from baco_like.journal.events import START, Event, Journal, Mark, MemoryJournal
-from baco_like.journal.header import Header, Options
-from baco_like.journal.json_lines import JsonlJournal
-from baco_like.journal.repair import Repair, repair
-from baco_like.journal.warm_start_results import WarmStartResults
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from baco_like._lazy import import_on_first_use
+
+if TYPE_CHECKING:
+    from baco_like.journal.events import START, Event, Journal, Mark, MemoryJournal
+    from baco_like.journal.header import Header, Options
+    from baco_like.journal.json_lines import JsonlJournal
+    from baco_like.journal.repairing import Repair, repair
+    from baco_like.journal.warm_start_results import WarmStartResults
 
 __all__ = [
     "START",
@@ -19,3 +26,12 @@ __all__ = [
     "WarmStartResults",
     "repair",
 ]
+
+_MODULES = (
+    "events",
+    "json_lines",
+    "header",
+    "warm_start_results",
+    "repairing",
+)
+__getattr__, __dir__ = import_on_first_use(__name__, __all__, _MODULES)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
-from typing import Any, Protocol, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 
 import numpy as np
 
@@ -20,10 +20,12 @@ from baco_like._typing import Array, Codes
 from baco_like.exceptions import BacoError, ConfigError, JournalConflict, JournalError, TrialError
 from baco_like.journal.fields import PARTS, check_event
 from baco_like.records.confirmation import ConfirmationPlan
-from baco_like.records.history import History
 from baco_like.records.leases import Lease, Moment
 from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial
-from baco_like.spaces.space import Space
+
+if TYPE_CHECKING:  # else every start of a worker imports the spaces
+    from baco_like.records.history import History
+    from baco_like.spaces.space import Space
 
 SCHEMA = 2
 """Version of new journals. Since version 2, each line of a file also has the checksum of the line before it."""

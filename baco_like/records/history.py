@@ -186,9 +186,10 @@ class History:
 
         These are pending and failed configurations and, unless ``noise="repeat"``, all observed ones.
         """
-        is_pending = self._pending.has_code
-        excluded = (is_pending(key) or self._blocks(key, noise) for key in row_keys(codes))
-        return np.fromiter(excluded, bool, len(codes))
+        keys = row_keys(codes)
+        known, pending = self._buffer.rows_by_key, self._pending.keys_of_codes()
+        excluded = [key in pending or (key in known and self._blocks(key, noise)) for key in keys]
+        return np.array(excluded, bool)
 
     def _blocks(self, key: bytes, noise: Noise) -> bool:
         """Whether an observation of this configuration forbids another suggestion of it."""

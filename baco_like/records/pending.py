@@ -34,7 +34,10 @@ class _Chunk(dict[int, PendingRow]):
 def row_keys(codes: Codes) -> list[bytes]:
     """Return one hashable key per row of codes, (n, w); -0.0 and 0.0 have the same key."""
     rows = np.ascontiguousarray(codes + 0.0)
-    return [row.tobytes() for row in rows]
+    if not rows.shape[1]:
+        return [b""] * len(rows)
+    keys: list[bytes] = rows.view(f"V{rows.strides[0]}").ravel().tolist()
+    return keys
 
 
 @dataclass(frozen=True)
@@ -91,3 +94,7 @@ class PendingTrials(TrialRows[PendingRow]):
     def has_code(self, key: bytes) -> bool:
         """Whether a trial has the row of codes with this key of `row_keys`."""
         return any(key in chunk.keys_of_codes for chunk in self._chunks.values())
+
+    def keys_of_codes(self) -> frozenset[bytes]:
+        """Return the `row_keys` of all trials."""
+        return frozenset().union(*(chunk.keys_of_codes for chunk in self._chunks.values()))

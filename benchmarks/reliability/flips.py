@@ -13,7 +13,7 @@ from pathlib import Path
 from harness import SPACE, Report, arguments, known, observe, scratch
 
 from baco_like import JournalError, Optimizer
-from baco_like.journal.repair import repair
+from baco_like.journal.repairing import repair
 
 
 def recorded(path: Path) -> None:

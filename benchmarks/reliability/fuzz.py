@@ -40,7 +40,7 @@ from baco_like.evaluators.replay import load
 from baco_like.exceptions import BacoError
 from baco_like.integrations import read_samples, read_scenario, write_samples
 from baco_like.integrations.hypermapper.server import serve
-from baco_like.journal.repair import repair
+from baco_like.journal.repairing import repair
 from baco_like.records import ConfirmationPlan
 from baco_like.results import recorded_trials, write
 from baco_like.results.hypermapper_columns import Layout

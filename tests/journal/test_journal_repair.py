@@ -2,7 +2,6 @@
 
 import io
 import os
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -10,9 +9,10 @@ import pytest
 
 from baco_like import JournalError, Optimizer, Space
 from baco_like.cli import main
+from baco_like.journal import repairing
 from baco_like.journal.events import START
 from baco_like.journal.json_lines import JsonlJournal
-from baco_like.journal.repair import repair
+from baco_like.journal.repairing import repair
 
 SPACE = Space({"a": list(range(9)), "b": [1, 2, 3]})
 
@@ -84,7 +84,7 @@ def test_the_holes_of_a_sparse_file_are_not_read(journal, tmp_path, monkeypatch)
         file.truncate(2 * hole)
     monkeypatch.setattr(CountingFile, "count", 0)
     monkeypatch.setattr(
-        sys.modules["baco_like.journal.repair"],  # the name in the package is that of the function
+        repairing,
         "open_regular_file",
         lambda path: io.BufferedReader(CountingFile(path)),
     )
@@ -170,7 +170,7 @@ def test_blocks_do_not_change_a_repair(journal, tmp_path, monkeypatch):
     expected, _ = repaired(tmp_path, data, None)
     written = (tmp_path / "new").read_bytes()
     for block in (64, 100, 1000):
-        monkeypatch.setattr(sys.modules["baco_like.journal.repair"], "_BLOCK", block)
+        monkeypatch.setattr(repairing, "_BLOCK", block)
         found, _ = repaired(tmp_path, data, None)
         assert found == expected
         assert (tmp_path / "new").read_bytes() == written

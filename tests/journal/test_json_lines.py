@@ -21,7 +21,7 @@ from baco_like.journal.json_lines import (
     encode_line,
     encode_lines,
 )
-from baco_like.journal.repair import repair
+from baco_like.journal.repairing import repair
 
 EVENTS = [
     {"event": "opened", "schema": 2, "k": 1.5},

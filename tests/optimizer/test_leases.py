@@ -14,7 +14,7 @@ import pytest
 from baco_like import Optimizer, Outcome, Space, Trial, TrialError
 from baco_like.exceptions import BacoWarning, JournalError
 from baco_like.journal import MemoryJournal
-from baco_like.journal.repair import repair
+from baco_like.journal.repairing import repair
 from baco_like.records import leases
 from baco_like.records.leases import Lease, Moment, read_clocks
 

@@ -6,10 +6,8 @@
 
 from __future__ import annotations
 
-import importlib
 import queue
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -19,15 +17,12 @@ from typing_extensions import override
 
 from baco_like._checks import whole_number
 from baco_like.evaluators._processes.worker import Worker
-from baco_like.evaluators._processes.worker_main import Handler, Report
 from baco_like.evaluators.executors.futures import FuturesEvaluator, end_calls
-from baco_like.evaluators.function.evaluator import DEFAULT_FAILURES, FunctionCall
-from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.repeats import Repeats, repeats_keys
 from baco_like.evaluators.settings_table import KIND, POSITIVE, SIZE, TEXT, Key, Table, whole
 from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
 from baco_like.exceptions import EvaluatorError
-from baco_like.journal.events import config_from_json, observed_event, read_outcome
+from baco_like.journal.events import read_outcome
 from baco_like.journal.fields import check_outcomes
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
@@ -53,8 +48,7 @@ KEYS = (
     _MEMORY,
 )
 
-_FAILURES = (*DEFAULT_FAILURES, MemoryError)
-"""A worker has a limit of memory, so that `MemoryError` is a failure of the configuration, not of the machine."""
+_SERVING = "baco_like.evaluators.function.serving"
 
 
 class IsolatedEvaluator(FuturesEvaluator):
@@ -64,7 +58,7 @@ class IsolatedEvaluator(FuturesEvaluator):
     An exception of the handler ends the run.
 
     Args:
-        serve: Name of the function of this module that serves in the workers.
+        serve: Name of the function of `baco_like.evaluators.function.serving` that serves in the workers.
         name: ``package.module:function``, imported in the workers.
         settings: Further settings of ``serve``, as JSON values.
         timeout: Seconds for a request, until its handler enters a stage with its own limit.
@@ -91,7 +85,7 @@ class IsolatedEvaluator(FuturesEvaluator):
         self._name, self._timeout = name, timeout
         served = {"name": name, **settings}
         self._workers = [
-            Worker(f"{__name__}:{serve}", settings=served, memory=memory, environment=environment)
+            Worker(f"{_SERVING}:{serve}", settings=served, memory=memory, environment=environment)
             for _ in range(workers)
         ]
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
@@ -220,51 +214,6 @@ def isolated_evaluator(
     return IsolatedEvaluator(
         "serve_evaluator", make, settings, timeout, memory, workers, environment
     )
-
-
-def serve_function(settings: Mapping[str, Any]) -> Handler:
-    """Return the worker's handler that calls the function."""
-    function = _import(settings)
-
-    def evaluate(trial: Trial, report: Report) -> Outcome:
-        def call_with_limit(trial: Trial) -> Any:
-            report.stage("run", settings["timeout"])
-            return function(trial)
-
-        objective, repeats = settings["objective"], settings["repeats"]
-        return FunctionCall(call_with_limit, objective, _FAILURES, repeats, 0)(trial)
-
-    return _make_handler(evaluate)
-
-
-def serve_evaluator(settings: Mapping[str, Any]) -> Handler:
-    """Return the worker's handler that passes configurations to the evaluator."""
-    evaluator: Evaluator = _import(settings)(**settings["arguments"])
-
-    def evaluate(trial: Trial, report: Report) -> Outcome:
-        report.stage("run")
-        evaluator.submit(trial)
-        (outcome,) = evaluator.wait()
-        return outcome
-
-    return _make_handler(evaluate)
-
-
-def _make_handler(evaluate: Callable[[Trial, Report], Outcome]) -> Handler:
-    def handle(request: Any, report: Report) -> Any:
-        config = config_from_json(request["config"])
-        trial = Trial(request["id"], config, task=request.get("task"))
-        outcome = evaluate(trial, report)
-        row = observed_event([trial.with_outcome(outcome)])["outcomes"][0]
-        return {"outcome": row, "problem": outcome.problem}
-
-    return handle
-
-
-def _import(settings: Mapping[str, Any]) -> Any:
-    sys.path[:0] = settings["path"]
-    module, _, name = settings["name"].partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 def from_table(

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from baco_like.evaluators import DEFAULT_FAILURES, FunctionEvaluator
-from baco_like.evaluators.function.evaluator import failure_word
+from baco_like.evaluators.function.call import failure_word
 from baco_like.exceptions import EvaluatorError, Infeasible
 from baco_like.records.trial import Outcome, Status, Trial
 
