@@ -93,7 +93,8 @@ class TaskSelector:
     Attributes:
         space: The space with the tuned tasks.
         configs: The configurations, without descriptors.
-        rule: A leaf, a decision tree of `Split` and `Leaf`, or `Nearest`.
+        rule: For tasks that were not tuned: a leaf, a decision tree of `Split` and `Leaf`, or `Nearest`.
+        orders: For each tuned task the indices of the configurations, best first.
         regret: Geometric mean of the slowdowns, each of a tuned task whose configuration is picked by a rule that was
             made without this task, relative to the best of ``configs`` there. None with fewer than three tasks.
     """
@@ -101,6 +102,7 @@ class TaskSelector:
     space: Space = field(repr=False)
     configs: tuple[Mapping[str, Any], ...]
     rule: Rule
+    orders: tuple[tuple[int, ...], ...]
     regret: float | None = None
 
     @property
@@ -131,7 +133,9 @@ class TaskSelector:
     def select_index(self, task: Descriptor | str) -> int | None:
         """Return the index of the configuration of `select`."""
         descriptor = self._descriptor(task)
-        for i in order_of(self.rule, descriptor):
+        tuned = zip(self.tasks.descriptors, self.orders, strict=True)
+        own = next((order for known, order in tuned if dict(known) == descriptor), None)
+        for i in own or order_of(self.rule, descriptor):
             if self.allows(self.configs[i], descriptor):
                 return i
         return None
@@ -203,9 +207,11 @@ def nearest_tasks(tasks: Tasks, descriptor: Descriptor) -> list[int]:
 def fit_selector(space: Space, configs: Sequence[Mapping[str, Any]], logs: Array) -> TaskSelector:
     """Return the selector for some configurations.
 
-    A decision tree and the nearest task are compared by their regret on left-out tasks. Of equal ones, the tree wins:
-    it is shorter. The tree predicts the logarithms of the slowdowns of all configurations at once (a regression tree
-    with several outputs, of scikit-learn), so a split pays by the slowdowns that it avoids.
+    A tuned task gets its best configuration. For other tasks, a decision tree, the nearest task, and the same
+    configuration for all are compared by their regret on left-out tasks; of equal ones the
+    shortest rule wins. The tree predicts
+    the logarithms of the slowdowns of all configurations at once (a regression tree with several outputs, of
+    scikit-learn), so a split pays by the slowdowns that it avoids.
 
     Args:
         space: The space with the tasks.
@@ -215,12 +221,14 @@ def fit_selector(space: Space, configs: Sequence[Mapping[str, Any]], logs: Array
     assert space.tasks is not None
     tasks, kept = space.tasks, tuple(map(dict, configs))
     costs = np.minimum(np.nan_to_num(logs, nan=_LARGEST, posinf=_LARGEST), _LARGEST).T
-    if len(kept) == 1:
-        return TaskSelector(space, kept, Leaf((0,)), 1.0 if len(tasks) >= _LEAST_TASKS else None)
-    makers = {"tree": _fit_tree, "nearest": _fit_nearest}
+    orders = tuple(map(_order, costs))
     everything = list(range(len(tasks)))
+    if len(kept) == 1:
+        regret = 1.0 if len(tasks) >= _LEAST_TASKS else None
+        return TaskSelector(space, kept, Leaf((0,)), orders, regret)
     if len(tasks) < _LEAST_TASKS:
-        return TaskSelector(space, kept, _fit_nearest(tasks, everything, costs))
+        return TaskSelector(space, kept, _fit_nearest(tasks, everything, costs), orders)
+    makers = {"constant": _fit_constant, "tree": _fit_tree, "nearest": _fit_nearest}
     regrets = {}
     for name, make in makers.items():
         losses = []
@@ -231,8 +239,13 @@ def fit_selector(space: Space, configs: Sequence[Mapping[str, Any]], logs: Array
             losses.append(costs[left_out, chosen] - costs[left_out].min())
         regrets[name] = math.exp(float(np.mean(losses)))
     best = min(regrets, key=lambda name: regrets[name])
-    selector = TaskSelector(space, kept, makers[best](tasks, everything, costs), regrets[best])
-    return replace(selector, rule=_simplify(selector.rule))
+    rule = _simplify(makers[best](tasks, everything, costs))
+    return TaskSelector(space, kept, rule, orders, regrets[best])
+
+
+def _fit_constant(tasks: Tasks, rows: Sequence[int], costs: Array) -> Rule:
+    """Return the rule that takes the configuration with the lowest mean for every task."""
+    return Leaf(_order(costs.mean(axis=0)))
 
 
 def _fit_nearest(tasks: Tasks, rows: Sequence[int], costs: Array) -> Rule:

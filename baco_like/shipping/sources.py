@@ -20,7 +20,7 @@ from baco_like.records import (
     sign_of,
 )
 from baco_like.records.confirmation import confirmation_state
-from baco_like.records.selector import Leaf, Split
+from baco_like.records.selector import Leaf, Nearest, Split
 from baco_like.shipping.stamp import Stamp, fingerprint
 from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable
 from baco_like.spaces import Space
@@ -56,9 +56,9 @@ def entries_of_tasks(
 def rule_of_tasks(
     entries: Sequence[ShippedEntry], recommendation: TaskRecommendation
 ) -> tuple[Leaf | Split | None, tuple[int, ...]]:
-    """Return the decision tree of a recommendation, or None, and the number of each entry's configuration."""
+    """Return the decision tree or leaf of a recommendation, or None, and the number of each entry's configuration."""
     rule = recommendation.selector.rule
-    if not isinstance(rule, Split):
+    if isinstance(rule, Nearest) or len(recommendation.configs) == 1:
         return None, ()
     groups = []
     for entry in entries:

@@ -125,7 +125,7 @@ class ShippedTable:
         space: The space of the runs.
         stamp: Where the entries come from.
         extra_constraints: Known constraints about the tasks, besides those of the space.
-        rule: A decision tree over the descriptors, whose leaves order the `groups`, or None.
+        rule: A decision tree over the descriptors, whose leaves order the `groups`; one leaf, for all tasks; or None.
         groups: With a rule, the number of the configuration of each entry; several entries may have the same.
 
     Raises:

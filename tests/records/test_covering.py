@@ -129,8 +129,22 @@ def test_no_size_gets_a_tile_above_it(n):
 def test_names_are_compared_for_equality():
     logs = np.array([[0.0, 0.4, 0.0], [0.4, 0.0, 0.4]])
     selector = fit_selector(space(["A", "B", "C"], ()), CONFIGS, logs)
-    assert selector.rule == Split("task", "B", Leaf((1, 0)), Leaf((0, 1)))
+    assert [selector.select(name) for name in "ABC"] == [CONFIGS[0], CONFIGS[1], CONFIGS[0]]
     assert selector.select({"task": "D"}) == CONFIGS[0]
+    tasks = [{"device": device, "n": n} for device in ("A", "B") for n in (64, 512, 4096)]
+    selector = fit_selector(space(tasks, ()), CONFIGS, np.repeat([[0.0, 0.4], [0.4, 0.0]], 3, axis=1))
+    assert selector.rule == Split("device", "B", Leaf((1, 0)), Leaf((0, 1)))
+
+
+def test_unknown_tasks_get_one_configuration_where_a_rule_by_sizes_loses_more():
+    """One size in the middle contradicts: a tree that asks for it picks wrongly for the sizes beside it."""
+    logs = np.array([[0.0, 0.0, 0.1, 0.0, 0.0, 0.0], [0.3, 0.3, 0.0, 0.3, 0.3, 0.3]])
+    selector = fit_selector(space([{"n": n} for n in SIZES], ()), CONFIGS, logs)
+    assert selector.kind == "constant"
+    assert selector.rule == Leaf((0, 1))
+    assert selector.select({"n": 256}) == CONFIGS[1]  # a tuned size keeps its best one
+    assert selector.select({"n": 257}) == CONFIGS[0]
+    assert selector.regret == pytest.approx(np.exp(0.1 / 6))
 
 
 def test_two_tasks_take_the_nearest_and_know_no_regret():

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 from shipped_tables import stamp
@@ -193,9 +194,38 @@ def index_of(rows, task):
     return next(i for i, c in enumerate(rows.configs) if c is config)
 
 
+def table_with_leaf():
+    """The same entries, and one order of the configurations for all other tasks."""
+    from baco_like.records.selector import Leaf
+
+    return replace(table_with_tree(), rule=Leaf((1, 0, 2)))
+
+
+def test_one_order_for_all_other_tasks_comes_after_the_entry_of_the_task(tmp_path):
+    rows = table_with_leaf()
+    assert rows.select({"n": 16, "device": "a"}) == {"tile": 16}
+    assert rows.select({"n": 40, "device": "a"}) == {"tile": 32}
+    assert read_table(ship(rows, "json", tmp_path / "tuned.json")).rule == rows.rule
+    module = imported(ship(rows, "python", tmp_path / "tuned.py"))
+    for n, device in asked_of_tree():
+        assert module.index(n=n, device=device) == index_of(rows, {"n": n, "device": device})
+
+
+def test_a_run_ships_the_configuration_that_its_selector_takes_for_unknown_tasks(tmp_path):
+    sizes = (64, 128, 256, 512, 1024, 2048)
+    optimizer = Optimizer(Space({"tile": [8, 16]}), tasks=[{"n": n} for n in sizes])
+    for n in sizes:
+        optimizer.observe({"tile": 8, "n": n}, 1.1 if n == 256 else 1.0)
+        optimizer.observe({"tile": 16, "n": n}, 1.0 if n == 256 else 1.3)
+    assert optimizer.recommend().selector.kind == "constant"
+    table = read_table(optimizer.ship("json", tmp_path / "tuned.json"))
+    assert [table.select({"n": n})["tile"] for n in (128, 250, 256, 257)] == [8, 8, 16, 8]
+
+
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs GCC")
-def test_the_tree_in_a_c_header_chooses_as_the_table_does(tmp_path):
-    rows = table_with_tree()
+@pytest.mark.parametrize("make", [table_with_tree, table_with_leaf])
+def test_the_tree_in_a_c_header_chooses_as_the_table_does(make, tmp_path):
+    rows = make()
     ship(rows, "c", tmp_path / "tuned.h")
     asked = asked_of_tree()
     calls = "".join(f'    printf("%d ", tuned_index({n:.0f}, "{d}"));\n' for n, d in asked)
