@@ -125,6 +125,20 @@ def test_a_worker_may_be_bound_to_a_task(goal):
         optimizer.suggest(task={"n": 65})
 
 
+def test_two_configurations_leave_no_task_behind():
+    """A task whose values hardly differ promises no gain, but its best configuration may not have been tried."""
+
+    def contrary(trial):
+        return 1000.0 - measure(trial) / 1e3 if trial.task["n"] == 512 else measure(trial)
+
+    optimizer = Optimizer(Space(PARAMETERS, tasks=[{"n": n} for n in SIZES]), goal=Cover(2), seed=1)
+    for _ in range(30):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, contrary(trial))
+    counts = [sum(trial.task["n"] == n for trial in optimizer.trials) for n in SIZES]
+    assert max(counts) - min(counts) <= 1
+
+
 def test_pending_trials_are_not_suggested_again():
     optimizer = advance(Optimizer(SPACE, goal="single", settings={"initial": 2}), 9)
     trials = optimizer.suggest(6)

@@ -132,7 +132,9 @@ def test_names_are_compared_for_equality():
     assert [selector.select(name) for name in "ABC"] == [CONFIGS[0], CONFIGS[1], CONFIGS[0]]
     assert selector.select({"task": "D"}) == CONFIGS[0]
     tasks = [{"device": device, "n": n} for device in ("A", "B") for n in (64, 512, 4096)]
-    selector = fit_selector(space(tasks, ()), CONFIGS, np.repeat([[0.0, 0.4], [0.4, 0.0]], 3, axis=1))
+    selector = fit_selector(
+        space(tasks, ()), CONFIGS, np.repeat([[0.0, 0.4], [0.4, 0.0]], 3, axis=1)
+    )
     assert selector.rule == Split("device", "B", Leaf((1, 0)), Leaf((0, 1)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, final
@@ -32,6 +33,7 @@ from baco_like.strategies.multi_task.candidates import (
     goal_of,
     is_excluded_on,
     is_shared,
+    lagging_tasks,
     mean_ranks,
     problem_at_task,
     score_of,
@@ -79,7 +81,8 @@ class MultiTask:
     """Tunes several tasks with one Gaussian process over configurations and tasks.
 
     Every task begins with the same configurations, those of the default strategy's design. Then each proposal is the
-    configuration with the largest expected gain for the goal, on the task that tells most about it.
+    configuration with the largest expected gain for the goal, on the task that tells most about it. With the goal of
+    several configurations, a task with fewer evaluations than the mean is searched alone.
 
     Attributes:
         then: The strategy whose settings are used: the default strategy.
@@ -229,7 +232,12 @@ class MultiTask:
         goal, count = goal_of(problem), len(space.task_columns.tasks)
         size = size_of_set(goal, fitted)
         if size >= count:
-            return self._propose_each(problem, history, fitted, rng)
+            return self._propose_each(problem, history, fitted, allowed_tasks(problem), rng)
+        lagging = lagging_tasks(problem, table) if size > 1 else []
+        if lagging:
+            proposal = self._propose_each(problem, history, fitted, lagging, rng)
+            if proposal is not None:  # otherwise no configuration is left there
+                return proposal
         score = score_of(goal, size, fitted, space, rng)
         return self._propose_set(problem, history, fitted, score, size, rng)
 
@@ -311,11 +319,15 @@ class MultiTask:
         return None
 
     def _propose_each(
-        self, problem: Problem, history: History, fitted: FittedTasks, rng: Rng
+        self,
+        problem: Problem,
+        history: History,
+        fitted: FittedTasks,
+        tasks: Sequence[int],
+        rng: Rng,
     ) -> Proposal | None:
-        """Return the configuration and the task with the largest expected gain of the task's best value."""
+        """Return the proposal with the largest expected gain of the best value of its task, one of some tasks."""
         columns, bayesian = problem.space.task_columns, self._bayesian(problem)
-        tasks = allowed_tasks(problem)
         done = fitted.table.known.sum(axis=0) + fitted.table.pending.sum(axis=0)
         least = min(done[t] for t in tasks) + LEAD
         tasks = [t for t in tasks if done[t] <= least]
