@@ -280,7 +280,7 @@ def _one_task_seconds(problem: TaskProblem, seed: int, task: Any) -> list[tuple[
 
 
 def separate_runs(problem: TaskProblem, seed: int) -> runs.Row:
-    """Return the scores of one run for each task; ``two_curve`` has that of two configurations after each evaluation."""
+    """Return the scores of one run for each task; ``two_curve`` has that of two after each evaluation."""
     winners: list[list[Mapping[str, Any]]] = []
     curves = []
     for task in range(len(problem.tasks)):
