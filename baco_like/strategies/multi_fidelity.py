@@ -155,7 +155,9 @@ class MultiFidelity:
     The wrapped strategy sees the target only. Its first configurations are also evaluated at each lower level, in
     pairs. If at most a quarter of these configurations are in another order there, the level is used: the proposals
     come from a Gaussian process over all used levels (the fidelity is one more ordered parameter with its own
-    lengthscale) and `AugmentedImprovement`. Each further pair is judged, so that a misleading level is dropped.
+    lengthscale) and `AugmentedImprovement`. Each further pair is judged, so that a misleading level is dropped. Lower
+    levels take at most as much time in a row as one evaluation at the target: otherwise dozens of proxies came before
+    the best of them was evaluated at the target.
 
     Attributes:
         then: The strategy for the target.
@@ -235,10 +237,20 @@ class MultiFidelity:
         shown = adjusted(problem, history, {i: levels[i].ratio for i in used})
         at_target = shown.codes[shown.is_target & shown.where(Status.OK)]
         costs = level_costs(fidelity, history, {*used, target})
+        if _spent_below(fidelity, history, costs) >= costs[target]:
+            costs = {target: costs[target]}
         acquisition = AugmentedImprovement(fidelity, at_target, costs)
         limit = self.model_based.scan_limit * (target + 1)
         strategy = replace(self.model_based, acquisition=acquisition, scan_limit=limit)
         return strategy.ask(problem, shown, state.seed, 1, rng)
+
+
+def _spent_below(fidelity: Fidelity, history: History, costs: Mapping[int, float]) -> float:
+    """Return the cost of the evaluations below the target since the last one at the target, pending ones included."""
+    levels = np.concatenate([history.codes, history.pending_codes])[:, fidelity.column]
+    at_target = np.flatnonzero(levels == fidelity.target)
+    later = levels[at_target[-1] + 1 :] if len(at_target) else levels
+    return float(sum(costs.get(int(level), 0.0) for level in later))
 
 
 class JudgedLevel(NamedTuple):

@@ -71,6 +71,12 @@ def proceed(optimizer: Optimizer, count: int) -> list[dict[str, Any]]:
     return [dict(trial.config) for trial in optimizer.trials]
 
 
+def test_lower_levels_take_no_more_than_one_evaluation_of_the_target_in_a_row() -> None:
+    sizes = [config["size"] for config in proceed(Optimizer(SPACE, seed=1), 40)]
+    in_a_row = [len(run) for run in "".join("x" if size < 1024 else " " for size in sizes).split()]
+    assert max(in_a_row) == 1024 // 128
+
+
 def test_only_the_target_counts() -> None:
     optimizer = Optimizer(SPACE)
     small = {"tile": 20, "unroll": 4, "z": 4, "size": 128}
