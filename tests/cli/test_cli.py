@@ -10,6 +10,7 @@ import time
 import warnings
 from pathlib import Path
 
+import forked
 import pytest
 
 from baco_like import cli
@@ -107,7 +108,8 @@ def test_tune_confirms_the_winner_against_the_default(baco, toml, tmp_path):
 
 
 def test_tune_writes_all_files(toml, tmp_path):
-    done = new_process("tune", toml, "--out", tmp_path / "out", cwd=tmp_path)
+    words = ("-m", "baco_like", "tune", toml, "--out", tmp_path / "out")
+    done = forked.run(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "speed-up" in done.stdout
     assert "6/6" in done.stdout
@@ -163,7 +165,7 @@ def test_an_existing_journal_needs_resume_or_another_folder(baco, toml, tmp_path
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_run_with_its_results(baco, toml, tmp_path, sent):
     slow = tmp_path / "slow.toml"
-    slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.3);"))
+    slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.1);"))
     (tmp_path / "t").mkdir()
     environment = {**os.environ, "TMPDIR": str(tmp_path / "t")}
     child = started("tune", slow, "--out", tmp_path / "out", "--budget", 12, env=environment)
@@ -220,7 +222,9 @@ def test_bad_input_is_one_line_and_nothing_is_written(baco, toml, tmp_path, old,
 
 
 def test_a_missing_file_and_wrong_arguments(baco, tmp_path):
-    assert "none.toml" in one_line_error(new_process("tune", tmp_path / "none.toml"))
+    assert "none.toml" in one_line_error(
+        forked.run("-m", "baco_like", "tune", "none.toml", cwd=tmp_path)
+    )
     for wrong in (
         ["tune"],
         ["tune", "x", "--budget", "0"],
@@ -282,7 +286,7 @@ def test_simultaneous_runs_choose_different_folders(toml, tmp_path):
 
 def test_a_second_run_in_a_folder_is_rejected(baco, toml, tmp_path):
     slow = tmp_path / "slow.toml"
-    slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.3);"))
+    slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.1);"))
     first = started("tune", slow, "--out", tmp_path / "out", "--budget", 12)
     journal = tmp_path / "out" / "run.jsonl"
     wait_for(lambda: journal.exists() and journal.read_text().count('"observed"') >= 1)
@@ -319,10 +323,10 @@ def test_resume_accepts_another_number_of_workers(baco, toml, tmp_path):
 
 
 def wait_for(condition):
-    for _ in range(400):
+    for _ in range(2000):
         if condition():
             return
-        time.sleep(0.05)
+        time.sleep(0.01)
     raise AssertionError("it did not happen")
 
 
@@ -341,7 +345,7 @@ def test_a_closed_output_pipe_does_not_end_the_run(toml, tmp_path):
 
 def test_nohup_is_respected(toml, tmp_path):
     slow = tmp_path / "slow.toml"
-    slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.2);"))
+    slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.1);"))
     ignore = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         child = started("tune", slow, "--out", tmp_path / "out", "--budget", 4)
@@ -380,12 +384,8 @@ def test_a_run_that_ends_with_an_error_writes_its_results(toml, tmp_path):
         "c.CommandBench.build = build\n"
         "sys.exit(main(sys.argv[1:]))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", monkey, "tune", toml, "--out", tmp_path / "out"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    (tmp_path / "monkey.py").write_text(monkey)
+    done = forked.run(tmp_path / "monkey.py", "tune", toml, "--out", tmp_path / "out")
     assert one_line_error(done) == "baco-like: error: the board is gone\n"
     assert json.loads((tmp_path / "out" / "best.json").read_text())["evaluations"] == 1
     assert "1 evaluations" in done.stdout

@@ -4,11 +4,11 @@ import importlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import types
 from pathlib import Path
 
+import forked
 import numpy as np
 import pytest
 
@@ -247,8 +247,7 @@ DATA = Path(os.environ.get("BACO_LIKE_DATA", ROOT.parent / "shared" / "data"))
 @pytest.mark.skipif(not (DATA / "recorded").is_dir(), reason="no public data: set BACO_LIKE_DATA")
 def test_the_same_run_on_three_recorded_gpu_spaces():
     script = ROOT / "benchmarks" / "quality" / "through_kernel_tuner.py"
-    command = [sys.executable, script, "--data", DATA, "--strategy", "genetic_algorithm"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = forked.run(script, "--data", DATA, "--strategy", "genetic_algorithm")
     assert done.returncode == 0, done.stderr + done.stdout
     assert done.stdout.count("100 evaluations") == done.stdout.count("the same run") == 3
 

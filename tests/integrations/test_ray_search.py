@@ -205,7 +205,10 @@ def test_a_run_of_ray_tune(cluster, tmp_path):
         time = abs(config["tile"] - 4) + 2 * (config["loops"] == ("j", "i"))
         tune.report({"time": float(time), "scale": config["scale"]})
 
-    search = BacoSearch(SPACE, strategy="random_search")
+    loops = Permutation(["i", "j"])
+    one_fails = ["tile < 8 or pos(loops, 'i') == 0"]  # its actor starts again, which takes seconds
+    space = Space({"tile": Ordinal([2, 4, 8]), "loops": loops}, constraints=one_fails)
+    search = BacoSearch(space, strategy="random_search")
     tuner = tune.Tuner(
         trainable,
         param_space={"scale": 3},
@@ -220,14 +223,14 @@ def test_a_run_of_ray_tune(cluster, tmp_path):
         run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
     )
     results = tuner.fit()
-    assert len(results) == SPACE.feasible_size  # not 20: the space is exhausted
-    assert results.num_errors == 2
+    assert len(results) == space.feasible_size == 5  # not 20: the space is exhausted
+    assert results.num_errors == 1
     best = results.get_best_result()
     assert best.metrics["time"] == 0.0
     assert (best.config["tile"], tuple(best.config["loops"])) == (4, ("i", "j"))
     trials = search.optimizer.trials
     assert {trial["tile"] for trial in trials if trial.failure} == {8}
-    assert len(trials) == SPACE.feasible_size
+    assert len(trials) == space.feasible_size
     assert not search.optimizer.pending
 
 

@@ -167,7 +167,7 @@ def test_a_parameter_of_which_nothing_is_known_gets_the_most_probable_lengthscal
 
 def failures(strategy, seed):
     opt = Optimizer(KERNEL, seed=seed, strategy=strategy)
-    for _ in range(40):
+    for _ in range(24):
         trial = opt.suggest()
         if trial["tile"] * trial["by"] > 8 or (trial["bx"] == 48 and trial["tile"] > 2):
             opt.observe(trial, failed="runtime")
@@ -223,7 +223,7 @@ def test_quantities_of_the_constraints_help():
         same = {"initial": 3, "design": "uniform"}
         opt = Optimizer(blocks, seed=seed, strategy=strategy, settings=same)
         values = []
-        for _ in range(40):
+        for _ in range(24):
             trial = opt.suggest()
             values.append(cost(trial))
             opt.observe(trial, values[-1])

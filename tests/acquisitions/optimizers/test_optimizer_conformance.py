@@ -38,7 +38,7 @@ SPACES = {
     ),
     "one configuration": Space({"a": [1, 2], "b": [3, 4]}, constraints=["a + b == 6"]),
     "one value": Space({"a": [7]}),
-    "permutations of 8": Space({"p": Permutation(list(range(8)))}),
+    "permutations of 7": Space({"p": Permutation(list(range(7)))}),
     "reals only": Space({"x": Real(0.0, 1.0), "y": Real(1e-3, 1e3, log=True)}),
     "reals with a constraint": Space(
         {"x": Real(0.0, 1.0), "y": Real(0.0, 1.0), "k": [1, 2, 3]}, constraints=["x + y * k <= 1"]
