@@ -80,6 +80,12 @@ def _scale(is_log: bool, **settings: Any) -> Any:
     return altair.Scale(**kind, **settings)
 
 
+def _hints(*fields: str) -> list[Any]:
+    """Return the tooltips of some fields; Altair takes ten milliseconds to read one from a text."""
+    altair = require("altair", "report")
+    return [altair.Tooltip(field) for field in fields]
+
+
 def _selected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if len(rows) <= MOST_POINTS:
         return rows
@@ -124,9 +130,9 @@ def draw_search(facts: RunFacts, best: Sequence[float], by_time: bool) -> Report
     ticks = altair.Axis() if by_time else altair.Axis(tickMinStep=1)
     x_axis = altair.X("x:Q", title="minutes" if by_time else "evaluations", axis=ticks)
     y_axis = _value_axis([row["value"] for row in values], facts.label)
-    hints = ["trial:Q", "kind:N"]
+    hints = _hints("trial:Q", "kind:N")
     points = _chart(_selected(values)).mark_point(filled=True, size=22, opacity=0.6)
-    layers = [points.encode(x_axis, y_axis, colour, tooltip=[*hints, "value:Q"])]
+    layers = [points.encode(x_axis, y_axis, colour, tooltip=[*hints, *_hints("value:Q")])]
     line = _chart(steps).mark_line(interpolate="step-after", strokeWidth=2)
     layers.append(line.encode(x_axis, y_axis, colour))
     for i, kind in enumerate(kinds):
@@ -174,7 +180,7 @@ def draw_front(facts: RunFacts, i: int, j: int) -> ReportChart:
         altair.X("x:Q", title=objectives[i].label, scale=_scale(is_log)),
         _value_axis(ys, objectives[j].label),
         altair.Color("kind:N", title=None, scale=colours, legend=altair.Legend(orient="top")),
-        tooltip=["trial:Q", "kind:N", "x:Q", "value:Q"],
+        tooltip=_hints("trial:Q", "kind:N", "x:Q", "value:Q"),
     )
     return _finish(chart, f"The front: {objectives[j].name} over {objectives[i].name}")
 
@@ -201,13 +207,21 @@ def draw_speedups(confirmation: Confirmation) -> ReportChart | None:
     y_axis = altair.Y("name:N", title=None, sort=None)
     is_log = max(row["high"] for row in rows) > 5 * min(row["low"] for row in rows) > 0
     x_axis = altair.X("low:Q", title="speed-up over the default", scale=_scale(is_log))
-    ranges = _chart(rows).mark_rule(color=_BLUE, strokeWidth=2).encode(x_axis, y_axis, x2="high:Q")
+    ranges = (
+        _chart(rows)
+        .mark_rule(color=_BLUE, strokeWidth=2)
+        .encode(x_axis, y_axis, x2=altair.X2("high:Q"))
+    )
     points = _chart(rows).mark_point(filled=True, size=60, color=_BLUE)
     level = (
-        _chart([{"one": 1.0}]).mark_rule(color=_FAILURES[-1], strokeDash=[4, 3]).encode(x="one:Q")
+        _chart([{"one": 1.0}])
+        .mark_rule(color=_FAILURES[-1], strokeDash=[4, 3])
+        .encode(x=altair.X("one:Q"))
     )
-    hints = ["name:N", "value:Q", "low:Q", "high:Q"]
-    layers = altair.layer(level, ranges, points.encode(x="value:Q", y=y_axis, tooltip=hints))
+    hints = _hints("name:N", "value:Q", "low:Q", "high:Q")
+    layers = altair.layer(
+        level, ranges, points.encode(x=altair.X("value:Q"), y=y_axis, tooltip=hints)
+    )
     return _finish(layers, "Measured speed-ups with their joint intervals", 30 * len(rows) + 10)
 
 
@@ -231,11 +245,13 @@ def draw_importance(importance: Importance) -> ReportChart:
     percent = altair.Axis(labelExpr=_PERCENT)
     title = "share of the variance (total effect)"
     bars = _chart(rows).mark_bar(color=_BLUE, opacity=0.75, height={"band": 0.6})
-    hints = ["name:N", "total effect:N", "90 % interval:N"]
+    hints = _hints("name:N", "total effect:N", "90 % interval:N")
     ranges = _chart(rows).mark_rule(color=_ORANGE, strokeWidth=2)
     layers = altair.layer(
         bars.encode(altair.X("share:Q", title=title, axis=percent), y_axis, tooltip=hints),
-        ranges.encode(altair.X("low:Q", axis=percent), y_axis, x2="high:Q", tooltip=hints),
+        ranges.encode(
+            altair.X("low:Q", axis=percent), y_axis, x2=altair.X2("high:Q"), tooltip=hints
+        ),
     )
     return _finish(layers, "Importance with 90 % intervals", 22 * len(rows) + 20)
 
@@ -251,11 +267,15 @@ def draw_ablation(steps: Sequence[AblationStep], label: str) -> ReportChart:
     y_axis = altair.Y("step:N", title=None, sort=None, axis=altair.Axis(labelLimit=260))
     is_log = max(row["high"] for row in rows) > 5 * min(row["low"] for row in rows) > 0
     x_axis = altair.X("value:Q", title=label, scale=_scale(is_log))
-    ranges = _chart(rows).mark_rule(color=_ORANGE).encode(x="low:Q", x2="high:Q", y=y_axis)
+    ranges = (
+        _chart(rows)
+        .mark_rule(color=_ORANGE)
+        .encode(x=altair.X("low:Q"), x2=altair.X2("high:Q"), y=y_axis)
+    )
     order = altair.Order("index:Q")
     rows_with_order = [{**row, "index": i} for i, row in enumerate(rows)]
     line = _chart(rows_with_order).mark_line(color=_BLUE, point={"color": _BLUE, "size": 45})
-    hints = ["step:N", "value:Q", "low:Q", "high:Q"]
+    hints = _hints("step:N", "value:Q", "low:Q", "high:Q")
     layers = altair.layer(ranges, line.encode(x_axis, y_axis, order, tooltip=hints))
     return _finish(
         layers,
@@ -295,9 +315,10 @@ def draw_dependence(dependence: Dependence, label: str) -> ReportChart:
         x_axis = altair.X("x:N", title=name, sort=None, axis=axis)
         spread = _chart(rows).mark_rule(color=_BLUE, strokeWidth=2)
         marks = _chart(rows).mark_point(color=_BLUE, filled=True, size=60)
-    hints = [f"x:{'Q' if is_number else 'N'}", "value:Q", "low:Q", "high:Q"]
+    hints = _hints(f"x:{'Q' if is_number else 'N'}", "value:Q", "low:Q", "high:Q")
     layers = altair.layer(
-        spread.encode(x_axis, low, y2="high:Q"), marks.encode(x_axis, y_axis, tooltip=hints)
+        spread.encode(x_axis, low, y2=altair.Y2("high:Q")),
+        marks.encode(x_axis, y_axis, tooltip=hints),
     )
     return _finish(layers, name, 170)
 
@@ -321,7 +342,7 @@ def _draw_pair(dependence: Dependence, label: str) -> ReportChart:
             altair.X("a:N", title=a, sort=None, axis=altair.Axis(labelAngle=0)),
             altair.Y("b:N", title=b, sort=None),
             colour,
-            tooltip=["a:N", "b:N", "value:Q"],
+            tooltip=_hints("a:N", "b:N", "value:Q"),
         ),
         f"{a} and {b} together",
         170,
@@ -348,7 +369,7 @@ def draw_positions(name: str, positions: Mapping[str, Dependence], label: str) -
         altair.X("position:N", title="position, 0 is the first", axis=altair.Axis(labelAngle=0)),
         altair.Y("element:N", title="element", sort=None),
         colour,
-        tooltip=["element:N", "position:N", "value:Q"],
+        tooltip=_hints("element:N", "position:N", "value:Q"),
     )
     return _finish(cells, f"{name}: elements and their positions", 170)
 
@@ -378,8 +399,10 @@ def draw_calibration(calibration: Calibration, label: str) -> ReportChart:
     y_axis = altair.Y("low:Q", title="predicted from the others", scale=scale)
     scheme = altair.Scale(domain=["in its interval", "outside"], range=[_BLUE, _FAILURES[0]])
     colour = altair.Color("inside:N", title=None, scale=scheme, legend=altair.Legend(orient="top"))
-    ranges = _chart(rows).mark_rule(opacity=0.35).encode(x_axis, y_axis, colour, y2="high:Q")
-    hints = ["observed:Q", "predicted:Q", "low:Q", "high:Q"]
+    ranges = (
+        _chart(rows).mark_rule(opacity=0.35).encode(x_axis, y_axis, colour, y2=altair.Y2("high:Q"))
+    )
+    hints = _hints("observed:Q", "predicted:Q", "low:Q", "high:Q")
     points = _chart(rows).mark_point(filled=True, size=22)
     diagonal = _chart([{"observed": end, "low": end} for end in limits])
     line = diagonal.mark_line(color=_FAILURES[-1], strokeDash=[4, 3]).encode(x_axis, y_axis)
@@ -411,7 +434,7 @@ def draw_over_evaluations(
         points.encode(
             altair.X("x:Q", title="evaluations", axis=altair.Axis(tickMinStep=1)),
             altair.Y("y:Q", title=title, scale=scale, axis=axis),
-            tooltip=["x:Q", "y:Q"],
+            tooltip=_hints("x:Q", "y:Q"),
         ),
         caption,
         180,
@@ -433,7 +456,7 @@ def draw_metric(facts: RunFacts, metric: str) -> ReportChart:
     marked = [row for row in rows if best is not None and row["trial"] == best.id]
     ring = _chart(marked).mark_point(size=140, color=_ORANGE, strokeWidth=3)
     layers = altair.layer(
-        points.encode(x_axis, y_axis, tooltip=["trial:Q", "x:Q", "y:Q"]),
+        points.encode(x_axis, y_axis, tooltip=_hints("trial:Q", "x:Q", "y:Q")),
         ring.encode(x_axis, y_axis),
     )
     return _finish(layers, f"{metric}; the best configuration is ringed", 200)
