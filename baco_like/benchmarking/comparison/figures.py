@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -245,20 +246,24 @@ def compute_standing(
         resamples: Number of bootstrap samples; by default fewer over time, which takes longer.
     """
 
-    def score_runs(name: str, runs: Ints) -> Performance:
-        costs, baseline, cutoff = curves[name][runs], spaces[name].baseline, cutoffs[name]
+    @functools.cache  # three runs have only ten samples in any order
+    def score_runs(name: str, runs: tuple[int, ...]) -> Performance:
+        costs, baseline, cutoff = curves[name][list(runs)], spaces[name].baseline, cutoffs[name]
         if seconds is None:
             return score.score(costs, baseline, cutoff=cutoff)
-        times = seconds[name][runs]
+        times = seconds[name][list(runs)]
         return score.score_over_time(costs, times, baseline, cutoff=cutoff, points=_TIMES)
 
     if resamples is None:
         resamples = _RESAMPLES if seconds is None else _TIME_RESAMPLES
     sizes = {name: len(table) for name, table in curves.items()}
-    performances = {name: score_runs(name, np.arange(n)) for name, n in sizes.items()}
+    performances = {name: score_runs(name, tuple(range(n))) for name, n in sizes.items()}
     shares, curve = score.aggregate_curve(list(performances.values()))
     samples = [
-        [score_runs(name, rng.integers(n, size=n)) for name, n in sizes.items()]
+        [
+            score_runs(name, tuple(sorted(rng.integers(n, size=n).tolist())))
+            for name, n in sizes.items()
+        ]
         for _ in range(resamples)
     ]
     ends = [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]
