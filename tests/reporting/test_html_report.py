@@ -103,6 +103,20 @@ def journal(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def known(journal):
+    """Return the facts of the run with its explanation, which takes a second; not to be changed."""
+    facts = RunFacts(journal)
+    assert facts.explained
+    return facts
+
+
+@pytest.fixture
+def facts(known):
+    """Return a copy of the facts that a test may change."""
+    return copy.copy(known)
+
+
+@pytest.fixture(scope="module")
 def text(journal):
     return build_report(journal)
 
@@ -150,8 +164,8 @@ def test_the_answers_are_those_of_the_run(page, journal):
     assert "number of CPUs" in sections["reproduce"]
 
 
-def test_the_path_from_the_default_comes_first(journal):
-    section = understanding.importance_section(RunFacts(journal))
+def test_the_path_from_the_default_comes_first(facts):
+    section = understanding.importance_section(facts)
     headings = [part.text for part in section.parts if isinstance(part, Heading)]
     assert headings == ["From the default to the winner", "Importance of the parameters"]
 
@@ -167,8 +181,7 @@ def test_the_path_from_the_default_comes_first(journal):
         ((-0.8, -0.7, -0.5), "each less than 1 % and uncertain, together more", "-2 (-2.0 %)"),
     ],
 )
-def test_the_path_has_single_changes_and_one_row_for_weak_ones(journal, weak, name, gain):
-    facts = copy.copy(RunFacts(journal))
+def test_the_path_has_single_changes_and_one_row_for_weak_ones(facts, weak, name, gain):
     path = facts.explained.ablation
     known = dataclasses.replace(path.origin, parameters=(), value=100.0, measured=True)
     changes = {"level": -5.0, "tile": -2.0, **dict(zip(("f1", "f2", "f3"), weak, strict=True))}
@@ -197,8 +210,7 @@ def test_the_path_has_single_changes_and_one_row_for_weak_ones(journal, weak, na
     assert [row[4] for row in table.rows[:3]] == ["", "", "uncertain"]
 
 
-def test_only_choices_that_the_intervals_support_are_named(journal):
-    facts = RunFacts(journal)
+def test_only_choices_that_the_intervals_support_are_named(facts):
     best = facts.summary.best.config
 
     def point(choice, value, spread, runs=1.0):
@@ -221,8 +233,7 @@ def test_only_choices_that_the_intervals_support_are_named(journal):
     assert f"tile = {has}." in failing
 
 
-def test_metrics_of_trials_beyond_a_limit_are_shown_as_whole_numbers(journal):
-    facts = RunFacts(journal)
+def test_metrics_of_trials_beyond_a_limit_are_shown_as_whole_numbers(facts):
     assert any(trial["tile"] == 64 and trial.failure == "limit" for trial in facts.trials)
     table = next(p for p in results.metrics_section(facts).parts if isinstance(p, ReportTable))
     row = next(row for row in table.rows if row[0] == "size")
@@ -305,9 +316,8 @@ def test_measurements_of_the_winner_during_the_search_are_told(tmp_path):
     assert "Measured again 2 times during the search, the median was 1." in answer
 
 
-def with_shares(journal, shares):
-    """Return the facts of a journal with the named shares as importance: (low, share), in order."""
-    facts = copy.copy(RunFacts(journal))
+def with_shares(facts, shares):
+    """Return the facts with the named shares as importance: (low, share), in order."""
     importance = facts.explained.importance
     effects = tuple(
         dataclasses.replace(importance.effects[0], name=name, low=low, share=share, high=1.0)
@@ -326,9 +336,9 @@ def importance_table(facts):
     return section.answer, table
 
 
-def test_the_answer_names_only_parameters_whose_interval_excludes_a_small_share(journal):
+def test_the_answer_names_only_parameters_whose_interval_excludes_a_small_share(facts):
     answer, table = importance_table(
-        with_shares(journal, {"wide": (0.0, 0.43), "sure": (0.1, 0.22), "low": (0.01, 0.02)})
+        with_shares(facts, {"wide": (0.0, 0.43), "sure": (0.1, 0.22), "low": (0.01, 0.02)})
     )
     assert answer == "Of 3 parameters, clearly important: sure (22 %)."
     assert [row[-1] for row in table.rows[:3]] == ["uncertain", "", "uncertain"]
@@ -336,8 +346,8 @@ def test_the_answer_names_only_parameters_whose_interval_excludes_a_small_share(
     assert "not the effect of one change at the winner" in table.caption
 
 
-def test_no_parameter_is_named_if_every_interval_reaches_zero(journal):
-    answer, _ = importance_table(with_shares(journal, {"wide": (0.0, 0.43), "other": (0.0, 0.4)}))
+def test_no_parameter_is_named_if_every_interval_reaches_zero(facts):
+    answer, _ = importance_table(with_shares(facts, {"wide": (0.0, 0.43), "other": (0.0, 0.4)}))
     assert answer.startswith(
         "After 24 evaluations, none of the 2 parameters is clearly important: too few"
     )
@@ -352,9 +362,9 @@ def test_no_parameter_is_named_if_every_interval_reaches_zero(journal):
         (43, " Not shown: 3 further parameters with at most 1 %."),
     ],
 )
-def test_the_table_of_the_importance_says_what_it_leaves_out(journal, count, ending):
+def test_the_table_of_the_importance_says_what_it_leaves_out(facts, count, ending):
     shares = {f"p{k}": (0.0, 0.2 if k < 40 else 0.01) for k in range(count)}
-    _, table = importance_table(with_shares(journal, shares))
+    _, table = importance_table(with_shares(facts, shares))
     assert [row[0] for row in table.rows[:40]] == [f"p{k}" for k in range(40)]
     assert ("Not shown" in table.caption) == bool(ending)
     assert ending in table.caption
@@ -368,8 +378,7 @@ def test_the_table_of_the_importance_says_what_it_leaves_out(journal, count, end
         (15, "; the least important 3 parameters are left out"),
     ],
 )
-def test_the_dependence_says_what_it_leaves_out(journal, count, ending):
-    facts = copy.copy(RunFacts(journal))
+def test_the_dependence_says_what_it_leaves_out(facts, count, ending):
     point = DependencePoint(values=(1,), value=1.0, low=0.5, high=1.5, runs=1.0)
     tables = tuple(Dependence((f"p{k}",), (point, point)) for k in range(count))
     facts.__dict__["explained"] = dataclasses.replace(facts.explained, dependence=tables)
@@ -378,13 +387,12 @@ def test_the_dependence_says_what_it_leaves_out(journal, count, ending):
     assert captions[0].endswith(ending)
 
 
-def test_one_metric_is_no_input(journal):
-    section = results.metrics_section(RunFacts(journal))
+def test_one_metric_is_no_input(facts):
+    section = results.metrics_section(facts)
     assert not any(isinstance(p, ReportTable) and p.head[0] == "input" for p in section.parts)
 
 
-def test_the_report_has_the_outlook_that_show_prints(journal):
-    facts = RunFacts(journal)
+def test_the_report_has_the_outlook_that_show_prints(facts):
     assert facts.explained.outlook == estimate_outlook(facts.history, 0)
 
 
