@@ -1,4 +1,4 @@
-"""Names of a package that are imported on first use, so that a process imports only what it needs."""
+"""Imports on first use: a process imports only the modules that it needs."""
 
 from __future__ import annotations
 

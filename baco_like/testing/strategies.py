@@ -116,8 +116,8 @@ def batches_in_any_order(strategy: Strategy[Any], space: Space) -> None:
 def same_seed_same_run(strategy: Strategy[Any], space: Space) -> None:
     """The same seed and observations give the same suggestions, each feasible and new.
 
-    The first half is compared with that of another run, and the second half with a run that is restored from the
-    journal of the first half, with a pending trial.
+    Another run repeats the first half. A run that is restored from the journal of the first half, with a pending trial,
+    repeats the second half.
     """
     journal = MemoryJournal()
     settings: dict[str, Any] = {"strategy": strategy, "seed": 3, "budget": BUDGET}
