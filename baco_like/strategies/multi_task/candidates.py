@@ -76,8 +76,8 @@ def lagging_tasks(problem: Problem, table: TaskTable) -> list[int]:
     """Return the tasks that may be proposed and have fewer evaluations than the mean of all tasks.
 
     The expected gain of a set follows the model, which expects little where the first results of a task are all alike:
-    with a task of reversed values it got 16 to 34 of 90 evaluations, and two configurations had 2.4 times the slowdown
-    of the best two, instead of 1.8 with equal numbers.
+    a task with reversed values got 16 to 34 of 90 evaluations. With equal numbers, the slowdown of two configurations
+    fell from 2.5 to 1.9 times the least one (benchmarks/quality/log/tasks.md).
     """
     done = (table.known | table.failed | table.pending).sum(axis=0)
     return [task for task in allowed_tasks(problem) if done[task] < done.mean()]

@@ -140,7 +140,7 @@ class SetGain:
     def informative(self, row: Codes, tasks: Ints) -> Array:
         """Return by how much each evaluation would reduce the variance of the best set that the row may join.
 
-        A task on which another member of that set is better tells nothing. The reduction is that of a linear
+        A task on which another member of that set is better tells nothing. The formula is for a linear
         prediction, cov(set, f_t)^2 / (var f_t + noise), as in `variance_reduction`; it is estimated by draws.
         """
         every = np.arange(len(self.units))
