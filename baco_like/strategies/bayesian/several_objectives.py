@@ -156,7 +156,7 @@ class ExpectedHypervolume:
         values = np.column_stack([model.fitted.model.predict(known)[0] for model in models])
         front = values[is_non_dominated(values)]
         quantile = _REFERENCES[len(known) % len(_REFERENCES)]
-        lower, upper = non_dominated_boxes(front, choose_reference(values, quantile))
+        lower, upper = non_dominated_boxes(front, choose_reference(values, front, quantile))
         believed = [_condition(model.fitted.model, pending) for model in models]
 
         def score(codes: Codes) -> Array:
@@ -169,14 +169,14 @@ class ExpectedHypervolume:
         return score
 
 
-def choose_reference(values: Array, quantile: float) -> Array:
+def choose_reference(values: Array, front: Array, quantile: float) -> Array:
     """Return the point that bounds the dominated volume, ``(m,)``.
 
     Args:
         values: Costs on the models' scales in the order of the observations, ``(n, m)``.
+        front: The non-dominated ones among them, ``(k, m)``.
         quantile: Quantile of the first values that the point is not better than, between 0 and 1.
     """
-    front = values[is_non_dominated(values)]
     spread = np.ptp(front, axis=0)
     spread = np.where(spread > 0.0, spread, np.ptp(values, axis=0))
     first = np.quantile(values[:_FIRST], quantile, axis=0)
