@@ -23,9 +23,6 @@ LEAST = float(np.finfo(float).tiny)
 LARGEST_LOG = 709.0
 """exp of this is still finite."""
 
-_LEAST_SHARE = 1e-3
-"""Smallest value, in shares of the median, with which `fit_moderate_transform` takes logarithms."""
-
 LARGEST_DEVIATION = 1e154
 """The square of this is still finite."""
 
@@ -149,14 +146,14 @@ def fit_transform(y: Array) -> Transform:
     y = _checked(y, "a transform")
     if np.all(y > 0.0) or np.all(y < 0.0):
         return _standardise(Transform("log", sign=float(np.sign(y[0]))), y)
-    return _fit_asinh(y)
+    return fit_asinh(y)
 
 
-def fit_moderate_transform(y: Array) -> Transform:
-    """Return the transform of `fit_transform`, but without the logarithm if a value is almost 0.
+def fit_asinh(y: Array) -> Transform:
+    """Return the transform by ``asinh``, linear between the quartiles and logarithmic far from them, standardised.
 
-    The logarithm stretches the range near 0 without bound. The volume that several objectives dominate would then lie
-    almost only there.
+    For several objectives: the logarithm stretches the range of the least values, and with it the volume that is
+    dominated there.
 
     Args:
         y: One or more finite values in the user's unit.
@@ -165,12 +162,6 @@ def fit_moderate_transform(y: Array) -> Transform:
         ValueError: ``y`` is empty, or a value is not finite.
     """
     y = _checked(y, "a transform")
-    size = np.abs(y)
-    is_moderate = size.min() >= _LEAST_SHARE * np.median(size)
-    return fit_transform(y) if is_moderate else _fit_asinh(y)
-
-
-def _fit_asinh(y: Array) -> Transform:
     unit = _power_of_two(float(np.abs(y).max()))
     scaled = y / unit
     centre, width = float(np.median(scaled)), _spread(scaled)

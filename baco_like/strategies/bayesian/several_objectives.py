@@ -29,7 +29,7 @@ from baco_like.strategies.bayesian.incremental import has_prior
 from baco_like.strategies.bayesian.limits import objective_costs
 from baco_like.strategies.protocol import Prediction, Problem, Proposals
 from baco_like.surrogates import FeasibilityModel
-from baco_like.surrogates.transform import fit_moderate_transform
+from baco_like.surrogates.transform import fit_asinh
 
 _STARTS = 7
 """Largest number of trials of the front from which the acquisition optimizer starts, beside half of the random draws.
@@ -137,7 +137,7 @@ class ExpectedHypervolume:
         # One model of feasibility serves all objectives.
         then = self.then.for_problem(problem) if problem.limits else self.then
         feasibility = then.fit_feasibility(problem.space, history, state)
-        each = replace(self.then, feasibility=_Known(feasibility), scale=fit_moderate_transform)
+        each = replace(self.then, feasibility=_Known(feasibility), scale=fit_asinh)
         count, fitted_at = len(history), _fit_counts(history, len(objectives))
         oldest, models = int(np.argmin(fitted_at)), list[_Objective]()
         for j, part in enumerate(_by_objective(history)):
@@ -204,7 +204,7 @@ def _predict_each(
     then: Bayesian, problem: Problem, history: History, state: int, codes: Codes, rng: Rng
 ) -> Prediction:
     """Return the prediction of a model for each objective: one column for each."""
-    each = replace(then, scale=fit_moderate_transform)
+    each = replace(then, scale=fit_asinh)
     parts = [each.predict(problem, part, state, codes, rng) for part in _by_objective(history)]
     mean, std, median = (
         np.column_stack([getattr(part, name) for part in parts])
