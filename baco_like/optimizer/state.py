@@ -179,7 +179,7 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
         limits,
         read_goal(options.goal) if options.goal else None,
     )
-    check_objectives(strategy, objectives)
+    check_objectives(strategy, objectives, options.strategy.get("name"))
     known = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
     first = [t.config for part in header.earlier if part.mode == "configs" for t in part.trials]
     warm = numbered([(t.config, t.outcome) for t in known if t.outcome is not None])

@@ -194,10 +194,11 @@ class Limits:
             outcome: Any outcome.
             objective: Name of the objective's value.
             direction: Direction of the objective.
-            strict: Whether a missing metric is an error; otherwise its limits do not count.
+            strict: Whether a missing metric is an error; otherwise its limits do not count. A metric that is not a
+                finite number, such as NaN, is beyond its limits.
 
         Raises:
-            TrialError: A successful outcome lacks a metric.
+            TrialError: A successful outcome lacks a metric, or the metric is a boolean.
         """
         if outcome.value is None or not (self._conditions or self.soft):
             return outcome
@@ -206,6 +207,10 @@ class Limits:
             measured = outcome.metrics.get(measured_name(objective), measured)
         values = {**outcome.metrics, objective: measured}
         missing = [name for name in self.names if name not in values]
+        texts = outcome.extra.get("metrics", {})
+        unread = [name for name in missing if isinstance(texts, Mapping) and name in texts]
+        if unread:
+            return _fail_unread(outcome, unread[0], str(texts[unread[0]]))
         if missing and strict:
             close = difflib.get_close_matches(missing[0], values, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
@@ -276,6 +281,28 @@ def _penalise(outcome: Outcome, objective: str, measured: float, penalty: float)
         value=measured + penalty,
         repeats=tuple(value + change for value in outcome.repeats),
         metrics={**outcome.metrics, measured_name(objective): measured},
+    )
+
+
+def _fail_unread(outcome: Outcome, name: str, text: str) -> Outcome:
+    """Return the failure of a success whose metric ``name`` is not a finite number, so that its limits do not hold.
+
+    Raises:
+        TrialError: The metric is a boolean.
+    """
+    if text in ("True", "False"):  # a mistake in the program, which all outcomes would share
+        raise TrialError(
+            f"trial {outcome.trial_id}: a limit reads {name!r}, whose value is {text}; report the number 1 or 0"
+        )
+    problem = f"{name}: the value {text} is not a finite number, and a limit reads it"
+    return replace(
+        outcome,
+        status=Status.FAILED,
+        value=None,
+        sem=None,
+        failed=LIMIT,
+        message=outcome.message or problem,
+        problem=problem,
     )
 
 

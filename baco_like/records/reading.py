@@ -5,6 +5,7 @@ Non-finite and other invalid values are recorded as failures; the message keeps 
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -134,10 +135,12 @@ def require_objectives(outcome: Outcome, names: Sequence[str]) -> Outcome:
         if name in outcome.metrics:
             continue
         if not isinstance(texts, Mapping) or name not in texts:
-            measured = ", ".join(map(repr, outcome.metrics)) or "no other value"
+            close = difflib.get_close_matches(name, outcome.metrics, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            measured = ", ".join(["the first objective", *map(repr, outcome.metrics)])
             raise TrialError(
-                f"trial {outcome.trial_id}: the objective {name!r} was not measured, only the first objective and "
-                f"{measured}; report all objectives together, or a failure"
+                f"trial {outcome.trial_id}: the objective {name!r} was not measured{hint}; measured were {measured}; "
+                "report all objectives together in one mapping, or a failure"
             )
         problem = f"{name}: the value {texts[name]} is not a finite number"
         return replace(

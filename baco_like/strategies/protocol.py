@@ -115,8 +115,15 @@ def optimises_several(strategy: Strategy[Any]) -> bool:
     return bool(getattr(strategy, "several_objectives", False))
 
 
-def check_objectives(strategy: Strategy[Any], objectives: Sequence[Objective]) -> None:
+def check_objectives(
+    strategy: Strategy[Any], objectives: Sequence[Objective], name: str | None
+) -> None:
     """Refuse a strategy that cannot optimise several objectives.
+
+    Args:
+        strategy: The strategy.
+        objectives: The objectives if there are several.
+        name: The registered name of the strategy; None for an object.
 
     Raises:
         StrategyError: There are several objectives, and the strategy optimises one.
@@ -124,8 +131,8 @@ def check_objectives(strategy: Strategy[Any], objectives: Sequence[Objective]) -
     if objectives and not optimises_several(strategy):
         names = ", ".join(repr(objective.name) for objective in objectives)
         raise StrategyError(
-            f"strategy {type(strategy).__name__} optimises one objective, not {names}; take strategy='auto', or one of "
-            "those that `baco-like strategies` marks with several objectives"
+            f"strategy {name or type(strategy).__name__} optimises one objective, not {names}; take auto, ehvi, "
+            "parego, nsga2, random_search or exhaustive"
         )
 
 

@@ -27,6 +27,7 @@ from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
 from baco_like.strategies.bayesian.fitting import (
     Fitted,
+    count_as_failed,
     last_hyperparameters,
     model_values,
     tag_of,
@@ -309,7 +310,7 @@ class Bayesian:
 
     def _ran(self, history: History) -> Mask:
         """Return which trials ran; those that only broke a modelled limit did."""
-        ran = ~history.where(Status.FAILED)
+        ran = ~count_as_failed(history)
         return ran if self.limits is None else ran | margins_of(self.limits, history).is_explained
 
     def explore(
