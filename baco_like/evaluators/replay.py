@@ -201,8 +201,10 @@ class ReplayEvaluator:
             extra[STOPPED] = SLOW
             return Outcome.censored(trial.id, limit, message=message, extra=extra)
         outcome = Outcome.success(trial.id, tuple(values), metrics=recorded.metrics, extra=extra)
+        if len(values) < len(repeats):
+            return outcome
         # A full measurement has the recorded value, which may be another statistic than the median.
-        return replace(outcome, value=recorded.value) if len(values) == len(repeats) else outcome
+        return replace(outcome, value=recorded.value, metric_repeats=recorded.metric_repeats)
 
 
 from_table = ReplayEvaluator.from_table

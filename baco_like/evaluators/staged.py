@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from baco_like.evaluators.executors.futures import end_calls, wait_for_first
 from baco_like.evaluators.repeats import BestValues, Repeats, takes_little
 from baco_like.exceptions import EvaluatorError
+from baco_like.records.reading import read_metrics
 from baco_like.records.trial import (
     MEASURED_AGAIN,
     PROGRAM,
@@ -81,8 +82,11 @@ class Built(Protocol):
 class MetricsProvider(Protocol):
     """Optional method of a `Built`: further numbers of its measurements."""
 
-    def metrics(self) -> Mapping[str, float]:
-        """Return the metrics by name, after the last measurement."""
+    def metrics(self) -> Mapping[str, float | Sequence[float]]:
+        """Return the metrics by name, after the last measurement: numbers, or the values of all measurements.
+
+        One that is not a finite number, such as NaN, is kept as a text; limits and objectives that read it then fail.
+        """
 
 
 @runtime_checkable
@@ -217,7 +221,7 @@ class StagedEvaluator:
         trial_id, values = job.trial.id, list[float]()
         best = self._best.find(job.trial)
         limit = self._repeats.limit(best)
-        metrics: Mapping[str, float] = {}
+        metrics = read_metrics({})
         try:
             build = job.build
             built = build.result() if build else self.bench.build(job.trial, job.seconds)
@@ -228,7 +232,7 @@ class StagedEvaluator:
                 while (count := self._missing(job, values, best)) > 0:
                     values += built.measure(count, limit)
                 if isinstance(built, MetricsProvider):
-                    metrics = built.metrics()
+                    metrics = read_metrics(built.metrics())
             finally:
                 built.discard()
         except StageFailure as failure:
@@ -242,7 +246,15 @@ class StagedEvaluator:
         if message is not None:
             extra = {**_extra(job, values), STOPPED: SLOW}
             return Outcome.censored(trial_id, min(values), message=f"run: {message}", extra=extra)
-        return Outcome.success(trial_id, tuple(values), metrics=metrics, extra=_extra(job, ()))
+        texts = {"metrics": metrics.texts} if metrics.texts else {}
+        return Outcome.success(
+            trial_id,
+            tuple(values),
+            metrics=metrics.numbers,
+            extra={**_extra(job, ()), **texts},
+            # Constant ones, such as the size of a file, need no list.
+            metric_repeats={n: r for n, r in metrics.repeats.items() if min(r) < max(r)},
+        )
 
     def _missing(self, job: _Job, values: Sequence[float], best: float | None) -> int:
         return self._repeats.missing(values, best, is_cheap=takes_little(job.seconds))

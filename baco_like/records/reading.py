@@ -9,6 +9,7 @@ import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -90,25 +91,49 @@ def outcome_from(
     if problem:
         text = text or _own_message(value) or problem
         return replace(Outcome.failure(trial_id, "runtime", text, extra=notes), problem=problem)
-    measured = {name: read for name, entry in others.items() if (read := _read_repeats(entry)[0])}
-    metrics = {name: median(read) for name, read in measured.items()}
-    several = {name: read for name, read in measured.items() if len(read) > 1}
-    unread = {name: _shown(entry) for name, entry in others.items() if name not in metrics}
-    if unread:
+    read = read_metrics(others)
+    if read.texts:
         texts = notes.get("metrics", {})
         if not isinstance(texts, Mapping):
             raise TrialError(
                 f"trial {trial_id}: extra['metrics'] = {_shown(texts)}: expected a mapping, as texts among the metrics "
                 "are kept there too; use another key"
             )
-        notes["metrics"] = {**texts, **unread}
+        notes["metrics"] = {**texts, **read.texts}
     outcome = Outcome.success(
-        trial_id, repeats, metrics=metrics, extra=notes, metric_repeats=several
+        trial_id, repeats, metrics=read.numbers, extra=notes, metric_repeats=read.repeats
     )
-    errors = {name: _error(others[name], read) for name, read in measured.items()}
+    errors = {
+        name: _error(others[name], read.repeats.get(name, (number,)))
+        for name, number in read.numbers.items()
+    }
     stated = {name: error for name, error in errors.items() if error is not None}
     return replace(
         outcome, message=text, sem=_error(value, repeats) or outcome.sem, metric_sems=stated
+    )
+
+
+class ReadMetrics(NamedTuple):
+    """Metrics as an outcome keeps them, by name.
+
+    Attributes:
+        numbers: The numbers; of repeats the median.
+        repeats: All values of those that were measured several times.
+        texts: All others, such as NaN, as one short line each.
+    """
+
+    numbers: dict[str, float]
+    repeats: dict[str, tuple[float, ...]]
+    texts: dict[str, str]
+
+
+def read_metrics(values: Mapping[str, object]) -> ReadMetrics:
+    """Return metrics by name: numbers, lists of repeats, or other values."""
+    read = {name: _read_repeats(value)[0] for name, value in values.items()}
+    return ReadMetrics(
+        {name: median(repeats) for name, repeats in read.items() if repeats},
+        {name: repeats for name, repeats in read.items() if len(repeats) > 1},
+        {name: _shown(values[name]) for name, repeats in read.items() if not repeats},
     )
 
 

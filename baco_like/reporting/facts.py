@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like._threads import resolve_threads, thread_limit
-from baco_like.exceptions import BacoError, TrialError
+from baco_like.exceptions import BacoError, JournalError, TrialError
 from baco_like.explanations import (
     Ablation,
     Calibration,
@@ -66,11 +66,15 @@ class RunFacts:
         peak: The best value that the machine allows, or None.
 
     Raises:
-        JournalError: The journal is missing or damaged.
+        JournalError: The journal is missing or damaged, or the run has several objectives and a peak is given.
     """
 
     def __init__(self, path: Path, peak: float | None = None) -> None:
         self.view = JournalView(path, with_constraints=True)
+        if peak is not None and self.view.objectives:
+            raise JournalError(
+                f"peak = {peak:g}: the run has several objectives, and a peak is the best value of one; leave it out"
+            )
         stated = self.context.get(PEAK)
         self.peak = peak if peak is not None or not isinstance(stated, (int, float)) else stated
 
@@ -92,8 +96,13 @@ class RunFacts:
     @property
     def label(self) -> str:
         """Name and unit of the value."""
-        objective = self.view.objective
-        return objective.name + (f" ({objective.unit})" if objective.unit else "")
+        return self.view.objective.label
+
+    @property
+    def title(self) -> str:
+        """Names and units of all objectives."""
+        labels = [objective.label for objective in self.view.objectives or (self.view.objective,)]
+        return " and ".join(filter(None, (", ".join(labels[:-1]), labels[-1])))
 
     @cached_property
     def trials(self) -> list[Trial]:

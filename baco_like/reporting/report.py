@@ -65,7 +65,7 @@ def build_report(
     note("drawing the charts")
     sections = [make(facts) for make in _SECTIONS]
     note("joining the page")
-    return render_page(f"Tuning of {facts.label}", about, sections)
+    return render_page(f"Tuning of {facts.title}", about, sections)
 
 
 def write_report(

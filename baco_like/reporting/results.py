@@ -401,6 +401,8 @@ def _failing_values(trials: Sequence[Trial]) -> list[list[object]]:
 def peak_section(facts: RunFacts) -> Section:
     """How far is it from the peak?"""
     question, best, peak = "How far is it from the peak?", facts.summary.best, facts.peak
+    if facts.view.objectives:
+        return Section("peak", question, "A peak is the best value of one objective.")
     if peak is None:
         hint = (
             "No peak was stated. Write the best value that the machine allows as peak under [objective] of the run "

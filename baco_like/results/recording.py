@@ -310,9 +310,16 @@ def by_measurement(
             if objective not in outcome.metrics or outcome.value is None:
                 continue
             metrics = {**outcome.metrics, instead_of: outcome.value}
+            several = {**outcome.metric_repeats}
+            if len(outcome.repeats) > 1:
+                several[instead_of] = outcome.repeats
             value = metrics.pop(objective)
             outcome = Outcome.success(
-                outcome.trial_id, (value,), metrics=metrics, extra=outcome.extra
+                outcome.trial_id,
+                several.pop(objective, (value,)),
+                metrics=metrics,
+                extra=outcome.extra,
+                metric_repeats=several,
             )
         changed.append((config, outcome))
     return changed

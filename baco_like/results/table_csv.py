@@ -25,6 +25,9 @@ from baco_like.results.recording import Recording, recording
 FIXED = ("status", "failed", "message", "bound", "sem", "repeats", "metrics", "extra")
 """The last columns, in this order."""
 
+_OF_METRICS = ("metric_repeats", "metric_sems")
+"""Columns behind them if a metric has repeats or a standard error."""
+
 _INACTIVE = "null"
 
 _LONGEST = 30_000
@@ -42,11 +45,13 @@ def table_bytes(recorded: Recording) -> bytes:
         _cell(name) if name and name[0] not in "{[" else json.dumps(name)
         for name in (*recorded.names, recorded.objective + unit)
     ]
-    lines = [[*titles, *FIXED]]
+    has_more = any(o.metric_repeats or o.metric_sems for o in recorded.outcomes)
+    fixed = (*FIXED, *_OF_METRICS) if has_more else FIXED
+    lines = [[*titles, *fixed]]
     for values, outcome in zip(recorded.rows, recorded.outcomes, strict=True):
         row = (_INACTIVE if value is None else _cell(value) for value in values)
         parts = outcome_row(Trial(0, {}), replace(outcome, message=outcome.message[:_LONGEST]))
-        lines.append([*row, *map(_cell, map(parts.get, ("value", *FIXED)))])
+        lines.append([*row, *map(_cell, map(parts.get, ("value", *fixed)))])
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue().encode("utf-8")
@@ -76,7 +81,13 @@ def _no_number(text: str) -> Any:
 
 def is_table(header: Sequence[str]) -> bool:
     """Return whether these are the columns of such a table."""
-    return len(header) > len(FIXED) + 1 and tuple(header[-len(FIXED) :]) == FIXED
+    return bool(fixed := _fixed_columns(header)) and len(header) > len(fixed) + 1
+
+
+def _fixed_columns(header: Sequence[str]) -> tuple[str, ...]:
+    """Return the last columns of a table, or nothing if these are not the columns of one."""
+    known = ((*FIXED, *_OF_METRICS), FIXED)
+    return next((names for names in known if tuple(header[-len(names) :]) == names), ())
 
 
 def from_table(lines: Sequence[Sequence[str]]) -> Recording:
@@ -87,7 +98,8 @@ def from_table(lines: Sequence[Sequence[str]]) -> Recording:
         LookupError, TypeError, ValueError, AttributeError: The table is damaged.
     """
     header = [str(_read_cell(name)) for name in lines[0]]
-    count = len(header) - len(FIXED) - 1
+    fixed = _fixed_columns(header)
+    count = len(header) - len(fixed) - 1
     with_unit = re.fullmatch(r"(.*) \[([^\]]*)\]", header[count], re.DOTALL)
     objective, unit = with_unit.groups() if with_unit else (header[count], "")
     rows = []
@@ -102,7 +114,7 @@ def from_table(lines: Sequence[Sequence[str]]) -> Recording:
             if cell != _INACTIVE
         }
         config = config_from_json(active)
-        parts = dict(zip(("value", *FIXED), cells[count:], strict=True))
+        parts = dict(zip(("value", *fixed), cells[count:], strict=True))
         parts |= {
             name: "" if parts[name] is None else str(parts[name]) for name in ("failed", "message")
         }

@@ -113,3 +113,23 @@ def test_the_report_has_the_front(file, tmp_path, capsys):
     assert "The front: rate over time" in page
     assert "There is no estimate for several objectives." in page
     assert "Importance for rate" in page
+    assert "Tuning of time (ms) and rate" in page
+    assert "A peak is the best value of one objective." in page
+    assert "Write the best value that the machine allows" not in page
+    assert main(["report", str(out / "run.jsonl"), "--peak", "10"]) != 0
+    assert "the run has several objectives, and a peak" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default::baco_like.exceptions.FailureWarning")
+def test_an_objective_that_is_nan_is_a_failure_and_the_run_goes_on(file, tmp_path, capsys):
+    values = "time: %s rate: %s' {a} {b}"
+    file.write_text(
+        TEXT.replace("time: %s%s rate: %s' {a} {b} {a}", values)
+        .replace("values = [1, 2, 4]\ndefault = 1", 'values = ["nan", "3"]')
+        .replace("evaluations = 8", "evaluations = 6")
+    )
+    out = tmp_path / "out"
+    assert main(["tune", str(file), "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "runtime: rate: the value nan is not a finite number" in shown
+    assert "6 evaluations; failures: runtime 3" in shown

@@ -561,12 +561,15 @@ def test_any_measurement_of_a_journal_may_count(tmp_path):
     opt = Optimizer(
         {"a": [1, 2, 4]}, strategy="exhaustive", objective="time", storage=tmp_path / "j"
     )
-    opt.observe(opt.suggest(), {"time": 1.0, "energy": 9.0})
+    opt.observe(opt.suggest(), {"time": [0.5, 1.5], "energy": [8.0, 9.0, 9.5], "size": [2, 3]})
     opt.observe(opt.suggest(), failed="timeout", bound=5.0)
     opt.observe(opt.suggest(), 3.0)
     found = read(tmp_path / "j", objective="energy")
     assert (found.objective, found.direction, len(found)) == ("energy", None, 2)
-    assert (found.outcomes[0].value, found.outcomes[0].metrics) == (9.0, {"time": 1.0})
+    first = found.outcomes[0]
+    assert (first.value, first.metrics) == (9.0, {"time": 1.0, "size": 2.5})
+    assert first.repeats == (8.0, 9.0, 9.5)
+    assert first.metric_repeats == {"time": (0.5, 1.5), "size": (2.0, 3.0)}
     assert (found.outcomes[1].failed, found.outcomes[1].bound) == ("timeout", None)
     assert found.notes == ("rows without the measurement 'energy' that were left out: 1",)
     with pytest.raises(RunFileError, match="is 'time', and it has no measurement 'power'"):

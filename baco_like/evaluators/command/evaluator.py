@@ -45,7 +45,7 @@ from baco_like.evaluators.settings_table import (
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.parameters import Permutation
-from baco_like.records.trial import Trial, median
+from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 
 _MEMORY = Key("memory", SIZE, "limit of the memory of a run", absent="no limit")
@@ -381,9 +381,9 @@ class BuiltProgram:
         lines = [[word.replace(folder, "") for word in part.fill(self._texts)] for part in stages]
         return hash_program(commands.folder / name, lines)
 
-    def metrics(self) -> dict[str, float]:
-        """Return the median of each metric over the measured runs."""
-        return {name: median(tuple(values)) for name, values in self._metrics.items()}
+    def metrics(self) -> dict[str, float | list[float]]:
+        """Return the metrics of all measured runs."""
+        return {n: values if len(values) > 1 else values[0] for n, values in self._metrics.items()}
 
     def discard(self) -> None:
         """Remove the folder."""
@@ -426,9 +426,10 @@ class BuiltProgram:
         values = measure.take(finished, metrics)
         if isinstance(values, str):
             raise StageFailure("runtime", f"run: {values}")
-        for name, number in {**measure.metrics(finished), **metrics}.items():
+        own = {name: (number,) for name, number in metrics.items()}
+        for name, numbers in {**measure.metrics(finished), **own}.items():
             if measure.method != "metric" or name != measure.key:
-                self._metrics.setdefault(name, []).append(number)
+                self._metrics.setdefault(name, []).extend(numbers)
         return values
 
     def _run_command(self, stage: str, timeout: float, bound: float | None = None) -> Finished:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from baco_like.evaluators._processes.process import Finished
 from baco_like.evaluators.settings_table import TEXT, Key, Table, choice, shown, suggestion
 from baco_like.exceptions import RunFileError
 from baco_like.records.reading import finite_number, number_in
-from baco_like.records.trial import median
 
 Method = Literal["regex", "json", "wall", "metric"]
 METHODS: tuple[Method, ...] = ("regex", "json", "wall")
@@ -127,15 +127,18 @@ class Measure:
         own = _value_group(self.pattern)
         return tuple(name for name, i in self.pattern.groupindex.items() if i != own)
 
-    def metrics(self, finished: Finished) -> dict[str, float]:
-        """Return the other numbers in the output, by name: named groups, or numbers of the JSON object."""
+    def metrics(self, finished: Finished) -> dict[str, tuple[float, ...]]:
+        """Return the other numbers in the output, by name: named groups, or numbers of the JSON object.
+
+        They may be infinite or NaN; ``null`` in the JSON object is NaN.
+        """
         if self.pattern is not None and self.pattern.groupindex:
             match = _last_match(self.pattern, finished.out)
             own = _value_group(self.pattern)
             groups = self.pattern.groupindex.items()
             texts = {} if match is None else {n: match[i] for n, i in groups if i != own}
-            numbers = {name: number_in((text or "").strip()) for name, text in texts.items()}
-            return {name: number for name, number in numbers.items() if number is not None}
+            numbers = {name: _float_in(text) for name, text in texts.items()}
+            return {name: (number,) for name, number in numbers.items() if number is not None}
         if self.method == "json":
             document = _parse_json_object(finished.out) or {}
             own_name = self.key if self.key in document else self.key.replace(".", "_")
@@ -189,17 +192,27 @@ def _value_group(pattern: re.Pattern[str]) -> int:
     return min(unnamed) if unnamed else named.get("value", min(pattern.groups, 1))
 
 
-def _flatten(document: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, float]]:
-    """Yield the numbers of a JSON object with their names; of a list of numbers the median."""
+def _float_in(text: str | None) -> float | None:
+    """Return the number in a group, which may be infinite or NaN; None for other texts."""
+    try:
+        return float((text or "").strip())
+    except ValueError:
+        return None
+
+
+def _flatten(document: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, tuple[float, ...]]]:
+    """Yield the numbers and lists of numbers of a JSON object with their names."""
     for key, value in document.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):
             yield from _flatten(value, f"{name}_")
             continue
         values = value if isinstance(value, list) else [value]
+        if any(isinstance(each, bool | str | dict | list) for each in values):
+            continue
         numbers = [number for number in map(finite_number, values) if number is not None]
-        if numbers and len(numbers) == len(values):
-            yield name, median(tuple(numbers))
+        if values:
+            yield name, tuple(numbers) if len(numbers) == len(values) else (math.nan,)
 
 
 def _look_up_numbers(key: str, out: str) -> tuple[float, ...] | str:

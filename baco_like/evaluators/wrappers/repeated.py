@@ -9,7 +9,8 @@ from typing_extensions import override
 
 from baco_like.evaluators.protocol import Evaluator, WrappingEvaluator, collect_rest
 from baco_like.evaluators.repeats import BestValues, Repeats
-from baco_like.records.trial import Outcome, Status, Trial, median
+from baco_like.records.reading import read_metrics
+from baco_like.records.trial import Outcome, Status, Trial
 
 
 class RepeatedEvaluator(WrappingEvaluator):
@@ -86,13 +87,21 @@ class RepeatedEvaluator(WrappingEvaluator):
             extra["repeats"] = list(values)
             return Outcome.censored(last.trial_id, min(values), message=slow, extra=extra)
         names = dict.fromkeys(name for outcome in series for name in outcome.metrics)
-        metrics = {
-            name: median(tuple(o.metrics[name] for o in series if name in o.metrics))
-            for name in names
-        }
-        joined = Outcome.success(last.trial_id, values, metrics=metrics, extra=extra)
+        metrics = read_metrics({name: _all_repeats(series, name) for name in names})
+        joined = Outcome.success(
+            last.trial_id,
+            values,
+            metrics=metrics.numbers,
+            extra=extra,
+            metric_repeats=metrics.repeats,
+        )
         self._best.add(trial, joined.value)
         return joined
+
+
+def _all_repeats(series: Sequence[Outcome], metric: str) -> tuple[float, ...]:
+    known = (o for o in series if metric in o.metrics)
+    return tuple(v for o in known for v in o.metric_repeats.get(metric, (o.metrics[metric],)))
 
 
 def _all_values(series: Sequence[Outcome]) -> tuple[float, ...]:

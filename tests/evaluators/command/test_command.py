@@ -389,6 +389,42 @@ def test_all_numbers_of_a_json_object_are_metrics(space: Space, tmp_path: Path) 
     outcome = evaluate(space, tmp_path, run="cat printed.json", measure="json", key="time")
     assert outcome.repeats == (3.0, 1.0, 2.0)
     assert outcome.metrics == {"size": 7.0, "cache_misses": 5.0}
+    assert outcome.metric_repeats == {"cache_misses": (4.0, 6.0)}
+
+
+def test_the_metrics_of_all_runs_are_kept(space: Space, tmp_path: Path) -> None:
+    counter = tmp_path / "count"
+    counter.write_text("")
+    code = f"f=open('{counter}', 'a+'); f.write('x'); print('t', f.tell(), 'e', f.tell() * 2)"
+    run = f'{PYTHON} "{code}"'
+    pattern = r"t (\S+) e (?P<energy>\S+)"
+    metrics = {"size": f"size({tmp_path}/job.toml)"}
+    (tmp_path / "job.toml").write_text("abc")
+    outcome = evaluate(
+        space, tmp_path, run=run, measure="regex", pattern=pattern, repeats=3, metrics=metrics
+    )
+    assert outcome.repeats == (1.0, 2.0, 3.0)
+    assert outcome.metrics == {"energy": 4.0, "size": 3.0}
+    assert outcome.metric_repeats == {"energy": (2.0, 4.0, 6.0)}  # the size is constant
+
+
+@pytest.mark.parametrize(
+    ("printed", "measured"),
+    [
+        ("t 1 error nan", {"measure": "regex", "pattern": r"t (\S+) error (?P<error>\S+)"}),
+        ("t 1 error -inf", {"measure": "regex", "pattern": r"t (\S+) error (?P<error>\S+)"}),
+        ('{"t": 1, "error": NaN}', {"measure": "json", "key": "t"}),
+        ('{"t": 1, "error": null}', {"measure": "json", "key": "t"}),
+        ('{"t": 1, "error": [0.1, Infinity]}', {"measure": "json", "key": "t"}),
+    ],
+)
+def test_a_metric_that_is_no_number_is_kept_as_a_text(
+    space: Space, tmp_path: Path, printed: str, measured: dict[str, str]
+) -> None:
+    (tmp_path / "printed").write_text(printed)
+    outcome = evaluate(space, tmp_path, run="cat printed", **measured)
+    assert (outcome.value, outcome.metrics) == (1.0, {})
+    assert outcome.extra["metrics"] == {"error": "-inf" if "-inf" in printed else "nan"}
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,7 @@ def test_repeats_are_joined() -> None:
     first, second = evaluate(evaluator, 1, 2)
     assert (first.value, first.repeats) == (2.0, (3.0, 1.0, 2.0))
     assert (first.metrics, first.extra["seconds"]) == ({"energy": 4.0}, {"run": 3.0})
+    assert first.metric_repeats == {"energy": (6.0, 2.0, 4.0)}
     assert second.repeats == (5.0,) * 3
     assert inner.evaluated == [1, 2, 1, 2, 1, 2]
     assert evaluator.capacity == 2
