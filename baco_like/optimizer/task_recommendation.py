@@ -111,6 +111,8 @@ def _build(
     for column, task in enumerate(tried):
         counts = is_measured[:, column] | ~is_measured[:, column].any()
         i = int(np.argmin(np.where(counts, logs[:, task], np.inf)))
+        if np.isinf(logs[i, task]):
+            continue  # none of them may run there, or nothing is known about them there
         picked.add(i)
         choices.append(
             TaskChoice(

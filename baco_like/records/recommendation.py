@@ -39,9 +39,10 @@ class TaskRecommendation:
 
     Attributes:
         goal: The goal of the run.
-        choices: One for each task, in the order of the tasks.
+        choices: One for each task, in the order of the tasks. A task has none if none of the recommended configurations
+            was measured or can be predicted there, because of its constraints, for example.
         configs: The different configurations of `choices`, without descriptors.
-        slowdown: The slowdowns of `choices`, combined as the goal says.
+        slowdown: The slowdowns of `choices`, combined as the goal says; infinite if a task with a success has none.
         selector: Picks one of `configs` for any task.
     """
 

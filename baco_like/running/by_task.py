@@ -80,6 +80,11 @@ def recommendation_lines(found: TaskRecommendation | None) -> list[str]:
         values = ", ".join(f"{name}={_shown(value)}" for name, value in config.items())
         names = ", ".join(choice.name for choice in own)
         lines.append(escape_control_characters(f"recommended: {values} (for {names})"))
+    missing = [
+        name for name in found.selector.tasks.names if name not in {c.name for c in found.choices}
+    ]
+    if missing:
+        lines.append(escape_control_characters(f"nothing is recommended for {', '.join(missing)}"))
     slowest = max(choice.slowdown for choice in found.choices)
     ending = f"combined slowdown {found.slowdown:.3f}, largest {slowest:.3f}"
     return [*lines, f"{ending}, relative to the best known value of each task"]

@@ -187,12 +187,18 @@ class ShippedTable:
 
     @cached_property
     def conditions(self) -> tuple[Expression, ...]:
-        """The constraints that read descriptors."""
-        return read_conditions(self.space, self._known_values, self.extra_constraints)
+        """The constraints that read descriptors, and those of a task that has no entry, which is no `allowed` row."""
+        extra = dict.fromkeys(
+            [*_untuned_constraints(self.space, self.entries), *self.extra_constraints]
+        )
+        return read_conditions(self.space, self._known_values, extra)
 
     @cached_property
     def _known_values(self) -> dict[str, list[Any]]:
-        return {name: [entry.task[name] for entry in self.entries] for name in self.kinds}
+        tasks: list[Task] = [entry.task for entry in self.entries]
+        if self.space.tasks is not None:
+            tasks += self.space.tasks.descriptors  # a task without a success has no entry
+        return {name: [task[name] for task in tasks] for name in self.kinds}
 
     @cached_property
     def configs(self) -> tuple[Config, ...]:
@@ -314,6 +320,16 @@ def own_constraints(space: Space, task: Task) -> tuple[str, ...]:
     named = zip(tasks.names, tasks.descriptors, strict=True)
     name = next((name for name, known in named if dict(known) == dict(task)), None)
     return () if name is None else tuple(tasks.constraints.get(name, ()))
+
+
+def _untuned_constraints(space: Space, entries: Sequence[ShippedEntry]) -> list[str]:
+    """Return the constraints of the tasks of a space that have no entry, as expressions about all tasks."""
+    if space.tasks is None:
+        return []
+    named = zip(space.tasks.names, space.tasks.descriptors, strict=True)
+    tuned = [dict(entry.task) for entry in entries]
+    untuned = [name for name, task in named if dict(task) not in tuned]
+    return [text for name in untuned for text in space.tasks.guarded_constraints(name)]
 
 
 def describe_task(task: Task) -> str:

@@ -159,13 +159,15 @@ class Tasks:
         made: list[Constraint | str] = []
         if math.prod(p.cardinality for p in own.values()) > len(self):
             made.append(TableConstraint.of(own, self.encode(own)))
-        for name, texts in self.constraints.items():
-            descriptor = self.descriptors[self.names.index(name)]
-            is_task = " and ".join(
-                f"{_written(key)} == {value!r}" for key, value in descriptor.items()
-            )
-            made += [f"not ({is_task}) or ({text})" for text in texts]
+        for name in self.constraints:
+            made += self.guarded_constraints(name)
         return made
+
+    def guarded_constraints(self, name: str) -> list[str]:
+        """Return the further constraints of a task as expressions about all tasks."""
+        descriptor = self.descriptors[self.names.index(name)]
+        is_task = " and ".join(f"{_written(key)} == {value!r}" for key, value in descriptor.items())
+        return [f"not ({is_task}) or ({text})" for text in self.constraints.get(name, ())]
 
     def encode(self, parameters: Mapping[str, Parameter]) -> Codes:
         """Return the codes of the descriptors, ``(t, d)``."""

@@ -315,3 +315,14 @@ def test_a_configuration_that_fails_on_one_task_may_be_the_best_of_another():
         assert [c.config["tile"] for c in found.choices] == [8, 16]
         assert found.slowdown == 1.0
     assert optimizer.recommend(goal="single").configs == ({"tile": 8},)
+
+
+def test_a_task_has_no_choice_where_no_recommended_configuration_may_run():
+    own = {"n=64": "tile == 8", "n=512": "tile == 16"}
+    optimizer = Optimizer({"tile": [8, 16]}, tasks=Tasks([{"n": 64}, {"n": 512}], own))
+    optimizer.observe({"tile": 8, "n": 64}, 1.0)
+    optimizer.observe({"tile": 16, "n": 512}, 1.0)
+    found = optimizer.recommend(goal="single")
+    assert [(choice.name, choice.config) for choice in found.choices] == [("n=64", {"tile": 8})]
+    assert found.slowdown == np.inf
+    assert "nothing is recommended for n=512" in recommendation_lines(found)
