@@ -136,7 +136,6 @@ def index_of(table, task):
     max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.generate],
 )
 @given(problems())
 def test_no_task_gets_a_configuration_that_violates_a_constraint(tmp_path_factory, problem):
@@ -173,7 +172,6 @@ def index_in_c(table, tasks, folder):
     max_examples=5,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.generate],
 )
 @given(problems())
 def test_c_chooses_as_the_table_does(tmp_path_factory, problem):
