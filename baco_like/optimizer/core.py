@@ -18,7 +18,7 @@ from typing_extensions import override
 from baco_like._checks import whole_number
 from baco_like._output import warn_caller
 from baco_like._threads import resolve_threads, thread_limit
-from baco_like.exceptions import ConfigError, FailureWarning, SpaceError, TrialError
+from baco_like.exceptions import ConfigError, FailureWarning, TrialError
 from baco_like.journal import Header, Journal, JsonlJournal, MemoryJournal, Options
 from baco_like.journal.events import (
     Event,
@@ -42,6 +42,7 @@ from baco_like.optimizer.setup import (
     resolve_goal,
     resolve_journal,
     resolve_strategy,
+    resolve_task,
     restore_strategy,
     with_default_settings,
 )
@@ -109,6 +110,7 @@ class Optimizer(Leasing):
             belongs to one, `Trial.task`, and `recommend` returns a configuration for each; see `Space`.
         goal: With tasks: ``each`` (the best configuration of each task, the default), ``single`` (one configuration for
             all), or a `Cover`, such as ``Cover(2)`` for two configurations that cover all.
+        task: Name or descriptor of the only task whose trials are suggested: the device of this worker, for example.
 
     Raises:
         ValueError: An argument has a wrong value, or a limit cannot be read.
@@ -149,6 +151,7 @@ class Optimizer(Leasing):
         fidelity: GivenFidelity | None = None,
         tasks: GivenTasks | None = None,
         goal: Goal | None = None,
+        task: GivenTask | None = None,
     ) -> None:
         space = (space if isinstance(space, Space) else Space(space)).with_fidelity(fidelity)
         space = space.with_tasks(tasks)
@@ -169,8 +172,8 @@ class Optimizer(Leasing):
         )
         points = first_configs(space, initial)
         self._callbacks = tuple(callbacks)
-        self._terms = Terms(check_lease(lease), check_worker(worker))
-        size, patience = check_ahead(ahead, patience)
+        self._terms = Terms(check_lease(lease), check_worker(worker), resolve_task(task, space))
+        size, patience = check_ahead(ahead, patience, task)
         self._threads = resolve_threads(threads)
         journal, warm = resolve_journal(storage), warm_starts(warm_start)
         with thread_limit(self._threads):
@@ -188,6 +191,7 @@ class Optimizer(Leasing):
         ahead: int = 0,
         patience: float | None = None,
         worker: str | None = None,
+        task: GivenTask | None = None,
     ) -> Optimizer:
         """Return the optimizer that a journal describes; it appends to the same file.
 
@@ -200,6 +204,7 @@ class Optimizer(Leasing):
             ahead: As for `Optimizer`.
             patience: As for `Optimizer`.
             worker: As for `Optimizer`.
+            task: As for `Optimizer`.
 
         Raises:
             JournalError: The file is missing or damaged, or the space or the strategy is not the journal's.
@@ -209,11 +214,13 @@ class Optimizer(Leasing):
         header = with_default_settings(read_events(path)[0])
         optimizer = cls.__new__(cls)
         optimizer._callbacks = ()
-        optimizer._terms = Terms(check_lease(lease), check_worker(worker))
-        size, patience = check_ahead(ahead, patience)
+        space = read_space(header, path) if space is None else space
+        optimizer._terms = Terms(
+            check_lease(lease), check_worker(worker), resolve_task(task, space)
+        )
+        size, patience = check_ahead(ahead, patience, task)
         optimizer._threads = resolve_threads(threads)
         restored = restore_strategy(header.options.strategy, strategy, path)
-        space = read_space(header, path) if space is None else space
         journal = JsonlJournal(path)
         with thread_limit(optimizer._threads):
             optimizer._run = JournaledState(space, header.options, restored, journal, None)
@@ -259,8 +266,8 @@ class Optimizer(Leasing):
 
         Args:
             n: Number of trials; None returns one trial instead of a list.
-            task: Name or descriptor of the task of all trials, such as the worker's device, for
-                example. They do not come from the store.
+            task: Name or descriptor of the task of all trials, instead of the optimizer's. They do not come from the
+                store.
 
         Raises:
             SpaceError: The task does not exist.
@@ -270,8 +277,10 @@ class Optimizer(Leasing):
         """
         count = 1 if n is None else whole_number("n", n, 1)
         self._report_skew()
-        terms = self._terms if task is None else replace(self._terms, task=self._task_index(task))
-        if self._store is None or task is not None:
+        terms = self._terms
+        if task is not None:
+            terms = replace(terms, task=resolve_task(task, self.space))
+        if self._store is None or terms.task is not None:
             ids = self._commit(
                 lambda state: build_suggestion(state, count, read_clocks(), terms)
             ).ids
@@ -280,11 +289,6 @@ class Optimizer(Leasing):
                 ids = self._store.suggest(count, self._commit)
         trials = [trial for i in ids if (trial := self.history.find(i)) is not None]
         return trials[0] if n is None else trials
-
-    def _task_index(self, task: GivenTask) -> int:
-        if self.space.tasks is None:
-            raise SpaceError(f"task = {task!r:.80}: this run has no tasks")
-        return self.space.tasks.index(task)
 
     def enqueue(self, config: Config) -> None:
         """Suggest this configuration next, after those that were enqueued before.

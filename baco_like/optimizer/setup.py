@@ -21,6 +21,7 @@ from baco_like.journal.header import describe
 from baco_like.records import Goal, read_goal
 from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
+from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies import Strategy, create_strategy, default_settings
 from baco_like.strategies.registry import REGISTRY
 from baco_like.surrogates import registry as surrogates
@@ -57,6 +58,19 @@ def resolve_goal(goal: Goal | None, space: Space) -> dict[str, Any]:
         return {}
     read = read_goal(goal)
     return read.to_json() if len(space.tasks) > 1 else {}
+
+
+def resolve_task(task: GivenTask | None, space: Space) -> int | None:
+    """Return the index of a task, given by its name or descriptor.
+
+    Raises:
+        SpaceError: The task does not exist.
+    """
+    if task is None:
+        return None
+    if space.tasks is None:
+        raise SpaceError(f"task = {task!r:.60}: this run has no tasks")
+    return space.tasks.index(task)
 
 
 def encode_feasible(space: Space, config: Config) -> tuple[dict[str, Any], Codes]:
@@ -138,13 +152,20 @@ def check_lease(seconds: float | None) -> float | None:
     return number
 
 
-def check_ahead(ahead: int, patience: float | None) -> tuple[int, float | None]:
+def check_ahead(
+    ahead: int, patience: float | None, task: GivenTask | None
+) -> tuple[int, float | None]:
     """Return the arguments ``ahead`` and ``patience``.
 
     Raises:
-        ValueError: One of them is negative or no number, or there is a patience without a store.
+        ValueError: One of them is negative or no number, there is a patience without a store, or a store with a single
+            task.
     """
     size = whole_number("ahead", ahead, 0)
+    if size and task is not None:
+        raise ValueError(
+            f"ahead = {size} with task = {task!r:.60}: proposals in store are of all tasks; leave one of them out"
+        )
     seconds = None if patience is None else finite_number(patience)
     if patience is not None and (seconds is None or seconds < 0):
         raise ValueError(f"patience must be a number of seconds from 0, or None, not {patience!r}")

@@ -19,7 +19,7 @@ from baco_like.optimizer.ahead import ProposalStore
 from baco_like.optimizer.explaining import Explanations
 from baco_like.optimizer.objectives import hypervolume_of
 from baco_like.optimizer.state import JournaledState, OptimizerState
-from baco_like.optimizer.suggesting import Terms
+from baco_like.optimizer.suggesting import Terms, is_of_task
 from baco_like.records import Goal, History, Observation, StopRule, Trial, sign_of
 from baco_like.records.table import table_rows
 from baco_like.results.formats import write
@@ -117,9 +117,14 @@ class RunView(Explanations):
 
     @property
     def own_pending(self) -> list[Trial]:
-        """Pending trials of this optimizer: those with its `worker` name, or all if it has none."""
-        worker = self.worker
-        return [trial for trial in self.pending if worker is None or trial.worker == worker]
+        """Pending trials of this optimizer: those with its `worker` name and of its task, or all if it has none."""
+        worker, task, history = self.worker, self._terms.task, self.history
+        return [
+            trial
+            for trial in self.pending
+            if (worker is None or trial.worker == worker)
+            and (task is None or is_of_task(history, trial.config, task))
+        ]
 
     @property
     def trials(self) -> list[Trial]:

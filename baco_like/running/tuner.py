@@ -50,7 +50,7 @@ from baco_like.running.running_trials import RunningTrials
 from baco_like.running.stopping import check_rule, check_rule_for_tasks, time_limit
 from baco_like.spaces import Space
 from baco_like.spaces.fidelity import GivenFidelity
-from baco_like.spaces.tasks import GivenTasks
+from baco_like.spaces.tasks import GivenTask, GivenTasks
 from baco_like.strategies import Strategy
 
 _logger = logging.getLogger(__name__.rpartition(".")[0])
@@ -151,6 +151,7 @@ def tune(
     objectives: Mapping[str, Direction] | None = None,
     tasks: GivenTasks | None = None,
     goal: Goal | None = None,
+    task: GivenTask | None = None,
 ) -> Result:
     """Tune a Python function.
 
@@ -212,6 +213,8 @@ def tune(
         tasks: Sizes, inputs or devices to tune together, such as ``[{"n": 512}, {"n": 4096}]``: ``fn`` gets
             ``trial.task["n"]``. See `Optimizer`; ``result.optimizer.recommend()`` has a configuration for each.
         goal: With tasks: ``each``, ``single``, or a `Cover`; see `Optimizer`.
+        task: With tasks: the only one that this process evaluates, by name or descriptor. ``stop`` counts the
+            evaluations of all tasks.
 
     Returns:
         The best configuration and all trials.
@@ -288,6 +291,7 @@ def tune(
             seconds=seconds,
             objectives=objectives,
             goal=goal,
+            task=task,
         )
         display = show_progress(sys.stderr, budget, seconds=time_limit(stop)) if progress else None
         for note in describe_machine() if progress else ():

@@ -1,5 +1,6 @@
 """Runs with tasks: every goal, resume, bound workers, constraints, the recommendation; one task is no change."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -123,6 +124,41 @@ def test_a_worker_may_be_bound_to_a_task(goal):
     assert TASKS.configuration(pending[0].config) == {"tile": 16, "unroll": 2, "kind": "a"}
     with pytest.raises(SpaceError, match="the tasks are n=64"):
         optimizer.suggest(task={"n": 65})
+
+
+def test_a_process_may_be_bound_to_a_task(tmp_path):
+    path = tmp_path / "run.jsonl"
+    settings = {"tasks": ["A", "B"], "goal": "single", "storage": path, "progress": False}
+    parameters = {"tile": [8, 16, 32, 64], "unroll": [1, 2]}
+
+    def on(device):
+        def measure(trial):
+            assert trial.task == {"task": device}
+            return abs(trial["tile"] - 32) + trial["unroll"] + 1.0
+
+        return measure
+
+    tune(on("A"), parameters, stop=MaxEvals(1), task="A", **settings)
+    left = Optimizer.load(path)
+    left.suggest(task="B")  # pending: no trial of the process on A
+    tune(on("A"), parameters, stop=MaxEvals(5), worker="a", task="A", **settings)
+    result = tune(
+        on("B"), parameters, stop=MaxEvals(11), worker="b", task={"task": "B"}, **settings
+    )
+    assert [len(result.trials), len(result.optimizer.pending)] == [10, 1]
+    assert {trial.worker for trial in result.trials if trial.task == {"task": "B"}} == {"b"}
+    assert Optimizer.load(path, task="B", lease=1).suggest().task == {"task": "B"}
+    copied = copy.deepcopy(Optimizer(parameters, tasks=["A", "B"], task="B"))
+    assert {trial.task["task"] for trial in copied.suggest(3)} == {"B"}
+
+
+def test_a_task_to_which_a_process_is_bound_exists():
+    with pytest.raises(SpaceError, match="the tasks are n=64"):
+        Optimizer(SPACE, task="n=65")
+    with pytest.raises(SpaceError, match="no tasks"):
+        Optimizer(PARAMETERS, task="n=64")
+    with pytest.raises(ValueError, match="proposals in store"):
+        Optimizer(SPACE, task="n=64", ahead=2)
 
 
 def test_two_configurations_leave_no_task_behind():
