@@ -12,6 +12,7 @@ import numpy as np
 from baco_like import acquisitions, surrogates
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.acquisitions import AcquisitionOptimizer
+from baco_like.acquisitions.functions import log_ei
 from baco_like.acquisitions.hypervolume import log_ehvi
 from baco_like.acquisitions.protocol import Score
 from baco_like.records import (
@@ -52,6 +53,12 @@ _FIRST = 10
 """These are about the values of the design. Later values gather near the front: where a front has shrunk to one point,
 their quantile stays there, and so did the search (ZDT2 and ZDT3)."""
 
+_ENDS_EVERY = 4
+"""Every fourth suggestion improves one objective alone, each in turn. The gain of volume near an end of the front is
+small, so the search otherwise stops at gaps and at ends that are not the true ones. Volume without and with these
+suggestions: ZDT3 0.86 and 0.90, a permutation of BNH 0.97 and 0.99, C (time and size) 0.80 and 0.85 (10 to 14 seeds). With
+every sixth, C stays at 0.77. Returning to the volume where little improvement is expected gives up the gain on ZDT3."""
+
 _EACH_COUNT = 25
 """Up to this number of observations the hyperparameters of all objectives are fitted for every suggestion. Then the
 objectives take turns, so that all together cost about as much as one."""
@@ -78,9 +85,9 @@ class _Objective(NamedTuple):
 class ExpectedHypervolume:
     """Proposes where the expected gain of the dominated hypervolume is highest, weighted by feasibility.
 
-    Each objective has its own surrogate on its own scale. Without noise the front consists of observed values. With
-    noise it consists of the surrogates' means at the observed configurations. Pending configurations
-    count with their expected values. Source: Emmerich, Deutz and Klinkenberg (CEC 2011) for the expected improvement
+    Every fourth proposal improves one objective alone. Each objective has its own surrogate on its own scale. Without
+    noise the front consists of observed values. With noise it consists of the surrogates' means at the observed
+    configurations. Pending configurations count with their expected values. Source: Emmerich, Deutz and Klinkenberg (CEC 2011) for the expected improvement
     of hypervolume; the logarithm as for one objective. Made for two and three objectives: the number of boxes that the
     region below the front consists of grows linearly for these, and faster for more.
 
@@ -154,19 +161,45 @@ class ExpectedHypervolume:
         ok = history.codes[history.where(Status.OK)]
         known = np.concatenate([ok, pending]) if len(pending) else ok
         values = np.column_stack([model.fitted.model.predict(known)[0] for model in models])
-        front = values[is_non_dominated(values)]
-        quantile = _REFERENCES[len(known) % len(_REFERENCES)]
-        lower, upper = non_dominated_boxes(front, choose_reference(values, front, quantile))
         believed = [_condition(model.fitted.model, pending) for model in models]
-
-        def score(codes: Codes) -> Array:
-            means, variances = zip(*(model.predict(codes) for model in believed), strict=True)
-            return log_ehvi(np.column_stack(means), np.column_stack(variances), lower, upper)
-
+        end = end_of_turn(len(known), len(models))
+        score = (
+            _volume_score(believed, values) if end is None else _end_score(believed, values, end)
+        )
         if has_prior(problem.space):
             density = problem.space.log_density
             return acquisitions.weight_by_prior(score, density, len(history), self.then.belief)
         return score
+
+
+def end_of_turn(known: int, objectives: int) -> int | None:
+    """Return the number of the objective that the next suggestion improves alone, or None for the volume.
+
+    Args:
+        known: Number of successes and pending trials.
+        objectives: Number of objectives.
+    """
+    turn, rest = divmod(known, _ENDS_EVERY)
+    return turn % objectives if rest == _ENDS_EVERY - 1 else None
+
+
+def _volume_score(models: Sequence[surrogates.Model], values: Array) -> Score:
+    """Return the logarithm of the expected gain of hypervolume beyond the front of the known values, ``(n, m)``."""
+    front = values[is_non_dominated(values)]
+    quantile = _REFERENCES[len(values) % len(_REFERENCES)]
+    lower, upper = non_dominated_boxes(front, choose_reference(values, front, quantile))
+
+    def score(codes: Codes) -> Array:
+        means, variances = zip(*(model.predict(codes) for model in models), strict=True)
+        return log_ehvi(np.column_stack(means), np.column_stack(variances), lower, upper)
+
+    return score
+
+
+def _end_score(models: Sequence[surrogates.Model], values: Array, objective: int) -> Score:
+    """Return the logarithm of the expected improvement of one objective on the known values, ``(n, m)``."""
+    best, model = float(values[:, objective].min()), models[objective]
+    return lambda codes: log_ei(*model.predict(codes), best)
 
 
 def choose_reference(values: Array, front: Array, quantile: float) -> Array:
