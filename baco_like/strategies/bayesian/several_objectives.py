@@ -56,8 +56,8 @@ their quantile stays there, and so did the search (ZDT2 and ZDT3)."""
 _ENDS_EVERY = 4
 """Every fourth suggestion improves one objective alone, each in turn. The gain of volume near an end of the front is
 small, so the search otherwise stops at gaps and at ends that are not the true ones. Volume without and with these
-suggestions: ZDT3 0.86 and 0.90, a permutation of BNH 0.97 and 0.99, C (time and size) 0.80 and 0.85 (10 to 14 seeds). With
-every sixth, C stays at 0.77. Returning to the volume where little improvement is expected gives up the gain on ZDT3."""
+suggestions: ZDT3 0.86 and 0.90, a permutation of BNH 0.97 and 0.99, C (time and size) 0.80 and 0.85 (10 to 14 seeds).
+With every sixth, C stays at 0.77. Returning to the volume where little is expected gives up the gain on ZDT3."""
 
 _EACH_COUNT = 25
 """Up to this number of observations the hyperparameters of all objectives are fitted for every suggestion. Then the
@@ -87,9 +87,10 @@ class ExpectedHypervolume:
 
     Every fourth proposal improves one objective alone. Each objective has its own surrogate on its own scale. Without
     noise the front consists of observed values. With noise it consists of the surrogates' means at the observed
-    configurations. Pending configurations count with their expected values. Source: Emmerich, Deutz and Klinkenberg (CEC 2011) for the expected improvement
-    of hypervolume; the logarithm as for one objective. Made for two and three objectives: the number of boxes that the
-    region below the front consists of grows linearly for these, and faster for more.
+    configurations. Pending configurations count with their expected values. Source: Emmerich, Deutz and Klinkenberg
+    (CEC 2011) for the expected improvement of hypervolume; the logarithm as for one objective. Made for two and three
+    objectives: the number of boxes that the region below the front consists of grows linearly for these, and faster
+    for more.
 
     Attributes:
         then: Gives surrogate, feasibility model, features and acquisition optimizer. Its acquisition function is not
