@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,13 @@ import numpy as np
 from baco_like._output import warn_caller
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Rng
-from baco_like.exceptions import ConfigError, JournalError, SpaceError, WarmStartWarning
+from baco_like.exceptions import (
+    ConfigError,
+    JournalError,
+    SpaceError,
+    TrialError,
+    WarmStartWarning,
+)
 from baco_like.journal.header import Options
 from baco_like.journal.warm_start_results import WarmStartResults, numbered
 from baco_like.optimizer.warm_start_sources import (
@@ -23,6 +30,7 @@ from baco_like.optimizer.warm_start_sources import (
 )
 from baco_like.parameters.bases import first_own_value
 from baco_like.records import Direction, Outcome, Status, sign_of
+from baco_like.records.front import crowding_distances, is_non_dominated
 from baco_like.records.limits import limits_of, measured_name
 from baco_like.records.reading import without_bound
 from baco_like.results.recording import by_measurement
@@ -71,6 +79,8 @@ def read_all(
             parts.append(_use_source(start, source, space, options, rng))
         except ConfigError as error:
             raise ConfigError(f"warm start {start.source}: {error}") from error
+        except TrialError as error:
+            raise TrialError(f"warm start {start.source}: {error}") from error
     for part in parts:
         if part.left_out:
             reasons = "; ".join(f"{reason}: {n}" for reason, n in part.left_out.items())
@@ -122,6 +132,8 @@ def _use_source(
             "give a list of (configuration, value) with values that this run may have"
         )
     rows = [(config, without_bound(outcome, direction)) for config, outcome in rows]
+    if start.mode == "configs" and not _have_all_objectives(rows, options):
+        options = replace(options, objectives={})  # the best ones by the first objective
     if start.mode != "prior":  # earlier results may lack a metric
         rows = [(config, options.judge(outcome, strict=False)) for config, outcome in rows]
     matched, left_out, missing = _match_rows(start, space, source.names, rows, rng)
@@ -131,7 +143,7 @@ def _use_source(
     ]
     costs = _costs([outcome for _, outcome in matched], direction)
     if start.mode == "configs":
-        matched = _select_best(matched, costs, start.best)
+        matched = _select_best(matched, _several_costs(matched, costs, options), start.best)
     elif start.mode == "prior":
         matched = _select_for_model(matched, costs, start.rows, rng)
     trials = numbered(matched)
@@ -302,12 +314,47 @@ def _join(names: Iterable[str]) -> str:
     return ", ".join(sorted(map(str, names)))[:200]
 
 
+def _have_all_objectives(rows: Sequence[ConfigOutcome], options: Options) -> bool:
+    further = set(options.objectives) - {options.objective}
+    return all(o.metrics.keys() >= further for _, o in rows if o.status is Status.OK)
+
+
+def _several_costs(rows: Sequence[ConfigOutcome], costs: Array, options: Options) -> Array:
+    """Return the costs of all objectives, (n, m); infinity unless the status is OK.
+
+    Args:
+        rows: Configurations with their outcomes.
+        costs: Costs of the first objective, (n,).
+        options: Options of the run.
+    """
+    every = np.full((len(rows), max(1, len(options.objectives))), np.inf)
+    every[:, 0] = costs
+    for i in np.flatnonzero(np.isfinite(costs)):
+        for j, objective in enumerate(options.several_objectives[1:], 1):
+            metrics = rows[int(i)][1].metrics
+            every[i, j] = sign_of(objective.direction) * metrics[objective.name]
+    return every
+
+
+def _best_first(costs: Array) -> Iterator[Any]:
+    """Yield the successful rows, the best first, (n, m): one front after the other, its ends and sparse parts first."""
+    left = np.flatnonzero(np.isfinite(costs).all(axis=1))
+    if costs.shape[1] == 1:
+        yield from left[np.argsort(costs[left, 0], kind="stable")]
+        return
+    while len(left):
+        is_front = is_non_dominated(costs[left])
+        front, left = left[is_front], left[~is_front]
+        yield from front[np.argsort(-crowding_distances(costs[front]), kind="stable")]
+
+
 def _select_best(rows: Sequence[ConfigOutcome], costs: Array, count: int) -> list[ConfigOutcome]:
-    """Return the best configurations without repetition."""
+    """Return the best configurations without repetition; ``costs`` has a column for each objective."""
     best: dict[tuple[Any, ...], ConfigOutcome] = {}
-    for i in np.argsort(costs, kind="stable"):
-        if np.isfinite(costs[i]) and len(best) < count:
-            best.setdefault(tuple(rows[i][0].items()), rows[i])
+    for i in _best_first(costs):
+        best.setdefault(tuple(rows[i][0].items()), rows[i])
+        if len(best) == count:
+            break
     if not best:
         raise ConfigError("none of its results is a success")
     return list(best.values())

@@ -205,14 +205,27 @@ class TaskAware(Protocol):
         """
 
 
-def use_related_tasks(strategy: Strategy[Any], tasks: Sequence[RelatedTask]) -> Strategy[Any]:
+def use_related_tasks(
+    strategy: Strategy[Any], tasks: Sequence[RelatedTask], objectives: Sequence[str] = ()
+) -> Strategy[Any]:
     """Return the strategy that also uses the results of related tasks; without tasks, the strategy itself.
 
+    Args:
+        strategy: The strategy.
+        tasks: The results of related tasks.
+        objectives: Names of the objectives if there are several.
+
     Raises:
-        StrategyError: The strategy has no Gaussian process that related tasks could inform.
+        StrategyError: The strategy has no Gaussian process that related tasks could inform, or there are several
+            objectives.
     """
     if not tasks:
         return strategy
+    if objectives:
+        raise StrategyError(
+            f"a related task informs the model of one objective, and the run has {', '.join(map(repr, objectives))}; "
+            "take WarmStart(..., mode='configs') for the task's best configurations"
+        )
     if not isinstance(strategy, TaskAware):
         raise StrategyError(
             f"strategy {type(strategy).__name__} has no Gaussian process that a related task could inform; "

@@ -5,7 +5,15 @@ import shutil
 import numpy as np
 import pytest
 
-from baco_like import FailureWarning, JournalError, Optimizer, Space, StrategyError, TrialError
+from baco_like import (
+    FailureWarning,
+    JournalError,
+    Optimizer,
+    Space,
+    StrategyError,
+    TrialError,
+    WarmStart,
+)
 from baco_like.records import Status
 
 SPACE = Space({"a": [1, 2, 4, 8, 16], "b": [1, 2, 4, 8, 16]})
@@ -236,10 +244,33 @@ def test_all_objectives_survive_a_file(tmp_path, kind):
         assert [t.metric_repeats for t in again.trials] == [t.metric_repeats for t in first.trials]
 
 
-def test_a_table_without_an_objective_is_refused():
+def test_a_table_without_an_objective_gives_no_data_but_configurations():
     frame = evaluated(6).to_dataframe().drop(columns="rate")
-    with pytest.raises(TrialError, match="'rate' was not measured"):
+    with pytest.raises(TrialError, match=r"warm start DataFrame.*'rate' was not measured"):
         Optimizer(SPACE, objectives=OBJECTIVES, warm_start=frame)
+    start = WarmStart(frame, mode="configs", best=1)
+    trial = Optimizer(SPACE, objectives=OBJECTIVES, warm_start=start).suggest()
+    assert trial["a"] == frame.sort_values("time")["a"].iloc[0]
+
+
+def test_the_best_configurations_of_an_earlier_run_are_its_front():
+    first = run(strategy="random_search")
+    for a, b in [(1, 1), (2, 1), (16, 1), (1, 2), (2, 2), (1, 4)]:
+        config = {"a": a, "b": b}
+        first.observe(config, measure(config))  # the three with b = 1 dominate the others
+    for best, expected in [(2, {1, 16}), (3, {1, 2, 16})]:
+        optimizer = run(warm_start=WarmStart(first, mode="configs", best=best))
+        configs = [dict(trial) for trial in optimizer.suggest(best)]
+        assert {config["a"] for config in configs} == expected
+        assert {config["b"] for config in configs} == {1}
+
+
+def test_a_prior_is_refused():
+    start = WarmStart(evaluated(6, strategy="random_search"), mode="prior")
+    with pytest.raises(
+        StrategyError, match=r"informs the model of one objective, .* 'time', 'rate'"
+    ):
+        run(warm_start=start)
 
 
 @pytest.mark.parametrize("strategy", ["auto", "ehvi", "parego"])
