@@ -20,8 +20,9 @@ from baco_like.optimizer.explaining import Explanations
 from baco_like.optimizer.objectives import hypervolume_of
 from baco_like.optimizer.state import JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import Terms, is_of_task
-from baco_like.records import Goal, History, Observation, StopRule, Trial, sign_of
+from baco_like.records import Goal, History, Objective, Observation, StopRule, Trial, sign_of
 from baco_like.records.table import table_rows
+from baco_like.records.trial import read_values
 from baco_like.results.formats import write
 from baco_like.results.journal_file import run_recording
 from baco_like.shipping import ShippedRun, make_table, run_of, ship
@@ -44,11 +45,12 @@ class RunView(Explanations):
 
     @override
     def __repr__(self) -> str:
-        best = (
-            "no success"
-            if self.best is None
-            else f"best {self.options.objective} {self.best.value:.6g}"
-        )
+        if self.best is None:
+            best = "no success"
+        elif self.options.objectives:
+            best = f"front of {len(self.front)}"
+        else:
+            best = f"best {self.options.objective} {self.best.value:.6g}"
         counts = f"{len(self.trials)} observed, {len(self.pending)} pending"
         return f"Optimizer({self.space!r}, {counts}, {best})"
 
@@ -58,11 +60,13 @@ class RunView(Explanations):
         known = [trial for trial in self.trials if trial.value is not None]
         ranked = sorted(known, key=lambda trial: sign * (trial.value or 0.0))
         best: Sequence[Trial] = self.front if self.options.objectives else ranked
-        head = ["trial", *self.space.names, self.options.objective]
-        rows = [
-            [t.id, *(t.config.get(name, "") for name in self.space.names), f"{t.value:.6g}"]
-            for t in best[:_SHOWN]
-        ]
+        objectives = self.options.several_objectives or (Objective(self.options.objective),)
+        head = ["trial", *self.space.names, *(objective.name for objective in objectives)]
+        rows = []
+        for trial in best[:_SHOWN]:
+            config = [trial.config.get(name, "") for name in self.space.names]
+            values = [f"{value:.6g}" for value in read_values(trial, objectives)]
+            rows.append([trial.id, *config, *values])
         return html_table(repr(self), head, rows)
 
     @property

@@ -43,6 +43,14 @@ def test_the_front_has_what_no_other_trial_dominates():
     assert optimizer.best in optimizer.front
 
 
+def test_a_notebook_shows_all_objectives_of_the_front():
+    optimizer = evaluated(25)
+    assert "front of 5" in repr(optimizer)
+    shown = optimizer._repr_html_()
+    assert "<th>time</th><th>rate</th>" in shown
+    assert "<td>1.1</td><td>1</td>" in shown
+
+
 def test_hypervolume_is_in_the_units_of_the_values():
     optimizer = run()
     optimizer.observe({"a": 2, "b": 1}, {"time": 3.0, "rate": 5.0})
