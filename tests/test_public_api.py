@@ -155,6 +155,7 @@ PUBLIC = {
         "BacoTechnique",
         "from_configuration",
         "from_optuna",
+        "hypermapper",
         "observe_samples",
         "optuna_distributions",
         "read_samples",
@@ -168,6 +169,7 @@ PUBLIC = {
         "vocs_variables",
         "write_samples",
     ],
+    "baco_like.integrations.hypermapper": ["optimize"],
     "baco_like.constraints": [
         "CallableConstraint",
         "Conditions",

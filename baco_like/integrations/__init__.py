@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from baco_like.integrations import hypermapper
 from baco_like.integrations.hypermapper.scenario import read_scenario
 from baco_like.integrations.hypermapper.server import observe_samples
 from baco_like.results.hypermapper_csv import read_csv as read_samples
@@ -32,6 +33,7 @@ __all__ = [
     "BacoTechnique",
     "from_configuration",
     "from_optuna",
+    "hypermapper",
     "observe_samples",
     "optuna_distributions",
     "read_samples",

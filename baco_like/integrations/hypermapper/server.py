@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import os
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
 from baco_like._output import explain_os_error
-from baco_like.exceptions import EvaluatorError, RunFileError, SpaceExhausted
+from baco_like.exceptions import RunFileError
 from baco_like.integrations.hypermapper import files, messages
 from baco_like.integrations.hypermapper.messages import Report
 from baco_like.integrations.hypermapper.scenario import Scenario, read_scenario
+from baco_like.integrations.hypermapper.sessions import FunctionSession, PipeSession, Session
 from baco_like.optimizer import Optimizer, WarmStart
 from baco_like.optimizer.setup import default_points
-from baco_like.records import Outcome, Trial
-from baco_like.results.hypermapper_columns import Cells
-from baco_like.results.hypermapper_csv import header, read_csv, row
-from baco_like.running import AnyOf, MaxEvals, MaxTime
+from baco_like.records import Outcome
+from baco_like.results.hypermapper_csv import read_csv
 from baco_like.running.front import describe_front, describe_values
 from baco_like.running.lock import sole_runner
 from baco_like.strategies import default_settings
@@ -92,7 +89,82 @@ def serve(
         JournalError: The journal belongs to another run, or is in use.
         ValueError: The strategy does not exist.
     """
+
+    def start(optimizer: Optimizer, samples: TextIO, report: Report) -> Session:
+        return PipeSession(scenario, optimizer, samples, report, incoming, outgoing)
+
     scenario = replace(scenario, strategy=strategy or scenario.strategy)
+    _, reason = _run(
+        scenario,
+        start,
+        report,
+        seed=seed,
+        journal=journal,
+        allow_dirs=allow_dirs,
+        large=large,
+        ahead=ahead,
+        priors=priors,
+    )
+    return reason
+
+
+def optimize(
+    settings_file: str | os.PathLike[str] | Mapping[str, Any],
+    black_box_function: Callable[[dict[str, Any]], Any] | None = None,
+    *,
+    seed: int = 0,
+    strategy: str | None = None,
+    journal: str | os.PathLike[str] | None = None,
+) -> Optimizer | None:
+    """Tune a Python function as ``optimizer.optimize`` of HyperMapper and BaCO does, and return the optimizer.
+
+    Args:
+        settings_file: The scenario: the path of a JSON file, or its content.
+        black_box_function: Gets a configuration as a dictionary. It returns a mapping of the objectives and of the
+            feasibility column, or their values in the order of the file of samples. None: `serve_stdio`.
+        seed: The run's only seed.
+        strategy: A strategy's name, in place of the scenario's.
+        journal: Also keep the run in this journal; an existing one is resumed.
+
+    Returns:
+        The optimizer with all trials; None without a function.
+
+    Raises:
+        EvaluatorError: The function's result lacks an objective, or has another number of values.
+        RunFileError: The scenario cannot be read, or one of its files cannot be read or written.
+        JournalError: The journal belongs to another run, or is in use.
+        ValueError: The strategy does not exist.
+    """
+    path = None if journal is None else Path(journal)
+    if black_box_function is None:
+        if isinstance(settings_file, Mapping):
+            raise RunFileError("a scenario without a function to tune must be a file")
+        serve_stdio(Path(settings_file), strategy=strategy, seed=seed, journal=path)
+        return None
+    function = black_box_function
+    given = settings_file if isinstance(settings_file, Mapping) else Path(settings_file)
+    scenario = read_scenario(given)
+    scenario = replace(scenario, strategy=strategy or scenario.strategy)
+
+    def start(optimizer: Optimizer, samples: TextIO, report: Report) -> Session:
+        return FunctionSession(scenario, optimizer, samples, report, function)
+
+    return _run(scenario, start, messages.report_to_stderr, seed=seed, journal=path)[0]
+
+
+def _run(
+    scenario: Scenario,
+    start: Callable[[Optimizer, TextIO, Report], Session],
+    report: Report,
+    *,
+    seed: int,
+    journal: Path | None,
+    allow_dirs: Sequence[Path] = (),
+    large: bool = False,
+    ahead: int = 0,
+    priors: Sequence[Path] = (),
+) -> tuple[Optimizer, str]:
+    """Run a session of a scenario; return the optimizer and the reason of the end. See `serve` for the arguments."""
     log = [] if scenario.log is None else [scenario.log]
     files.check_permitted([scenario.output, *log], allow_dirs)
     earlier: tuple[list[dict[str, Any]], list[Outcome]] = ([], [])
@@ -121,9 +193,9 @@ def serve(
         samples = stack.enter_context(
             files.open_samples(scenario.output, scenario.layout, optimizer.trials, report)
         )
-        reason = _Session(scenario, optimizer, incoming, outgoing, samples, report).run()
+        reason = start(optimizer, samples, report).run()
         report(f"ended: {reason}; {_describe_best(optimizer)}, all rows are in {scenario.output}")
-    return reason
+    return optimizer, reason
 
 
 def _describe_best(optimizer: Optimizer) -> str:
@@ -161,126 +233,6 @@ def _create_optimizer(
         ahead=ahead,
         warm_start=warm_start,
     )
-
-
-@dataclass
-class _Session:
-    """One session with a client.
-
-    Attributes:
-        scenario: The settings of the run.
-        optimizer: Suggests the configurations.
-        incoming: The client's replies.
-        outgoing: Requests to the client.
-        samples: The file to which each evaluated row is appended.
-        report: Writes one line to the user.
-        has_warned: Whether it was reported that replies do not match the requests.
-    """
-
-    scenario: Scenario
-    optimizer: Optimizer
-    incoming: TextIO
-    outgoing: TextIO
-    samples: TextIO
-    report: Report
-    has_warned: bool = False
-
-    def run(self) -> str:
-        """Request evaluations until a limit is reached; return the reason of the end."""
-        stop = AnyOf((MaxEvals(self.scenario.evaluations),))
-        if self.scenario.seconds is not None:
-            stop |= MaxTime(self.scenario.seconds)
-        while True:
-            reason = self.optimizer.should_stop(stop)
-            trials = [] if reason else self._next_trials()
-            if not trials:
-                break
-            configs = [trial.config for trial in trials]
-            self._send(messages.format_request(self.scenario.layout, configs))
-            self._receive(trials)
-        best, layout = self.optimizer.best, self.scenario.layout
-        if best is not None and self.scenario.print_best:
-            self._send(messages.format_best(header(layout), row(layout, best)))
-        self._send(messages.END)
-        return reason or "the space is exhausted"
-
-    def _next_trials(self) -> list[Trial]:
-        """Return the trials of the next request: pending trials of a resumed journal first, then new ones."""
-        observed, pending = len(self.optimizer.history), self.optimizer.pending
-        left_in_design = self.scenario.design - observed
-        size = left_in_design if left_in_design > 0 else self.scenario.batch
-        missing = min(size, self.scenario.evaluations - observed) - len(pending)
-        if missing > 0:
-            with contextlib.suppress(SpaceExhausted):
-                return pending + self.optimizer.suggest(missing)
-        return pending
-
-    def _send(self, lines: str) -> None:
-        try:
-            self.outgoing.write(lines)
-            self.outgoing.flush()
-        except OSError:
-            raise self._error("the client does not read any more") from None
-
-    def _read_line(self) -> str:
-        """Return the client's next line that is not blank."""
-        while True:
-            line = self.incoming.readline(messages.MAX_LINE + 1)
-            if len(line) > messages.MAX_LINE:
-                raise self._error(f"the client's line has more than {messages.MAX_LINE} characters")
-            if not line.endswith("\n"):  # the stream ended, perhaps in the middle of a number
-                cut = f", after {line!r:.60}, which is not recorded" if line else ""
-                raise self._error(f"the client has closed its end{cut}")
-            if line.strip():
-                return line.strip()
-
-    def _error(self, problem: str) -> EvaluatorError:
-        return EvaluatorError(
-            f"{problem}, after {len(self.optimizer.history)} of {self.scenario.evaluations} evaluations; they are in "
-            f"{self.scenario.output}, and a scenario with resume_optimization set to true continues from there"
-        )
-
-    def _receive(self, trials: Sequence[Trial]) -> None:
-        """Read a reply and record each row at once."""
-        layout, waiting = self.scenario.layout, list(trials)
-        line = self._read_line()
-        with self._errors_with_progress():
-            names = messages.parse_names(line, layout)
-        while waiting:
-            line = self._read_line()
-            with self._errors_with_progress():
-                cells = messages.parse_cells(line, names)
-                trial = waiting.pop(self._find_trial(cells, waiting))
-                outcome = layout.outcome(trial.id, cells, str(time.time_ns() // 10**6))
-            self.optimizer.complete([outcome])
-            with explain_os_error(RunFileError, "write", self.scenario.output):
-                table = csv.writer(self.samples, lineterminator="\n")
-                table.writerow(row(layout, trial.with_outcome(outcome)))
-                self.samples.flush()
-
-    @contextlib.contextmanager
-    def _errors_with_progress(self) -> Iterator[None]:
-        """Turn a `ValueError` of a reply into an error that says how far the run has come."""
-        try:
-            yield
-        except ValueError as error:
-            raise self._error(str(error)) from None
-
-    def _find_trial(self, cells: Cells, waiting: Sequence[Trial]) -> int:
-        """Return the position of the trial that a row answers.
-
-        The protocol prescribes the order of the request, but clients that run configurations in parallel may reply in
-        another order. A row whose parameters match no trial answers the first one.
-        """
-        for i, trial in enumerate(waiting):
-            if messages.matches_config(self.scenario.layout, cells, trial.config):
-                return i
-        if not self.has_warned:
-            self.has_warned = True
-            self.report(
-                "a reply's parameters do not match the request; its rows are assigned in the order of the request"
-            )
-        return 0
 
 
 def observe_samples(
