@@ -215,6 +215,8 @@ def _add_export(commands: Any) -> None:
     target = "of the target: %(choices)s; a name that ends in .gz is compressed"
     add("--format", required=True, choices=_ResultFormats(), metavar="FORMAT", help=target)
     add("--objective", metavar="NAME", help="the measurement to optimize (default: the file's)")
+    task = "only the results of this task, such as n=512, without its descriptor"
+    add("--task", type=_task, default={}, metavar="NAME=VALUE,...", help=task)
     _add_large(add)
 
 

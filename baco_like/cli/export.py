@@ -15,6 +15,7 @@ def run(args: argparse.Namespace) -> None:
     if args.target.exists():
         raise RunFileError(f"{args.target} exists; name another file")
     try:
+        recording = recording.of_task(args.task) if args.task else recording
         count = write(recording, args.target, args.format)
     except (ValueError, OSError) as error:
         raise RunFileError(f"{args.target} cannot be written: {error}") from error

@@ -18,6 +18,7 @@ from baco_like.journal import START, Journal, Options, WarmStartResults
 from baco_like.optimizer.ahead import ProposalStore
 from baco_like.optimizer.explaining import Explanations
 from baco_like.optimizer.objectives import hypervolume_of
+from baco_like.optimizer.setup import resolve_task
 from baco_like.optimizer.state import JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import Terms, is_of_task
 from baco_like.records import Goal, History, Objective, Observation, StopRule, Trial, sign_of
@@ -27,6 +28,7 @@ from baco_like.results.formats import write
 from baco_like.results.journal_file import run_recording
 from baco_like.shipping import ShippedRun, make_table, run_of, ship
 from baco_like.spaces.space import Space
+from baco_like.spaces.tasks import GivenTask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -192,7 +194,7 @@ class RunView(Explanations):
         )
         return data_frame(rows, conditional=conditional if rows else ())
 
-    def export(self, kind: str, path: str | os.PathLike[str]) -> int:
+    def export(self, kind: str, path: str | os.PathLike[str], task: GivenTask | None = None) -> int:
         """Write the observed trials in the format of another tool, all or nothing, and return their number.
 
         Trials that the format cannot hold, such as imported ones with other parameters, are left out with a warning.
@@ -200,12 +202,17 @@ class RunView(Explanations):
         Args:
             kind: ``t4``, ``kernel_tuner`` (a cache file), ``ktt``, ``baco`` (its CSV of samples) or ``csv`` (a table).
             path: A file name; one that ends in ``.gz`` is compressed.
+            task: Name or descriptor of the only task to write, without its descriptor; None: all tasks.
 
         Raises:
             ValueError: The format is unknown or cannot hold these trials, or no trial is observed.
+            SpaceError: The task does not exist.
             OSError: The file cannot be written.
         """
         recording = run_recording(self.trials, self.space.to_dict(), self.options)
+        index = resolve_task(task, self.space)
+        if index is not None:
+            recording = recording.of_task(self.space.task_columns.tasks.descriptors[index])
         written = write(recording, path, kind)
         for note in recording.notes:
             warnings.warn(f"{Path(path).name}: {note}", BacoWarning, stacklevel=2)

@@ -124,6 +124,33 @@ class Recording:
         rows = table_rows(self.trials, self.objective, self.names)
         return data_frame(rows, conditional=self.conditional)
 
+    def of_task(self, task: Mapping[str, Any]) -> Recording:
+        """Return the results of one task, without the columns of its descriptor and without a described space.
+
+        Raises:
+            ValueError: The results lack a name of the descriptor, or no result belongs to the task.
+        """
+        missing = [name for name in task if name not in self.names]
+        if missing:
+            raise ValueError(f"the results have no descriptor {missing[0]!r:.60}")
+        wanted = [_text_of(task[name]) if name in task else None for name in self.names]
+        kept = [
+            i
+            for i, row in enumerate(self.rows)
+            if all(text in (None, _text_of(v)) for text, v in zip(wanted, row, strict=True))
+        ]
+        if not kept:
+            raise ValueError(f"no result belongs to the task {dict(task)!r:.80}")
+        columns = [i for i, text in enumerate(wanted) if text is None]
+        return replace(
+            self,
+            names=tuple(self.names[i] for i in columns),
+            rows=tuple(tuple(self.rows[r][i] for i in columns) for r in kept),
+            outcomes=tuple(replace(self.outcomes[r], trial_id=i) for i, r in enumerate(kept)),
+            domains={name: values for name, values in self.domains.items() if name not in task},
+            described=None,
+        )
+
     @property
     def conditional(self) -> frozenset[str]:
         """The parameters that may be inactive: those of the described space, else those that a row lacks."""

@@ -41,7 +41,11 @@ ARMS = {
     "reversed": "misleading: the run of 220 with its order reversed",
     "shuffled": "misleading: the run of 220 with its values shuffled",
     "other kernel": "misleading: 200 random rows with the other kernel's values",
+    "run of 60 as a task": "data of another task: the run of 60",
+    "random 200 as a task": "data of another task: the 200 random rows",
+    "reversed as a task": "misleading data of another task: the reversed run of 220",
 }
+AS_TASK = " as a task"
 MISLEADING = ("reversed", "shuffled", "other kernel")
 Pair = tuple[dict[str, Any], float | None]
 
@@ -120,10 +124,19 @@ def warm_start(data: str, kernel: str, source: str, arm: str, seed: int) -> Warm
 def work(data: str, pair: str, arm: str, seed: int, budget: int) -> runs.Row:
     kernel, source, device = PAIRS[pair]
     target = space_of(data, kernel, device)
-    start = warm_start(data, kernel, source, arm, seed)
-    optimizer = Optimizer(target.space, seed=seed, warm_start=start)
-    run(optimizer, ReplayEvaluator(target.recorded), MaxEvals(budget))
-    values = [trial.value for trial in optimizer.trials]
+    start = warm_start(data, kernel, source, arm.removesuffix(AS_TASK), seed)
+    options: dict[str, Any] = {"seed": seed, "warm_start": start}
+    if arm.endswith(AS_TASK):
+        assert start is not None
+        options["warm_start"] = WarmStart(start.data, task=source)
+        options |= {"tasks": [source, device], "task": device}
+    optimizer = Optimizer(target.space, **options)
+    for _ in range(budget):
+        trial = optimizer.suggest()
+        entry = target.recorded.find({name: trial[name] for name in target.space.names})
+        value = None if entry is None else entry.value
+        optimizer.observe(trial, **({"failed": "runtime"} if value is None else {"value": value}))
+    values = [trial.value for trial in optimizer.trials[optimizer.history.warm :]]
     best = float(np.nanmin(target.costs))
     return {
         "pair": pair,

@@ -281,10 +281,51 @@ def test_results_of_another_task_begin_a_run():
     optimizer = Optimizer(PARAMETERS, tasks=tasks, goal="each", warm_start=start)
     assert len(optimizer.history) == 10
     assert {trial.task["n"] for trial in optimizer.trials} == {64}
-    trial = optimizer.suggest(task={"n": 512})
-    optimizer.observe(trial, measure(trial))
-    # With a success on each task, the model of both chooses.
+    for n in (512, 64):
+        trial = optimizer.suggest(task={"n": n})
+        optimizer.observe(trial, measure(trial))
+    # Both tasks are tuned, and each has a success, so the model of both chooses.
     assert optimizer.suggest(task={"n": 512}).tag["phase"] in ("design", "model")
+
+
+def results_of(n):
+    """Return results of a whole task."""
+    configs = [
+        {"tile": t, "unroll": u, "kind": k} for t in (8, 32, 128) for u in (1, 4) for k in "ac"
+    ]
+    return [(config, 1.0 + abs(np.log2(config["tile"]) - 0.5 * np.log2(n))) for config in configs]
+
+
+def weights_of(optimizer):
+    return [
+        (trial.tag or {}).get("weights") for trial in optimizer.trials if trial.task["n"] == 512
+    ]
+
+
+@pytest.mark.parametrize("goal", ["each", "single"])
+def test_a_process_with_one_task_uses_the_ensemble_of_a_prior(goal, tmp_path):
+    """While the other tasks only have the results of warm starts, and are not tuned themselves."""
+    path = tmp_path / "run.jsonl"
+    settings = {"tasks": [{"n": 64}, {"n": 512}], "goal": goal, "seed": 1}
+    settings |= {"warm_start": WarmStart(results_of(64), task="n=64"), "task": "n=512"}
+    whole = advance(Optimizer(PARAMETERS, **settings), 8)
+    advance(Optimizer(PARAMETERS, storage=path, **settings), 5)
+    resumed = advance(Optimizer.load(path, task="n=512"), 3)
+    assert configs(resumed) == configs(whole)
+    assert any(weights and "n=64" in weights for weights in weights_of(whole)) == (goal == "each")
+
+
+def test_the_model_of_all_tasks_replaces_the_ensemble_when_another_task_is_tuned_too():
+    start = WarmStart(results_of(64), task="n=64")
+    optimizer = Optimizer(PARAMETERS, tasks=[{"n": 64}, {"n": 512}], task="n=512", warm_start=start)
+    advance(optimizer, 5)
+    other = optimizer.suggest(task="n=64")
+    advance(optimizer, 2)
+    assert weights_of(optimizer)[4]
+    assert weights_of(optimizer)[5:] == [None, None]
+    optimizer.abandon(other)
+    advance(optimizer, 1)
+    assert weights_of(optimizer)[-1]
 
 
 @pytest.mark.parametrize(

@@ -718,3 +718,24 @@ def test_a_run_with_tasks_is_exported_and_read(name, tmp_path):
     assert [(dict(t.config), t.value) for t in again.history.trials] == [
         (dict(t.config), t.value) for t in optimizer.history.trials
     ]
+
+
+def test_the_results_of_one_task_are_exported_without_its_descriptor(tmp_path, capsys):
+    space = Space({"tile": [1, 2]}, tasks=[{"n": 1, "device": "a"}, {"n": 2, "device": "a"}])
+    optimizer = Optimizer(space, storage=tmp_path / "run.jsonl", objective="time")
+    for n, tile, value in ((1, 1, 3.0), (2, 1, 4.0), (2, 2, 5.0)):
+        optimizer.observe({"tile": tile, "n": n, "device": "a"}, value)
+    assert optimizer.export("t4", tmp_path / "own.json", task={"n": 2, "device": "a"}) == 2
+    command = ["export", "--format", "t4", "--task", "n=2,device=a", str(tmp_path / "run.jsonl")]
+    assert cli.main([*command, str(tmp_path / "x.json")]) == 0
+    for name in ("own.json", "x.json"):
+        found = read(tmp_path / name)
+        assert found.names == ("tile",)
+        assert [outcome.value for outcome in found.outcomes] == [4.0, 5.0]
+        assert list(found.space().names) == ["tile"]
+    for words, message in (("m=2", "no descriptor 'm'"), ("n=3", "no result belongs")):
+        command[4] = words
+        assert cli.main([*command, str(tmp_path / "y.json")]) == 2
+        assert message in capsys.readouterr().err
+    with pytest.raises(SpaceError, match="the tasks are"):
+        optimizer.export("t4", tmp_path / "z.json", task={"n": 3})

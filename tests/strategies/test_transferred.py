@@ -1,6 +1,7 @@
 """Bayesian optimization that knows related tasks."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from baco_like import (
 from baco_like.records import Objective
 from baco_like.running.summary import format_summary, summarise
 from baco_like.strategies.auto import Auto
+from baco_like.strategies.multi_task.single_target import propose_for_target
 from baco_like.strategies.protocol import RelatedTask
 from baco_like.testing.strategies import (
     batches_in_any_order,
@@ -197,3 +199,32 @@ def test_it_is_a_strategy(check, space):
     values = np.exp(codes[:, 0])
     values[3] = np.nan
     check(Auto(tasks=(RelatedTask("other", codes, values),)), space)
+
+
+def test_known_results_of_another_task_give_the_proposals_of_a_prior():
+    """`WarmStart(..., task=...)` with one tuned task and ``prior`` are one mechanism, bit for bit."""
+    known = [
+        ({"a": a, "b": b}, 1.0 + abs(a - 2) + 0.3 * b) for a in range(0, 6, 2) for b in range(4)
+    ]
+    parameters = {"a": Integer(0, 5), "b": Integer(0, 5)}
+    prior = Optimizer(parameters, warm_start=WarmStart(known, "prior"))
+    bound = Optimizer(parameters, tasks=["A", "B"], task="B", warm_start=WarmStart(known, task="A"))
+    for a, b in ((3, 2), (0, 5), (2, 1), (5, 0)):
+        value = 10.0 * (1.0 + abs(a - 3) + 0.3 * b)
+        prior.observe({"a": a, "b": b}, value)
+        bound.observe({"a": a, "b": b, "task": "B"}, value)
+    rng = np.random.default_rng(7)
+    strategy = prior.state.strategy
+    state = strategy.init(prior.state.problem, rng)
+    draws = np.random.default_rng(5)
+    expected = strategy.ask(prior.state.problem, prior.history, state, 3, draws)
+    problem, draws = replace(bound.state.problem, task=1), np.random.default_rng(5)
+    found = propose_for_target(Auto(), problem, bound.history, 7, 3, draws)
+    configs = prior.space.decode(np.array([proposal.code for proposal in expected]))
+    proposed = bound.space.decode(np.array([proposal.code for proposal in found]))
+    assert proposed == [{**config, "task": "B"} for config in configs]
+    weights = [proposal.tag["weights"] for proposal in found]
+    assert [list(w.values()) for w in weights] == [
+        list(proposal.tag["weights"].values()) for proposal in expected
+    ]
+    assert weights[0]["A"] > 0

@@ -43,6 +43,7 @@ from baco_like.strategies.multi_task.candidates import (
     weight_by_running,
 )
 from baco_like.strategies.multi_task.scores import GoalScore
+from baco_like.strategies.multi_task.single_target import is_single_target, propose_for_target
 from baco_like.strategies.multi_task.table import TaskScales, TaskTable
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, Strategy
 from baco_like.strategies.random_search import RandomSearch
@@ -83,6 +84,9 @@ class MultiTask:
     Every task begins with the same configurations, those of the default strategy's design. Then each proposal is the
     configuration with the largest expected gain for the goal, on the task that tells most about it. With the goal of
     several configurations, a task with fewer evaluations than the mean is searched alone.
+
+    A process that is bound to one task, while the results of the others come from warm starts, uses the ensemble of
+    `TransferLearning` instead.
 
     Attributes:
         then: The strategy whose settings are used: the default strategy.
@@ -136,6 +140,11 @@ class MultiTask:
         self, problem: Problem, history: History, state: MultiTaskState, n: int, rng: Rng
     ) -> Proposals:
         """Return n proposals, each as if the ones before it were pending."""
+        if is_single_target(problem, history):
+            assert isinstance(self.then, Auto)
+            chosen = propose_for_target(self.then, problem, history, state.seed, n, rng)
+            if chosen:
+                return chosen
         proposals: list[Proposal] = []
         while len(proposals) < n:
             proposal = self._next(problem, history, state, rng)
