@@ -15,7 +15,7 @@ A strategy that draws random numbers must also pass `another_seed_another_run`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -224,41 +224,59 @@ def repeats_under_noise(strategy: Strategy[Any], space: Space) -> None:
 
 
 def several_objectives(strategy: Strategy[Any], space: Space) -> None:
-    """With several objectives, suggestions are feasible and new, and a resumed run suggests the same.
+    """With two and four objectives, suggestions are feasible and new, and a resumed run suggests the same.
 
-    Strategies that optimise one objective refuse such a run.
+    Some trials fail, reach a time limit, or exceed a limit on a metric. Strategies that optimise one objective refuse
+    such a run.
     """
-    journal = MemoryJournal()
-    objectives: dict[str, Direction] = {"time": "minimize", "rate": "maximize"}
-    settings: dict[str, Any] = {"objectives": objectives, "seed": 10, "budget": BUDGET}
+    two: dict[str, Direction] = {"time": "minimize", "rate": "maximize"}
     if not optimises_several(strategy):
         with assert_raises(StrategyError, msg="several objectives without `several_objectives`"):
-            Optimizer(space, strategy=strategy, **settings)
+            Optimizer(space, strategy=strategy, objectives=two)
         return
+    _resume_with_objectives(strategy, space, two, ())
+    _resume_with_objectives(
+        strategy, space, {**two, "size": "minimize", "energy": "minimize"}, ("size <= 4",)
+    )
 
-    def values(trial: Trial) -> dict[str, Any]:
-        if "failed" in (outcome := _outcome(space, trial)):
-            return outcome
-        time = outcome["value"]
-        features = space.features(space.encode([trial.config]))[0]
-        return {"value": {"time": time, "rate": [float(features.sum()), float(features.sum()) + 1]}}
 
-    optimizer = Optimizer(space, strategy=strategy, storage=journal, **settings)
-    for _ in range(_available(space, 13) - 4):
+def _resume_with_objectives(
+    strategy: Strategy[Any],
+    space: Space,
+    objectives: Mapping[str, Direction],
+    limits: tuple[str, ...],
+) -> None:
+    def outcome(trial: Trial) -> dict[str, Any]:
+        if trial.id % 7 == 5:
+            return {"failed": "timeout", "bound": 2.0}
+        if "failed" in (known := _outcome(space, trial)):
+            return known
+        time = known["value"]
+        total = float(space.features(space.encode([trial.config]))[0].sum())
+        values = {"time": time, "rate": [total, total + 1.0], "size": trial.id % 6}
+        return {"value": {**values, "energy": -time}}
+
+    settings: dict[str, Any] = {"strategy": strategy, "objectives": objectives, "limits": limits}
+    settings |= {"seed": 10, "budget": BUDGET}
+    journal = MemoryJournal()
+    optimizer = Optimizer(space, storage=journal, **settings)
+    for _ in range(_available(space, 14) - 5):
         trial = optimizer.suggest()
         assert space.contains(trial.config), f"suggestions are feasible: {trial}"
-        optimizer.observe(trial, **values(trial))
+        optimizer.observe(trial, **outcome(trial))
     optimizer.suggest()
-    storage = MemoryJournal(_as_from_file(journal))
-    resumed = Optimizer(space, strategy=strategy, storage=storage, **settings)
-    for _ in range(2):
+    resumed = Optimizer(space, storage=MemoryJournal(_as_from_file(journal)), **settings)
+    for size in (1, 2):  # the pending trial, then a batch
         for run in (optimizer, resumed):
-            run.observe(run.pending[0], **values(run.pending[0]))
-        first, second = optimizer.suggest(), resumed.suggest()
+            for trial in run.pending:
+                run.observe(trial, **outcome(trial))
+        first, second = optimizer.suggest(size), resumed.suggest(size)
         assert first == second, "a resumed run suggests the same"
-        assert first.tag == second.tag, "suggestions of a resumed run have the same tags"
-    keys = _keys(space, optimizer.trials)
+        tags = [[trial.tag for trial in batch] for batch in (first, second)]
+        assert tags[0] == tags[1], "suggestions of a resumed run have the same tags"
+    keys = _keys(space, [*optimizer.trials, *optimizer.pending])
     assert len(set(keys)) == len(keys), "no configuration is suggested twice"
+    assert optimizer.front == resumed.front, "a resumed run has the same front"
 
 
 def ends_when_exhausted(strategy: Strategy[Any], space: Space) -> None:

@@ -8,6 +8,7 @@ from baco_like.testing.strategies import (
     another_seed_another_run,
     example_spaces,
     resume_is_continue,
+    several_objectives,
 )
 
 SPACES = example_spaces()
@@ -32,6 +33,7 @@ def test_conformance(name, space, check):
 @pytest.mark.parametrize("name", [n for n in STRATEGIES if n != "exhaustive"])
 def test_a_run_on_conditional_reals_is_feasible_and_resumes(name):
     resume_is_continue(_with_short_design(name), CONDITIONAL_REALS)
+    several_objectives(_with_short_design(name), CONDITIONAL_REALS)
 
 
 @pytest.mark.parametrize("name", [n for n in STRATEGIES if n != "exhaustive"])
