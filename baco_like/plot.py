@@ -25,6 +25,7 @@ from baco_like.optimizer.objectives import history_of
 from baco_like.parameters import Integer, Ordinal, Real
 from baco_like.parameters.protocol import is_permutation
 from baco_like.records import History, Objective, Status, Trial, sign_of
+from baco_like.running.front import draw_front
 from baco_like.running.journal_view import first_objective, several_objectives
 from baco_like.running.summary import draw_convergence
 from baco_like.running.tuner import Result
@@ -33,7 +34,7 @@ from baco_like.spaces import Space
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["contour", "failures", "history", "parallel_coordinates", "slice"]
+__all__ = ["contour", "failures", "front", "history", "parallel_coordinates", "slice"]
 
 _COLOURS = {"minimize": "viridis", "maximize": "viridis_r"}
 """Colours of values; dark is good."""
@@ -59,6 +60,32 @@ def history(
     """
     shown, axes = _open(run, axes, objective)
     draw_convergence(axes, shown.history, shown.objective)
+    return axes
+
+
+def front(
+    run: Optimizer | Result, names: tuple[str, str] | None = None, *, axes: Axes | None = None
+) -> Axes:
+    """Plot all successful trials by two of several objectives, with the front and its knee.
+
+    Args:
+        run: The run.
+        names: The objectives on the horizontal and vertical axis; None takes the first two.
+        axes: Where to draw; None makes a new figure.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        ValueError: The run has one objective, or no objectives with these names.
+    """
+    shown, axes = _open(run, axes)
+    objectives = several_objectives(shown.optimizer.options)
+    if not objectives:
+        raise ValueError("a run with one objective has no front; plot.history shows its values")
+    known = [objective.name for objective in objectives]
+    chosen = list(known[:2] if names is None else names)
+    if len(chosen) != 2 or len(set(chosen) & set(known)) != 2:
+        raise ValueError(f"names = {names!r:.80}: expected two of {', '.join(map(repr, known))}")
+    draw_front(axes, shown.history, objectives, *map(known.index, chosen))
     return axes
 
 

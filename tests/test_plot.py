@@ -190,6 +190,31 @@ def test_every_plot_of_values_shows_the_named_objective(several):
         plot.history(several, objective="size")
 
 
+def test_the_front_is_drawn_by_two_objectives(several):
+    axes = plot.front(several)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("time", "rate")
+    dots, line, knee = axes.get_lines()
+    assert len(dots.get_xdata()) == len([t for t in several.trials if t.value is not None])
+    assert list(line.get_xdata()) == [trial.value for trial in several.front]
+    assert list(line.get_ydata()) == [trial.metrics["rate"] for trial in several.front]
+    assert list(knee.get_xdata()) == [several.best.value]
+    swapped = plot.front(several, ("rate", "time"))
+    assert (swapped.get_xlabel(), swapped.get_ylabel()) == ("rate", "time")
+
+
+@pytest.mark.parametrize(
+    "names", [("time", "size"), ("time",), ("time", "rate", "time"), ("time", "time"), "ab"]
+)
+def test_the_front_needs_two_objectives_of_the_run(several, names):
+    with pytest.raises(ValueError, match="expected two of 'time', 'rate'"):
+        plot.front(several, names)
+
+
+def test_one_objective_has_no_front(result):
+    with pytest.raises(ValueError, match=r"no front; plot\.history"):
+        plot.front(result)
+
+
 def test_matplotlib_is_loaded_when_it_is_needed():
     code = "import sys; from baco_like import plot; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -106,7 +106,7 @@ PUBLIC = {
         "to_markdown",
     ],
     "baco_like.cli": ["main"],
-    "baco_like.plot": ["contour", "failures", "history", "parallel_coordinates", "slice"],
+    "baco_like.plot": ["contour", "failures", "front", "history", "parallel_coordinates", "slice"],
     "baco_like.reporting": ["build_report", "write_report"],
     "baco_like.shipping": [
         "FORMATS",

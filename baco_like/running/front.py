@@ -97,39 +97,53 @@ def _cell(value: Any) -> str:
 
 
 def plot_front(history: History, objectives: Sequence[Objective], path: Path) -> None:
-    """Write a plot of all successful trials and the front: one panel for each pair of objectives.
+    """Write a plot of all successful trials and the front: one file for each pair of objectives.
 
     Args:
         history: The trials.
         objectives: Two or more objectives, with their units.
-        path: The file; its suffix decides the format.
+        path: The file; its suffix decides the format. Several files have numbers in their names.
 
     Raises:
         MissingExtra: matplotlib is not installed.
     """
     pairs = [(i, j) for i in range(len(objectives)) for j in range(i + 1, len(objectives))]
+    for number, (i, j) in enumerate(pairs):
+        place = path if len(pairs) == 1 else path.with_stem(f"{path.stem}-{number + 1}")
+        with open_plot(place, 6, 5) as axes:
+            draw_front(axes, history, objectives, i, j)
+
+
+def draw_front(
+    axes: Any, history: History, objectives: Sequence[Objective], i: int, j: int
+) -> None:
+    """Draw all successful trials, the front and its knee by two of the objectives.
+
+    Args:
+        axes: Axes of matplotlib.
+        history: The trials.
+        objectives: All objectives, with their units.
+        i: Position of the objective on the horizontal axis.
+        j: Position of the objective on the vertical axis.
+    """
     ok = [trial for trial in history.trials if trial.status is Status.OK]
     every = np.array([read_values(t, objectives) for t in ok]).reshape(len(ok), len(objectives))
     front = np.array([read_values(t, objectives) for t in history.front()])
     best = history.best()
-    for number, (i, j) in enumerate(pairs):
-        place = path if len(pairs) == 1 else path.with_stem(f"{path.stem}-{number + 1}")
-        with open_plot(place, 6, 5) as axes:
-            dots = {"ms": 4, "color": _VALUE_COLOUR, "label": "evaluation", "zorder": 1}
-            axes.plot(every[:, i], every[:, j], "o", **dots)
-            if best is not None:
-                # A line would be wrong for a projection of three objectives.
-                style = "o-" if len(objectives) == 2 else "o"
-                line = {"ms": 5, "lw": 1, "color": _FRONT_COLOUR, "label": "front", "zorder": 2}
-                axes.plot(front[:, i], front[:, j], style, **line)
-                x, y = np.array(read_values(best, objectives))[[i, j]]
-                mark = {"ms": 9, "color": _KNEE_COLOUR, "label": "knee", "zorder": 3}
-                axes.plot([x], [y], "*", **mark)
-            for k, scale in ((i, axes.set_xscale), (j, axes.set_yscale)):
-                values = every[:, k]
-                if len(values) and values.min() > 0 and values.max() / values.min() > 5:
-                    scale("log")
-            axes.set_xlabel(objectives[i].label)
-            axes.set_ylabel(objectives[j].label)
-            axes.grid(alpha=0.3)
-            axes.legend(frameon=False)
+    dots = {"ms": 4, "color": _VALUE_COLOUR, "label": "evaluation", "zorder": 1}
+    axes.plot(every[:, i], every[:, j], "o", **dots)
+    if best is not None:
+        # A line would be wrong for a projection of three objectives.
+        style = "o-" if len(objectives) == 2 else "o"
+        line = {"ms": 5, "lw": 1, "color": _FRONT_COLOUR, "label": "front", "zorder": 2}
+        axes.plot(front[:, i], front[:, j], style, **line)
+        x, y = np.array(read_values(best, objectives))[[i, j]]
+        axes.plot([x], [y], "*", ms=9, color=_KNEE_COLOUR, label="knee", zorder=3)
+    for k, scale in ((i, axes.set_xscale), (j, axes.set_yscale)):
+        values = every[:, k]
+        if len(values) and values.min() > 0 and values.max() / values.min() > 5:
+            scale("log")
+    axes.set_xlabel(objectives[i].label)
+    axes.set_ylabel(objectives[j].label)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
