@@ -76,7 +76,8 @@ def build_suggestion(
     again = [] if terms.lease is None else history.find_expired(now)
     if terms.task is not None:
         again = [i for i in again if is_of_task(history, history.pending[i].config, terms.task)]
-        state = replace(state, problem=replace(state.problem, task=terms.task))
+        if len(history.space.task_columns.tasks) > 1:  # with one task, any strategy proposes for it
+            state = replace(state, problem=replace(state.problem, task=terms.task))
     again = again[:n]
     trials, dequeued = _take_from_queue(state, n - len(again), terms.task)
     missing = n - len(again) - len(trials)

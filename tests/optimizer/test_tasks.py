@@ -75,13 +75,15 @@ def test_every_goal_resumes_bit_for_bit_and_keeps_the_constraints(goal, tmp_path
 def test_one_task_is_the_optimizer_without_tasks(strategy):
     constraints, settings = ["tile * unroll <= 256"], {"seed": 3, "strategy": strategy}
     plain = Optimizer(Space(PARAMETERS, constraints), **settings)
-    own = Optimizer(Space(PARAMETERS, constraints, tasks=[{"n": 512}]), **settings)
+    space = Space(PARAMETERS, constraints, tasks=[{"n": 512}])
+    own, bound = Optimizer(space, **settings), Optimizer(space, task="n=512", **settings)
     for _ in range(14):
-        trial, other = plain.suggest(), own.suggest()
-        assert dict(other) == {**trial, "n": 512}
+        trial, other, third = plain.suggest(), own.suggest(), bound.suggest()
+        assert dict(other) == dict(third) == {**trial, "n": 512}
         value = float(trial["tile"] + trial["unroll"] + (trial["kind"] == "b"))
         plain.observe(trial, value)
         own.observe(other, value)
+        bound.observe(third, value)
     assert own.recommend().choices[0].config == dict(plain.best.config)
 
 
