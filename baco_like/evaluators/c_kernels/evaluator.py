@@ -27,6 +27,7 @@ from baco_like.evaluators._processes.temporary import (
     locate_program,
     require_program,
 )
+from baco_like.evaluators.command.reference import ERROR
 from baco_like.evaluators.kernels.problems import (
     Complete,
     completion,
@@ -117,7 +118,7 @@ class CKernelBench:
     @property
     def metric_names(self) -> tuple[str, ...]:
         """The names of all metrics."""
-        return (PROGRAM_BYTES,)
+        return (PROGRAM_BYTES, ERROR)
 
     def build(self, trial: Trial, seconds: dict[str, float]) -> CProgram:
         """Compile the kernel of a configuration.
@@ -222,6 +223,7 @@ class CProgram:
         stop: Ends the process when the evaluator is closed.
         environment: Additional environment variables.
         arrays: Name of the file with the inputs and the correct result.
+        errors: The largest errors of the results that were checked.
     """
 
     program: Path
@@ -231,6 +233,7 @@ class CProgram:
     stop: Stop
     environment: Mapping[str, str] = field(default_factory=dict)
     arrays: str = "arrays.bin"
+    errors: list[float] = field(default_factory=list)
 
     def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
         """Run the kernel in a child process: a warm-up whose result is checked, ``count`` timed runs, a second check.
@@ -260,6 +263,7 @@ class CProgram:
         report = read_report(finished.out)
         values = tuple(seconds * settings.scale for seconds in report.seconds)
         if finished.ok and len(values) == count:
+            self.errors.append(report.error or 0.0)
             return values
         # The harness's own timer ends it by SIGALRM.
         if finished.timed_out or finished.signal == "SIGALRM":
@@ -277,8 +281,16 @@ class CProgram:
         raise StageFailure(word, f"run: {message}", repeats=values)
 
     def metrics(self) -> dict[str, float]:
-        """Return the bytes of code and data in the executable; the harness adds the same to all."""
-        return {PROGRAM_BYTES: float(count_bytes(self.program))}
+        """Return the bytes of code and data in the executable, and the largest error of the result.
+
+        The harness adds the same bytes to all executables. The error is relative to the magnitude that the tolerance
+        refers to.
+        """
+        scale = self.tolerance / self.settings.tolerance
+        return {
+            PROGRAM_BYTES: float(count_bytes(self.program)),
+            ERROR: max(self.errors, default=0.0) / scale,
+        }
 
     @property
     def identity(self) -> str | None:
@@ -296,7 +308,7 @@ class HarnessReport:
 
     Attributes:
         seconds: Time of each run after the warm-up.
-        error: Largest error of the result, if it exceeds the tolerance.
+        error: Largest error of the result; None if the result was not checked.
     """
 
     seconds: tuple[float, ...]
@@ -320,7 +332,7 @@ def read_report(out: str) -> HarnessReport:
         if is_seconds(entry.get("seconds")):
             seconds.append(entry["seconds"])
         elif (number := finite_number(entry.get("error"))) is not None:
-            error = number
+            error = max(number, error or 0.0)
     return HarnessReport(tuple(seconds), error)
 
 

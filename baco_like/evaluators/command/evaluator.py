@@ -28,7 +28,7 @@ from baco_like.evaluators._processes.temporary import (
 from baco_like.evaluators.command.flags import Flags
 from baco_like.evaluators.command.measure import MEASURE_KEYS, Measure
 from baco_like.evaluators.command.metrics import CommandMetrics
-from baco_like.evaluators.command.reference import REFERENCE_KEYS, Reference
+from baco_like.evaluators.command.reference import ERROR, REFERENCE_KEYS, Reference
 from baco_like.evaluators.command.template import Template, Text, to_text, variable_names
 from baco_like.evaluators.repeats import Repeats, repeats_keys
 from baco_like.evaluators.settings_table import (
@@ -341,6 +341,7 @@ class BuiltProgram:
         self._commands, self._seconds, self._stop = commands, seconds, stop
         self._is_checked = False
         self._metrics: dict[str, list[float]] = {}
+        self._error: float | None = None
 
     def build(self) -> None:
         """Run the build command, if there is one."""
@@ -383,7 +384,9 @@ class BuiltProgram:
 
     def metrics(self) -> dict[str, float | list[float]]:
         """Return the metrics of all measured runs."""
-        return {n: values if len(values) > 1 else values[0] for n, values in self._metrics.items()}
+        error = {} if self._error is None else {ERROR: self._error}
+        measured = self._metrics.items()
+        return {**error, **{n: v if len(v) > 1 else v[0] for n, v in measured}}
 
     def discard(self) -> None:
         """Remove the folder."""
@@ -396,9 +399,10 @@ class BuiltProgram:
         if commands.check is not None:
             self._run_command("check", commands.timeout)
         if commands.reference is not None:
-            problem = commands.reference.check(self._texts)
-            if problem is not None:
-                raise StageFailure("correctness", f"check: {problem}")
+            found = commands.reference.check(self._texts)
+            if found.problem is not None:
+                raise StageFailure("correctness", f"check: {found.problem}")
+            self._error = found.error
         for _ in range(1, commands.warmup):
             self._run()
         if not commands.warmup:

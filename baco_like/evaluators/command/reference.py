@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,23 +30,35 @@ REFERENCE_KEYS = (
 )
 
 
-def describe_difference(
-    output: NDArray[Any], reference: NDArray[Any], tolerance: float
-) -> str | None:
-    """Return a description of the largest error of an output, or None if the output is correct.
+ERROR = "error"
+"""Name of the metric that is the largest error of a correct result, relative as the tolerance."""
 
-    It is correct if no element differs from the reference by more than ``tolerance`` times the largest magnitude in
-    the reference, and if infinities and NaN are in the same places in both.
+
+class Comparison(NamedTuple):
+    """How far numbers are from the correct ones.
+
+    Attributes:
+        error: Largest error, relative to the largest finite magnitude of the reference (to 1 if that is 0); infinity if
+            infinities or NaN are in other places than in the reference, or if the sizes differ.
+        problem: A description of the largest error if it exceeds the tolerance, else None.
+    """
+
+    error: float
+    problem: str | None
+
+
+def compare_numbers(output: NDArray[Any], reference: NDArray[Any], tolerance: float) -> Comparison:
+    """Return how far an output is from the reference.
 
     Args:
         output: Any shape with as many elements as the reference.
         reference: The correct numbers.
-        tolerance: Relative to the largest finite magnitude of the reference (to 1 if that is 0).
+        tolerance: Largest accepted relative error.
     """
     if output.size != reference.size:
-        return f"{output.size} numbers instead of {reference.size}"
+        return Comparison(math.inf, f"{output.size} numbers instead of {reference.size}")
     if not output.size:
-        return None
+        return Comparison(0.0, None)
     left = np.asarray(output, dtype=np.float64).ravel()
     right = np.asarray(reference, dtype=np.float64).ravel()
     finite = np.isfinite(right)
@@ -55,12 +68,14 @@ def describe_difference(
         errors = np.where(finite, np.abs(left - right), np.where(same, 0.0, np.inf))
     errors = np.where(np.isnan(errors), np.inf, errors)
     worst = int(np.argmax(errors))
-    if errors[worst] <= tolerance * scale:
-        return None
-    return (
+    error = float(errors[worst])
+    if error <= tolerance * scale:
+        return Comparison(error / scale, None)
+    problem = (
         f"element {worst} is {left[worst]:.6g} instead of {right[worst]:.6g}; the tolerance is "
         f"{tolerance * scale:.3g}"
     )
+    return Comparison(error / scale, problem)
 
 
 @dataclass(frozen=True)
@@ -70,7 +85,7 @@ class Reference:
     Attributes:
         output: Path of the file that the program writes: one word with placeholders.
         reference: Path of the file with the correct numbers.
-        tolerance: As for `describe_difference`.
+        tolerance: As for `compare_numbers`.
         dtype: Format of both files: ``text`` (numbers between white space or commas), ``npy``, or raw numbers of a
             type.
         folder: Folder in which a relative path of an output begins.
@@ -114,8 +129,8 @@ class Reference:
             raise EvaluatorError(f"{table.label('reference')} cannot be read: {error}") from None
         return reference
 
-    def check(self, texts: Mapping[str, Text]) -> str | None:
-        """Return one line that describes the error of a trial's output, or None.
+    def check(self, texts: Mapping[str, Text]) -> Comparison:
+        """Return how far a trial's output is from the reference; the problem is one line.
 
         Args:
             texts: The text of each placeholder.
@@ -124,8 +139,9 @@ class Reference:
         try:
             output = read_numbers(path, self.dtype)
         except (OSError, ValueError) as error:
-            return " ".join(f"the output {path.name} cannot be read: {error}".split())
-        return describe_difference(output, read_numbers(self.reference, self.dtype), self.tolerance)
+            problem = " ".join(f"the output {path.name} cannot be read: {error}".split())
+            return Comparison(math.inf, problem)
+        return compare_numbers(output, read_numbers(self.reference, self.dtype), self.tolerance)
 
 
 def read_numbers(path: Path, dtype: str) -> NDArray[Any]:

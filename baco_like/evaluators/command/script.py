@@ -11,6 +11,7 @@ from typing import Any
 
 from baco_like._output import open_regular_file, wrap_items
 from baco_like.evaluators.command.evaluator import CommandBench, Commands
+from baco_like.evaluators.command.reference import ERROR
 from baco_like.evaluators.protocol import Evaluator, unwrap
 from baco_like.evaluators.staged import StagedEvaluator
 
@@ -99,7 +100,8 @@ def metric_names(evaluator: Evaluator) -> tuple[str, ...] | None:
     if commands is None or named is None:
         return None
     own = commands.measure.key if commands.measure.method == "metric" else None
-    return tuple(name for name in (*named, *commands.metrics.names) if name != own)
+    error = () if commands.reference is None else (ERROR,)
+    return tuple(name for name in (*named, *commands.metrics.names, *error) if name != own)
 
 
 def _bench_of(evaluator: Evaluator) -> Any:

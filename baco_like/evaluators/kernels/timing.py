@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baco_like.evaluators._processes.worker_main import Report
-from baco_like.evaluators.command.reference import describe_difference
+from baco_like.evaluators.command.reference import Comparison, compare_numbers
+from baco_like.records.reading import finite_number
 
 _PAGE = 4096
 """Bytes of a memory page."""
@@ -93,9 +94,7 @@ class KernelServer:
     def _scale(self) -> float:
         return float(np.abs(self._expected).max())
 
-    def __call__(
-        self, request: Mapping[str, Any], report: Report
-    ) -> Mapping[str, str | None] | None:
+    def __call__(self, request: Mapping[str, Any], report: Report) -> Mapping[str, Any] | None:
         """Compile a configuration, or measure a compiled kernel.
 
         Args:
@@ -106,9 +105,9 @@ class KernelServer:
                 of each run as a note.
 
         Returns:
-            For a compilation ``{"identity": ...}``, see `CompiledKernel`. For a measurement ``{"problem": ...}``: a
-            description of the wrong result, or None if the result is correct. None if there is no kernel under
-            ``key``.
+            For a compilation ``{"identity": ...}``, see `CompiledKernel`. For a measurement ``{"problem": ...,
+            "error": ...}``: a description of the wrong result, or None if the result is correct; and its largest
+            relative error. None if there is no kernel under ``key``.
         """
         if "config" not in request:
             return self._measure(request, report)
@@ -120,7 +119,7 @@ class KernelServer:
         kernel = self._kernels[request["key"]] = self._compile(config)
         return {"identity": kernel.identity}
 
-    def _measure(self, request: Mapping[str, Any], report: Report) -> dict[str, str | None] | None:
+    def _measure(self, request: Mapping[str, Any], report: Report) -> dict[str, Any] | None:
         kernel = self._kernels.get(request["key"])
         if kernel is None:
             return None
@@ -140,24 +139,27 @@ class KernelServer:
                 break
         return self._check(kernel, report)  # again: a race may show only in a later run
 
-    def _check(self, kernel: CompiledKernel, report: Report) -> dict[str, str | None]:
+    def _check(self, kernel: CompiledKernel, report: Report) -> dict[str, Any]:
         report.stage("check", self._limits.build_timeout)
-        result, problem = kernel.result(), None
-        if not self._is_close(result):
-            problem = describe_difference(result, self._expected, self._limits.tolerance)
-        return {"problem": problem}
+        found = self._compare(kernel.result())
+        # JSON has no infinity.
+        return {"problem": found.problem, "error": finite_number(found.error)}
 
-    def _is_close(self, result: NDArray[Any]) -> bool:
-        """Whether all elements are within the tolerance; False also where only the slow comparison can decide.
+    def _compare(self, result: NDArray[Any]) -> Comparison:
+        """Return how far a result is from the correct one.
 
-        `describe_difference` converts both arrays to double precision, which takes longer than many kernels.
+        `compare_numbers` converts both arrays to double precision, which takes longer than many kernels. It decides
+        where this comparison cannot.
         """
-        if self._expected.dtype.kind != "f":
-            return False
-        with np.errstate(invalid="ignore", over="ignore"):
-            np.subtract(result, self._expected, out=self._scratch)
-        np.abs(self._scratch, out=self._scratch)
-        return bool(self._scratch.max() <= self._limits.tolerance * self._scale)
+        limits = self._limits
+        if self._expected.dtype.kind == "f":
+            with np.errstate(invalid="ignore", over="ignore"):
+                np.subtract(result, self._expected, out=self._scratch)
+            np.abs(self._scratch, out=self._scratch)
+            error = float(self._scratch.max())
+            if error <= limits.tolerance * self._scale:
+                return Comparison(error / (self._scale or 1.0), None)
+        return compare_numbers(result, self._expected, limits.tolerance)
 
 
 def hash_parts(*parts: object) -> str:

@@ -12,10 +12,12 @@ from typing import Any
 
 from baco_like.evaluators._processes.exchange import Reply
 from baco_like.evaluators._processes.worker import Worker
+from baco_like.evaluators.command.reference import ERROR
 from baco_like.evaluators.kernels.problems import Complete, completion, find_problem
 from baco_like.evaluators.kernels.settings import KernelSettings
 from baco_like.evaluators.kernels.timing import LONGEST, KernelLimits, is_seconds
 from baco_like.evaluators.staged import StageFailure
+from baco_like.records.reading import finite_number
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 
@@ -139,6 +141,7 @@ class _WorkerKernel:
     seconds: dict[str, float]
     key: int = -1
     identity: str | None = None
+    error: float = 0.0
 
     def compile(self) -> None:
         reply = self._confirm(self._request_compilation)
@@ -149,9 +152,14 @@ class _WorkerKernel:
         """Run the kernel ``count`` times; the first call runs it once before, and checks that result."""
         enough = math.inf if limit is None else limit / self.bench.scale
         timeout = min(self.bench.limits.timeout, max(enough, _MIN_TIMEOUT))
-        return self._read(
-            self._confirm(lambda: self._request_measurement(count, enough, timeout)), timeout
-        )
+        reply = self._confirm(lambda: self._request_measurement(count, enough, timeout))
+        values = self._read(reply, timeout)
+        self.error = max(self.error, reply.value["error"])
+        return values
+
+    def metrics(self) -> dict[str, float]:
+        """Return the largest relative error of the results."""
+        return {ERROR: self.error}
 
     def discard(self) -> None:
         self.bench.drop(self.key)
@@ -207,11 +215,13 @@ class _WorkerKernel:
             raise ValueError(f"the times are {reply.notes!r:.80}")
         if reply.value is None:  # the kernel is gone with its process
             return
-        if not isinstance(reply.value, dict) or reply.value.keys() != {"problem"}:
+        if not isinstance(reply.value, dict) or reply.value.keys() != {"problem", "error"}:
             raise ValueError(f"the answer is {reply.value!r:.80}")
-        problem = reply.value["problem"]
+        problem, error = reply.value["problem"], reply.value["error"]
         if problem is not None and not isinstance(problem, str):
             raise ValueError(f"the problem is {problem!r:.80}")
+        if problem is None and finite_number(error) is None:
+            raise ValueError(f"the error is {error!r:.80}")
         if problem is None and not reply.notes:
             raise ValueError("a correct kernel without a time")
 

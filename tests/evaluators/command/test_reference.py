@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from baco_like.evaluators.command import evaluator as command
-from baco_like.evaluators.command.reference import describe_difference, read_numbers
+from baco_like.evaluators.command.reference import compare_numbers, read_numbers
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
@@ -35,8 +35,9 @@ NAN, INF = float("nan"), float("inf")
     ],
 )
 def test_what_agrees(output: list[float], reference: list[float], wrong: str | None) -> None:
-    found = describe_difference(np.array(output), np.array(reference), 0.01)
-    assert found is None if wrong is None else wrong in str(found)
+    found = compare_numbers(np.array(output), np.array(reference), 0.01)
+    assert found.problem is None if wrong is None else wrong in str(found.problem)
+    assert (found.error <= 0.01) == (wrong is None)
 
 
 @pytest.mark.parametrize("dtype", ["text", "npy", "float32", "float64", "int32", "int64"])
@@ -49,7 +50,7 @@ def test_every_way_to_write_numbers(tmp_path: Path, dtype: str) -> None:
         np.save(place, array)
     else:
         place.write_bytes(array.astype(dtype).tobytes())
-    assert describe_difference(read_numbers(place, dtype), array, 1e-9) is None
+    assert compare_numbers(read_numbers(place, dtype), array, 1e-9).problem is None
 
 
 def evaluate(folder: Path, says: str, **entries: object) -> Outcome:
@@ -77,7 +78,11 @@ def test_a_command_with_a_reference(tmp_path: Path) -> None:
     wrong = evaluate(tmp_path, "wrong")
     assert wrong.failed == "correctness"
     assert wrong.message.startswith("check: element 2 is 3.1 instead of 3")
-    assert evaluate(tmp_path, "wrong", tolerance=0.1).failed is None
+    lenient = evaluate(tmp_path, "wrong", tolerance=0.1)
+    assert lenient.failed is None
+    assert lenient.metrics == {"error": pytest.approx(0.1 / 3)}
+    named = evaluate(tmp_path, "right", metrics={"error": "size({workdir}/out)"})
+    assert named.metrics == {"error": 5.0}  # the user's own metric
     strange = evaluate(tmp_path, "none")
     assert (strange.failed, "cannot be read" in strange.message) == ("correctness", True)
     absent = evaluate(tmp_path, "right", output="{workdir}/elsewhere")

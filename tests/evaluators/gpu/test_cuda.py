@@ -23,7 +23,7 @@ from baco_like.evaluators import (
     cupy_evaluator,
     registry,
 )
-from baco_like.evaluators.command.reference import describe_difference
+from baco_like.evaluators.command.reference import compare_numbers
 from baco_like.evaluators.gpu.cuda.nvrtc import CompileError, Compiler
 from baco_like.evaluators.kernels import complete_config
 from baco_like.evaluators.settings_table import Table
@@ -99,7 +99,8 @@ def test_times_are_of_a_cold_cache_and_of_nothing_else(gpu: pytest.MonkeyPatch) 
     outcome = evaluate(evaluator, shared=65536)
     # 0.5 ms each of two launches, and 0.25 ms once for the cache; emptying it takes the fake device a second
     assert outcome.repeats == (1.25, 1.25)
-    assert outcome.metrics == {"registers": 40, "local_bytes": 8, "shared_bytes": 1024 + 65536}
+    memory = {"registers": 40, "local_bytes": 8, "shared_bytes": 1024 + 65536}
+    assert outcome.metrics == {"error": 0.0, **memory}
     evaluator.close()
     warm = cupy_evaluator(SPACE, settings(flush=False), HERE)
     assert evaluate(warm).repeats == (1.0, 1.0)
@@ -166,7 +167,7 @@ def test_forged_metrics_of_a_kernel_are_not_believed_and_the_run_goes_on(
         if unit == "mJ":
             assert (outcome.failed, outcome.value) == ("runtime", None), outcome
         else:  # the time was measured before
-            assert (outcome.value, outcome.metrics) == (1.25, {}), outcome
+            assert (outcome.value, outcome.metrics) == (1.25, {"error": 0.0}), outcome
     honest = evaluate(evaluator)
     assert honest.status is Status.OK
     assert honest.metrics["registers"] == 40
@@ -324,7 +325,7 @@ def test_example_kernels_are_correct_on_the_cpu(module: ModuleType, tmp_path: Pa
     arrays = module.inputs(size, np.random.default_rng(1))
     expected = module.expected(*arrays)
     result = cuda_on_cpu.run(module, config, size, arrays, expected, tmp_path)
-    assert describe_difference(result, expected, 1e-5) is None
+    assert compare_numbers(result, expected, 1e-5).problem is None
 
 
 @pytest.mark.gpu

@@ -50,6 +50,7 @@ def test_times_are_in_the_objectives_unit(evaluator: StagedEvaluator) -> None:
     outcome = evaluate(evaluator)
     assert (outcome.status, outcome.value, outcome.repeats) == (Status.OK, 250.0, (250.0,) * 3)
     assert set(outcome.extra["seconds"]) == {"compile", "launch", "check", "run"}
+    assert outcome.metrics == {"error": 0.0}
 
 
 @pytest.mark.parametrize(

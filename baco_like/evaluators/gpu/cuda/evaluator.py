@@ -18,8 +18,8 @@ from baco_like.evaluators.protocol import WrappingEvaluator
 from baco_like.evaluators.settings_table import FLAG, POSITIVE, TEXTS, Key, Table, whole
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.reading import finite_number
-from baco_like.records.trial import PROGRAM, SAME_PROGRAM, Outcome, Status, Trial, median
+from baco_like.records.reading import finite_number, read_metrics
+from baco_like.records.trial import PROGRAM, SAME_PROGRAM, Outcome, Status, Trial
 from baco_like.spaces.space import Space
 
 _START_TIMEOUT = 60.0
@@ -124,18 +124,22 @@ class MeteredEvaluator(WrappingEvaluator):
         if not reply.ok:
             return outcome if metering.scale is None else reply.failure(outcome.trial_id)
         measured = reply.value
-        metrics = dict(measured["metrics"])
-        metrics |= {
-            name: median(tuple(measured[name])) for name in ("energy", "power") if measured[name]
-        }
+        readings = {name: measured[name] for name in ("energy", "power") if measured[name]}
+        if metering.scale is not None:
+            readings["time"] = outcome.repeats
+            del readings["energy"]
+        metered = read_metrics({**outcome.metrics, **measured["metrics"], **readings})
         if metering.scale is None:
-            return replace(outcome, metrics={**outcome.metrics, **metrics})
-        assert outcome.value is not None
-        metrics["time"] = outcome.value
-        del metrics["energy"]
+            return replace(outcome, metrics=metered.numbers, metric_repeats=metered.repeats)
         values = tuple(joules * metering.scale for joules in measured["energy"])
         extra = {**outcome.extra, "times": list(outcome.repeats)}
-        return Outcome.success(outcome.trial_id, values, metrics=metrics, extra=extra)
+        return Outcome.success(
+            outcome.trial_id,
+            values,
+            metrics=metered.numbers,
+            extra=extra,
+            metric_repeats=metered.repeats,
+        )
 
     def _check_reply(self, reply: Reply) -> None:
         """Refuse an answer that `Programs.read_metrics` does not give; the kernel itself may have written it."""
