@@ -60,6 +60,7 @@ _PEERS = [
             "random": "random_search",
         },
     ),
+    Peer("auto with the full model", "ours", "baco-like", {"strategy": "auto", "is_full": True}),
     Peer("auto in batches of 32", "ours", "baco-like", {"strategy": "auto", "batch": 32}),
     *_several(
         "kernel_tuner",

@@ -1,13 +1,32 @@
 """Our own strategies, by the names of the registry."""
 
+import contextlib
+import sys
+from collections.abc import Iterator
+from unittest import mock
+
 from baco_like import Optimizer
 from baco_like.exceptions import SpaceExhausted
+from baco_like.strategies.bayesian import bayesian
 
 from .measure import Measure
 
 
-def run(measure: Measure, seed: int, strategy: str, batch: int = 1) -> None:
+@contextlib.contextmanager
+def full_model() -> Iterator[None]:
+    """Fit all models to all observations for every suggestion, as up to 220 observations."""
+    every = {"is_incremental": lambda *_: False, "EVERY_COUNT": sys.maxsize}
+    with mock.patch.multiple(bayesian, **every):
+        yield
+
+
+def run(measure: Measure, seed: int, strategy: str, batch: int = 1, is_full: bool = False) -> None:
     """Measure what the strategy suggests; with a batch, so many trials at a time."""
+    with full_model() if is_full else contextlib.nullcontext():
+        _run(measure, seed, strategy, batch)
+
+
+def _run(measure: Measure, seed: int, strategy: str, batch: int) -> None:
     problem = measure.problem
     optimizer = Optimizer(problem.space, seed=seed, budget=measure.evaluations, strategy=strategy)
     while True:
