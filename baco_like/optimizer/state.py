@@ -326,6 +326,7 @@ class JournaledState:
                 started = time.monotonic()
                 draft = make_draft(self.state)
                 event = normalise({**draft.event, **_time_of(draft.event)})
+                draft = draft._replace(event=event)  # thousands of configurations are kept once
                 history, observations = apply(event, self.state.history, draft.codes)
                 state = self.state.tell(history, observations)
                 seconds = time.monotonic() - started

@@ -220,6 +220,11 @@ def _safe_unit(repeats: tuple[float, ...]) -> float:
     return 1.0 if is_safe else 2.0 ** max(math.frexp(largest)[1] - 1, -1022)
 
 
+def _frozen(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a read-only copy; a read-only mapping, such as the configuration of another trial, is shared."""
+    return values if type(values) is MappingProxyType else MappingProxyType(dict(values))
+
+
 @dataclass(frozen=True, eq=False)
 class Trial(Mapping[str, Any]):
     """A numbered configuration. As a mapping it is the configuration itself, so ``kernel(**trial)`` works.
@@ -255,9 +260,9 @@ class Trial(Mapping[str, Any]):
     ended: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "config", MappingProxyType(dict(self.config)))
+        object.__setattr__(self, "config", _frozen(self.config))
         if self.task is not None:
-            object.__setattr__(self, "task", MappingProxyType(dict(self.task)))
+            object.__setattr__(self, "task", _frozen(self.task))
 
     @override
     def __getstate__(self) -> dict[str, Any]:

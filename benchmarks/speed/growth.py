@@ -1,6 +1,7 @@
 """Measure how the cost of a suggestion grows with observations, parameters and pending trials.
 
-    python benchmarks/speed/growth.py --data DIR --before REF [--python PEERS/bin/python] [--limit 120] [--table FILE]
+    python benchmarks/speed/growth.py --data DIR --out cells.jsonl --before REF [--python PEERS/bin/python]
+        [--limit 120] [--table FILE] [--plot FILE]
 
 CPU milliseconds, one thread. Each package and size runs in a separate process that ends after `--limit` CPU seconds;
 `>` marks a bound where it had not finished one suggestion. Ours is the mean over `--steps` suggestions with
@@ -20,6 +21,7 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import argparse
 import json
+import math
 import resource
 import statistics
 import subprocess
@@ -27,7 +29,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -235,34 +237,105 @@ def before_tree(reference: str, folder: str) -> Path:
     return tree
 
 
-def table(args: argparse.Namespace) -> Iterator[str]:
+def measured(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the cells of the table; those in the file are kept, and new ones are appended to it."""
+    cells = (
+        [json.loads(line) for line in args.out.read_text().splitlines()]
+        if args.out.exists()
+        else []
+    )
     packages = [p for p in (*OURS, *PEERS) if p != "before" or args.before]
+    with tempfile.TemporaryDirectory() as folder:
+        trees = {"before": before_tree(args.before, folder)} if args.before else {}
+        for name, size, package in wanted(args, packages):
+            found = [c for c in cells if (c["case"], c["package"]) == (name, package)]
+            if any(c["size"] == size or c["mark"] for c in found):
+                continue  # measured, or a smaller history took too long
+            own, kind = package in OURS, CASES[name][0]
+            steps = (args.steps if kind == "one" else 1) if own else 3
+            steps = min(steps, 12) if package == "before" else steps
+            case = {"package": package, "name": name, "size": size, "data": args.data}
+            case |= {"limit": args.limit, "steps": steps}
+            case |= {} if own else indices(name, size, args.data)
+            tree, python = trees.get(package, ROOT), sys.executable if own else args.python
+            result = measure(case, tree, python)
+            if result is None:
+                continue
+            cell = {"case": name, "size": size, "package": package}
+            cell |= dict(zip(("ms", "memory", "mark"), result, strict=True))
+            cells.append(cell)
+            print(json.dumps(cell), file=sys.stderr, flush=True)
+            with args.out.open("a") as file:
+                print(json.dumps(cell), file=file)
+    return cells
+
+
+def wanted(args: argparse.Namespace, packages: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+    """Yield the cells to measure: case, observations, package."""
+    for name, (kind, sizes) in CASES.items():
+        if args.cases and name not in args.cases.split(";"):
+            continue
+        for size in (n for n in sizes if n <= args.most):
+            for package in packages:
+                if package in OURS or kind == "one":
+                    yield name, size, package
+
+
+def table(cells: Sequence[dict[str, Any]]) -> Iterator[str]:
+    packages = [p for p in (*OURS, *PEERS) if any(c["package"] == p for c in cells)]
+    known = {(c["case"], c["size"], c["package"]): c for c in cells}
     yield "| case | observations | " + " | ".join(packages) + " | ours, MB |"
     yield "|---|---:|" + "---:|" * (len(packages) + 1)
-    with tempfile.TemporaryDirectory() as folder:
-        late: dict[tuple[str, str], tuple[float, float, str]] = {}
-        trees = {"before": before_tree(args.before, folder)} if args.before else {}
-        for name, (kind, sizes) in CASES.items():
-            if args.cases and name not in args.cases.split(";"):
-                continue
-            for size in (n for n in sizes if n <= args.most):
-                known = indices(name, size, args.data) if kind == "one" else {}
-                cells, memory = [], 0.0
-                for package in packages:
-                    own = package in OURS
-                    steps = (args.steps if kind == "one" else 1) if own else 3
-                    steps = min(steps, 12) if package == "before" else steps
-                    case = {"package": package, "name": name, "size": size, "data": args.data}
-                    case |= {"limit": args.limit, "steps": steps, **({} if own else known)}
-                    tree, python = trees.get(package, ROOT), sys.executable if own else args.python
-                    found = late.get((name, package))  # a larger history takes longer
-                    if found is None and (own or kind == "one"):
-                        found = measure(case, tree, python)
-                    if found and found[2]:
-                        late[name, package] = found
-                    cells.append("" if found is None else f"{found[2]}{found[0]:,.0f}")
-                    memory = found[1] if found and package == "ours" else memory
-                yield f"| {name} | {size:,} | " + " | ".join(cells) + f" | {memory:.0f} |"
+    for name, (_, sizes) in CASES.items():
+        for size in (n for n in sizes if any(key[:2] == (name, n) for key in known)):
+            line = []
+            for package in packages:
+                late = [c for c in cells if (c["case"], c["package"]) == (name, package)]
+                late = [c for c in late if c["mark"] and c["size"] <= size]
+                cell = late[0] if late else known.get((name, size, package))
+                line.append("" if cell is None else f"{cell['mark']}{cell['ms']:,.0f}")
+            memory = known[name, size, "ours"]["memory"]
+            yield f"| {name} | {size:,} | " + " | ".join(line) + f" | {memory:.0f} |"
+    yield ""
+    yield "| growth: exponent of the cost in the observations | " + " | ".join(packages) + " |"
+    yield "|---|" + "---:|" * len(packages)
+    for name, (kind, _) in CASES.items():
+        if kind == "one":
+            slopes = [growth(cells, name, package) for package in packages]
+            yield f"| {name} | " + " | ".join(slopes) + " |"
+
+
+def growth(cells: Sequence[dict[str, Any]], name: str, package: str) -> str:
+    """Return the slope of log cost over log observations, by least squares, with its range of observations."""
+    found = [c for c in cells if (c["case"], c["package"], c["mark"]) == (name, package, "")]
+    if len(found) < 2:
+        return ""
+    x, y = ([math.log(c[key]) for c in found] for key in ("size", "ms"))
+    slope = statistics.linear_regression(x, y).slope
+    sizes = [c["size"] for c in found]
+    return f"{slope:.2f} ({min(sizes):,} to {max(sizes):,})"
+
+
+def plot(cells: Sequence[dict[str, Any]], path: Path) -> None:
+    """Draw the cost over the observations; an arrow marks a package that took longer than the limit."""
+    import matplotlib.pyplot as plt
+
+    names = [name for name, (kind, _) in CASES.items() if kind == "one"]
+    figure, axes = plt.subplots(1, len(names), figsize=(12, 4), sharey=True, layout="constrained")
+    for axis, name in zip(axes, names, strict=True):
+        for i, package in enumerate((*OURS, *PEERS)):
+            found = [c for c in cells if (c["case"], c["package"]) == (name, package)]
+            found = sorted(found, key=lambda c: c["size"])
+            inside = [c for c in found if not c["mark"]]
+            style = {"color": f"C{i}", "linewidth": 2.5 if package == "ours" else 1.2}
+            x, y = ([c[key] for c in inside] for key in ("size", "ms"))
+            axis.plot(x, y, "o-", label=package, **style)
+            late = [c for c in found if c["mark"]][:1]
+            axis.plot([c["size"] for c in late], [c["ms"] for c in late], "^", color=f"C{i}")
+        axis.set(title=name, xscale="log", yscale="log", xlabel="observations")
+    axes[0].set_ylabel("CPU ms of a suggestion (triangle: not finished)")
+    axes[0].legend(fontsize=8)
+    figure.savefig(path, dpi=110)
 
 
 def main() -> None:
@@ -276,7 +349,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100, help="suggestions of ours")
     parser.add_argument("--most", type=int, default=20_000, help="largest history")
     parser.add_argument("--cases", help=f"of {'; '.join(CASES)}; separated by semicolons")
-    parser.add_argument("--table", type=Path, help="file that the rows are appended to")
+    parser.add_argument("--out", type=Path, help="JSONL file of the cells; it is continued")
+    parser.add_argument("--table", type=Path, help="write the tables to this file")
+    parser.add_argument("--plot", type=Path, help="draw the growth curves into this file (PNG)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -284,12 +359,16 @@ def main() -> None:
         return
     from suggest import data_folder
 
+    if args.out is None:
+        parser.error("--out is needed: the cells are kept there")
     args.data = str(data_folder(args.data))
-    for line in table(args):
-        print(line, flush=True)
-        if args.table is not None:
-            with args.table.open("a") as file:
-                print(line, file=file)
+    cells = measured(args)
+    text = "\n".join(table(cells)) + "\n"
+    print(text)
+    if args.table is not None:
+        args.table.write_text(text)
+    if args.plot is not None:
+        plot(cells, args.plot)
 
 
 if __name__ == "__main__":
