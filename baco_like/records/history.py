@@ -127,7 +127,7 @@ class History:
         """Pending trials by id, in order of their ids."""
         view = self._view
         return MappingProxyType(
-            {i: trial if view is None else view(trial) for i, (trial, _) in self._pending.items()}
+            {i: trial if view is None else view(trial) for i, (trial, _) in self._pending.pairs()}
         )
 
     @property
@@ -276,11 +276,15 @@ class History:
 
     def find_expired(self, now: Moment) -> list[int]:
         """Return the ids of pending trials whose lease has expired, in order."""
-        return [
-            i
-            for i, (trial, _) in self._pending.items()
-            if is_expired(trial.lease, trial.until, now)
-        ]
+        over: dict[tuple[int, float | None], bool] = {}  # many trials share a lease
+        expired = []
+        for i, (trial, _) in self._pending.pairs():
+            key = id(trial.lease), trial.until
+            if key not in over:
+                over[key] = is_expired(trial.lease, trial.until, now)
+            if over[key]:
+                expired.append(i)
+        return expired
 
     def get_pending(self, trial_id: int) -> Trial:
         """Return the pending trial with this id.
