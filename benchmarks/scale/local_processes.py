@@ -45,6 +45,9 @@ DASK = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.gil.enabled": False,
     "distributed.admin.system-monitor.interval": "10s",
+    # Otherwise 64 workers, and 64 nannies in the process of the run, wake up every 20 ms each.
+    "distributed.admin.tick.interval": "5s",
+    "distributed.admin.tick.limit": "30s",
 }
 
 

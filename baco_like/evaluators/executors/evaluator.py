@@ -36,6 +36,11 @@ from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial
 
 
+_GATHER = 0.05
+"""Seconds after an outcome in which further ones are gathered, if every worker has another trial meanwhile. One event and
+one wait for the disk then serve several."""
+
+
 @dataclass
 class _Attempt:
     """A trial that a worker evaluates, for the ``number``-th time."""
@@ -105,7 +110,7 @@ class ExecutorEvaluator(FuturesEvaluator):
                 f"heartbeats = {os.fspath(heartbeats)!r} extend a lease; give lease = seconds too"
             )
         super().__init__(WorkerCount(executor, waiting) if capacity is None else capacity)
-        self._make, self._executor = make, executor
+        self._make, self._executor, self._waiting = make, executor, waiting
         self._lease = lease
         self._max_attempts = whole_number("attempts", attempts, 1, EvaluatorError)
         self._token = secrets.token_hex(8)
@@ -173,8 +178,11 @@ class ExecutorEvaluator(FuturesEvaluator):
         try:
             finished = self._finished.get(timeout=max(0.0, min(timeout, next_deadline - now)))
             outcomes.append(self._read(*finished))
+            until = time.monotonic() + min(timeout, _GATHER)
             while True:
-                outcomes.append(self._read(*self._finished.get_nowait()))
+                has_spare = len(outcomes) < self._waiting // 2
+                left = until - time.monotonic() if has_spare else 0.0
+                outcomes.append(self._read(*self._finished.get(timeout=max(0.0, left))))
         except queue.Empty:
             pass
         expired = [each for each in self._pending.values() if each.deadline <= time.monotonic()]

@@ -142,6 +142,8 @@ class RayExecutor(Executor):
         if not self._ray.is_initialized():
             self._ray.init()
         self._options = {"max_retries": 0, **options}
+        # One object for all calls: Ray pickles and publishes the function of each new one.
+        self._task = self._ray.remote(_call).options(**self._options)
 
     @property
     def num_workers(self) -> int:
@@ -152,8 +154,7 @@ class RayExecutor(Executor):
     @override
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Start a task."""
-        task = self._ray.remote(_call).options(**self._options)
-        future: Future[Any] = task.remote(fn, args, kwargs).future()
+        future: Future[Any] = self._task.remote(fn, args, kwargs).future()
         return future
 
     @override
