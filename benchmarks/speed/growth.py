@@ -217,8 +217,6 @@ def indices(name: str, size: int, data: str) -> dict[str, Any]:
     used = [i for i, p in enumerate(space.parameters.values()) if p.cardinality > 1]
     levels = [int(p.cardinality) for p in space.parameters.values()]
     rows = space.encode(configs)[:, used].astype(int)
-    low = [p.low if hasattr(p, "low") else 0 for p in space.parameters.values()]
-    rows = rows - [low[i] for i in used]
     return {
         "levels": [levels[i] for i in used],
         "rows": rows.tolist(),

@@ -12,10 +12,10 @@ from baco_like.acquisitions.functions import condition_on_pending, log_ei
 from baco_like.records.history import History
 from baco_like.strategies.bayesian import incremental
 from baco_like.strategies.bayesian.bayesian import Bayesian
-from baco_like.strategies.bayesian.incremental import Incremental, propose
+from baco_like.strategies.bayesian.incremental import SCREENED, Incremental, propose
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates import GaussianProcess
-from baco_like.surrogates.gp.growing import EVERY_COUNT
+from baco_like.surrogates.gp.growing import EVERY_COUNT, CandidateTable
 
 SMALL = Space({"a": Integer(0, 29), "b": Integer(0, 29)}, constraints=["a + b <= 40"])
 LARGE = Space({f"p{i}": Ordinal([2**k for k in range(8)]) for i in range(6)})
@@ -139,6 +139,31 @@ def test_a_batch_is_the_greedy_choice_of_a_believer():
         incumbent = min(incumbent, float(model.predict(row[None])[0][0]))
         model = condition_on_pending(model, row[None])
     assert len({tuple(row) for row in rows}) == 6
+
+
+def test_single_precision_only_finds_the_configurations_to_score(monkeypatch):
+    """What is suggested, and its prediction, come from double precision."""
+    tables = []
+    original = CandidateTable.of.__func__
+
+    def of(cls, model, codes, is_single=False):
+        tables.append((len(codes), is_single and is_allowed))
+        return original(cls, model, codes, is_single and is_allowed)
+
+    monkeypatch.setattr(CandidateTable, "of", classmethod(of))
+    found = {}
+    for is_allowed in (True, False):
+        optimizer = started(SMALL, MANY)
+        found[is_allowed] = []
+        for _ in range(3):
+            trial = optimizer.suggest()
+            found[is_allowed].append((dict(trial.config), trial.tag["mean"], trial.tag["std"]))
+            observe(optimizer, [trial])
+    every = len(SMALL.feasible.listed)
+    assert tables == [(every, True), *[(SCREENED, False)] * 3, (every, False)]
+    for one, other in zip(found[True], found[False], strict=True):
+        assert one[0] == other[0]
+        assert one[1:] == pytest.approx(other[1:], rel=1e-9)
 
 
 def test_a_tag_says_that_the_model_leaves_observations_out(monkeypatch):

@@ -35,10 +35,9 @@ from baco_like.evaluators.protocol import Evaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial
 
-
 _GATHER = 0.05
-"""Seconds after an outcome in which further ones are gathered, if every worker has another trial meanwhile. One event and
-one wait for the disk then serve several."""
+"""Seconds after an outcome in which further ones are gathered, if workers have other trials meanwhile. One event and
+one wait for the disk serve all of them."""
 
 
 @dataclass

@@ -77,6 +77,10 @@ FEW_PENDING = 1
 """With more pending trials than this, or for a batch, the proposals come from one fit and one search."""
 
 
+SCREENED = 16
+"""Number of the best configurations of all that are scored again in double precision."""
+
+
 class GrownModel(NamedTuple):
     """A model of the observations of a history.
 
@@ -214,7 +218,9 @@ class Incremental:
         rows = self.problem.space.feasible.listed
 
         def make() -> tuple[GrownModel, CandidateTable]:
-            return held, CandidateTable.of(held.model, rows)
+            # Other acquisition functions may draw their scores, so that they cannot be computed twice.
+            is_fixed = isinstance(self.strategy.acquisition, acquisitions.ExpectedImprovement)
+            return held, CandidateTable.of(held.model, rows, is_single=is_fixed)
 
         return anchor.derive(("listed", self.strategy), id(held.model), make)
 
@@ -234,7 +240,7 @@ class Incremental:
                 posterior = CandidatePosterior(self._listed[1], grown.model)
                 scored = Scored(self, fitted, posterior, 0.0, rng)
                 best = best_free_indices(posterior.table.codes, scored(), size, rng, excluded)
-                return grown, posterior.freeze(best)
+                return grown, CandidateTable.of(grown.model, posterior.table.codes[best])
             space, strategy = self.problem.space, self.strategy
             score = strategy.score(self.problem, history, fitted, fitted.model, 0.0, rng)
             search, start = strategy.search_of(space), incumbents(history)
@@ -379,13 +385,24 @@ def propose(models: Incremental, n: int, rng: Rng) -> list[Proposal]:
     """
     problem, history = models.problem, models.history
     fitted, posterior = models.posterior(n)
+    assert isinstance(fitted.model, GPModel)
     minimum = acquisitions.draw_minimum(rng, models.strategy.largest_minimum)
-    scored = Scored(models, fitted, posterior, minimum, rng)
-    mean, variance, pending = posterior.mean, posterior.variance, history.pending_codes
-    if len(pending):
-        scored.believe(pending)
+    excluded, pending = partial(problem.is_excluded, history), history.pending_codes
+
+    def score(posterior: CandidatePosterior) -> Scored:
+        scored = Scored(models, fitted, posterior, minimum, rng)
+        if len(pending):
+            scored.believe(pending)
+        return scored
+
+    if posterior.table.is_single:
+        screened = score(posterior)()
+        best = best_free_indices(posterior.table.codes, screened, SCREENED, rng, excluded)
+        table = CandidateTable.of(fitted.model, posterior.table.codes[best])
+        posterior = CandidatePosterior(table, fitted.model)
+    mean, variance = posterior.mean, posterior.variance
+    scored = score(posterior)
     kept = n if n == 1 else max(POOL, 2 * n)
-    excluded = partial(problem.is_excluded, history)
     rows = best_free_indices(posterior.table.codes, scored(), kept, rng, excluded)
     chosen = rows[_choose(scored.subset(rows), min(n, len(rows))) if n > 1 else slice(None)]
     codes = posterior.table.codes[chosen]
