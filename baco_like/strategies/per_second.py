@@ -121,10 +121,10 @@ class SecondsModel:
 class PerSecond:
     """The log score of another acquisition function per expected second, with a falling exponent.
 
-    EI-cool of Lee et al. (2020) is EI(x) / c(x)^a with a = (t - t_k) / (t - t_init), where t is the budget, t_k the
-    time used so far and t_init the time of the initial design. Here it is on the log scale, with two differences: the
-    exponent starts at 0.5, and an evaluation shorter than the best configuration's counts as equally long. Otherwise
-    short but bad evaluations displace good ones that take longer to build.
+    EI-cool of Lee et al. (2020, Eq. 2) is EI(x) / c(x)^a with a = (t - t_k) / (t - t_init), where t is the budget, t_k
+    the time used so far and t_init the time of the initial design. Here it is on the log scale, with two differences:
+    the exponent starts at 0.5, and an evaluation shorter than the best configuration's counts as equally long.
+    Otherwise short but bad evaluations displace good ones that take longer to build.
 
     Attributes:
         function: The other acquisition function; its score is a logarithm.
