@@ -149,6 +149,7 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
         return Optimizer(
             space,
             objectives=_directions(experiment.optimization_config),
+            limits=_limits(experiment.optimization_config),
             **self._options,
         )
 
@@ -222,6 +223,22 @@ def _directions(config: Any) -> dict[str, Direction]:
     }
 
 
+def _absolute_constraints(config: Any) -> list[Any]:
+    """Return the outcome constraints that are not relative to a baseline."""
+    return [constraint for constraint in config.outcome_constraints if not constraint.relative]
+
+
+def _limits(config: Any) -> list[str]:
+    """Return the outcome constraints of an experiment as limits."""
+    limits = []
+    for constraint in _absolute_constraints(config):
+        weights = constraint.metric_weights
+        total = " + ".join(f"{float(weight)!r} * {write_name(name)}" for name, weight in weights)
+        relation = "<=" if constraint.op.name == "LEQ" else ">="
+        limits.append(f"{total} {relation} {float(constraint.bound)!r}")
+    return limits
+
+
 def _values_by_arm(data: Data) -> dict[tuple[int, str], dict[str, float | Measurement]]:
     """Return the finite means by trial index and arm name, then by metric, with their standard errors if known."""
     values: dict[tuple[int, str], dict[str, float | Measurement]] = {}
@@ -250,14 +267,9 @@ def _failure(
     if status.name in _RETRYABLE:
         return None, reason
     config = experiment.optimization_config
-    for constraint in config.outcome_constraints:
-        total = sum(
-            weight * float(values.get(name, 0.0)) for name, weight in constraint.metric_weights
-        )
-        sign = 1 if constraint.op.name == "LEQ" else -1
-        if sign * total > sign * constraint.bound and not constraint.relative:
-            return "constraints", f"{constraint} violated"
-    missing = [name for name in config.objective.metric_names if name not in values]
+    limited = [name for c in _absolute_constraints(config) for name, _ in c.metric_weights]
+    needed = [*config.objective.metric_names, *limited]
+    missing = [name for name in needed if name not in values]
     return ("runtime", f"{missing[0]} has no finite value") if missing else (None, "")
 
 

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from baco_like._checks import whole_number
 from baco_like._optional import needs_extra
+from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import SpaceError, SpaceExhausted
 from baco_like.integrations._shared import order_texts, read_permutations, write_permutations
 from baco_like.optimizer import Optimizer
@@ -24,9 +25,12 @@ with needs_extra("gest_api", "gest"):
     from gest_api.vocs import (
         VOCS,
         BaseVariable,
+        BoundsConstraint,
         ContextualVariable,
         ContinuousVariable,
         DiscreteVariable,
+        GreaterThanConstraint,
+        LessThanConstraint,
         MaximizeObjective,
         MinimizeObjective,
     )
@@ -40,9 +44,9 @@ _MAX_LISTED = 1000
 class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
     """Suggests new, feasible points of a space, and learns from failures.
 
-    A point failed if an objective is not a finite number, or an output violates a constraint of the VOCS. An
-    observable ``failed`` may hold the failure word (an empty text means success). Suggested points have an ``_id`` and
-    may be ingested in any order; other points may be ingested without one.
+    A point failed if an objective is not a finite number, or an output violates a constraint of the VOCS; these are
+    limits of the optimizer. An observable ``failed`` may hold the failure word (an empty text means success). Suggested
+    points have an ``_id`` and may be ingested in any order; other points may be ingested without one.
 
     Args:
         vocs: Variables, one or several objectives to minimise or maximise, constraints and observables.
@@ -92,6 +96,7 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
             self._space,
             seed=seed,
             objectives=directions,
+            limits=[_limit(name, constraint) for name, constraint in vocs.constraints.items()],
             budget=budget,
             strategy=strategy,
             settings=settings,
@@ -179,24 +184,39 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         return read_permutations(values, self._space)
 
     def _read_outcome(self, result: Mapping[str, Any], trial_id: int) -> Outcome:
-        outputs = [*self._objectives, *self._vocs.constraints]
-        _check_present(result, outputs)
+        constraints = self._vocs.constraints
+        _check_present(result, [*self._objectives, *constraints])
         word = plain(result.get("failed")) if "failed" in self._vocs.observables else None
         if isinstance(word, str) and word:
             return outcome_from(trial_id, failed=word)
-        for name, constraint in self._vocs.constraints.items():
-            if not constraint.check(result[name]):
-                message = f"{name} = {result[name]} violates {constraint!r}"
-                return outcome_from(trial_id, failed="constraints", message=message)
-        metrics = {
-            name: finite_number(result.get(name)) for name in (*outputs, *self._vocs.observables)
-        }
+        names = (*self._objectives, *constraints, *self._vocs.observables)
+        metrics = {name: finite_number(result.get(name)) for name in names}
+        # Constraints may have booleans, and what is no number violates them.
+        limited = {name: plain(result[name]) for name in constraints}
+        limited = {n: float(v) if isinstance(v, bool) else v for n, v in limited.items()}
         for name in self._objectives:
             if metrics[name] is None:
                 message = f"{name} = {result[name]}"
                 return outcome_from(trial_id, failed="runtime", message=message)
-        metrics = {name: number for name, number in metrics.items() if number is not None}
-        return outcome_from(trial_id, metrics, self._objective)
+        known = {name: number for name, number in metrics.items() if number is not None}
+        return outcome_from(trial_id, {**limited, **known}, self._objective)
+
+
+def _limit(name: str, constraint: Any) -> str:
+    """Return a constraint of a VOCS as a limit.
+
+    Raises:
+        ValueError: It is of another kind.
+    """
+    metric = write_name(name)
+    if isinstance(constraint, BoundsConstraint):
+        low, high = constraint.range
+        return f"{low!r} <= {metric} <= {high!r}"
+    if isinstance(constraint, GreaterThanConstraint):
+        return f"{metric} > {constraint.value!r}"
+    if isinstance(constraint, LessThanConstraint):
+        return f"{metric} < {constraint.value!r}"
+    raise ValueError(f"constraint {name!r}: {constraint!r:.80} is neither bounds nor an inequality")
 
 
 def _check_present(result: Mapping[str, Any], names: Iterable[str]) -> None:

@@ -113,6 +113,7 @@ def test_failures_are_observed_as_infeasible():
         (1, 4): lambda i: ax.complete_trial(i, {"time": 1.0, "power": 9.0}),
         (2, 1): lambda i: ax.complete_trial(i, {"time": math.nan, "power": 1.0}),
         (2, 2): lambda i: ax.complete_trial(i, {"time": 1.5, "power": 1.0}),
+        (2, 3): lambda i: ax.complete_trial(i, {"time": 1.5, "power": math.nan}),
     }
     for (x, y), end in ended.items():
         end(ax.attach_trial({"x": x, "y": y, "tile": 1, "order": "i,j", "one": 7}))
@@ -121,10 +122,13 @@ def test_failures_are_observed_as_infeasible():
     assert {key: trial.failure for key, trial in found.items()} == {
         (1, 1): "runtime",
         (1, 2): "compile",
-        (1, 4): "constraints",
+        (1, 4): "limit",
         (2, 1): "runtime",
         (2, 2): None,
+        (2, 3): "runtime",
     }
+    assert found[1, 4].repeats == (1.0,)  # the model knows the value
+    assert node.optimizer.options.limits == ("1.0 * power <= 5.0",)
     assert found[1, 2].message == "compile: no such register"
     assert found[2, 2].outcome.metrics == {"power": 1.0}
     assert node.optimizer.space.feasible_size == 13 * 3 * 2

@@ -110,9 +110,31 @@ def test_failures_are_observed_with_their_word():
     ]
     made.ingest([{**point, **out} for point, out in zip(points, outputs, strict=True)])
     trials = made.optimizer.trials
-    words = [None, "runtime", "constraints", "compile", "timeout"]
+    words = [None, "runtime", "limit", "compile", "timeout"]
     assert [trial.failure for trial in trials] == words
-    assert trials[2].message.startswith("ran = 0 violates GreaterThanConstraint")
+    assert trials[2].message == "ran > 0.5 is not satisfied: ran = 0"
+    assert trials[2].repeats == (2.0,)  # the model knows the value
+
+
+@pytest.mark.parametrize(
+    ("constraint", "limit", "inside", "beyond"),
+    [
+        (["GREATER_THAN", 0.5], "value('l1-misses') > 0.5", [0.6, True], [0.5, 0.0, False, np.nan]),
+        (["LESS_THAN", 3], "value('l1-misses') < 3.0", [2.9, np.float32(1)], [3, 4.0, np.inf]),
+        (["BOUNDS", -1, 2], "-1.0 <= value('l1-misses') <= 2.0", [-1, 2, 0], [-1.1, 2.5, None]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::baco_like.FailureWarning")
+def test_constraints_of_a_vocs_are_limits(constraint, limit, inside, beyond):
+    made = generator(constraints={"l1-misses": constraint})
+    assert made.optimizer.options.limits == (limit,)
+    values = [*inside, *beyond]
+    points = made.suggest(len(values))
+    made.ingest(
+        [{**p, "f": 1.0, "l1-misses": value} for p, value in zip(points, values, strict=True)]
+    )
+    words = [trial.failure for trial in made.optimizer.trials]
+    assert words == [None] * len(inside) + ["limit"] * len(beyond)
 
 
 def test_points_without_id_are_observed():
