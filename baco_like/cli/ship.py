@@ -59,11 +59,6 @@ def _read_sources(args: argparse.Namespace) -> ShippedTable:
             f"{len(args.sources)} journals and {len(tasks)} times --task: give one --task for each journal, in order"
         )
     views = [JournalView(_journal(path), with_constraints=True) for path in args.sources]
-    for view in views:
-        if view.objectives:
-            raise RunFileError(
-                f"{view.path} has several objectives, and no single winner; choose a trial of its front yourself"
-            )
     runs = [_run_of(view, task) for view, task in zip(views, tasks, strict=True)]
     return make_table(runs, views[0].history.space, device=args.device, constraints=args.constraint)
 
@@ -71,7 +66,7 @@ def _read_sources(args: argparse.Namespace) -> ShippedTable:
 def _run_of(view: JournalView, task: dict[str, Any]) -> ShippedRun:
     """Return the run; a recommendation for several tasks needs the strategy, so the optimizer is loaded for it."""
     if view.history.space.tasks is None:
-        return run_of(view.history, view.opened, task)
+        return run_of(view.history, view.opened, task, name=str(view.path))
     return Optimizer.load(view.path).shipped_run(task)
 
 

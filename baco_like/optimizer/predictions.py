@@ -29,7 +29,7 @@ def predict(state: OptimizerState, configs: Sequence[Mapping[str, Any]]) -> Pred
     strategy, space, history = state.strategy, state.problem.space, state.history
     if not isinstance(strategy, Predictive):
         raise TrialError(
-            f"strategy {type(strategy).__name__} has no model to predict with; use strategy='bayesian'"
+            f"strategy {type(strategy).__name__} has no model to predict with; use strategy='auto'"
         )
     codes = space.encode(list(configs))
     rng = state.generator(Purpose.MODEL, len(history))

@@ -245,7 +245,8 @@ class RunView(Explanations):
             constraints: Known constraints that read the descriptor, such as ``["tile <= n"]``.
 
         Raises:
-            RunFileError: No trial has succeeded, or the format is unknown or cannot hold the configuration.
+            RunFileError: No trial has succeeded, the run has several objectives, or the format is unknown or cannot
+                hold the configuration.
             ExpressionError: A constraint cannot be read.
             OSError: The file cannot be written.
         """
@@ -270,7 +271,7 @@ class RunView(Explanations):
             goal: With tasks: a goal that replaces the run's, as for `recommend`.
 
         Raises:
-            RunFileError: No trial has succeeded, or the run has tasks of its own.
+            RunFileError: No trial has succeeded, or the run has several objectives, or tasks of its own.
             ValueError: There is a goal without tasks.
         """
         recommendation = None if self.space.tasks is None else self.recommend(goal=goal)

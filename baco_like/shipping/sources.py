@@ -177,6 +177,7 @@ def run_of(
     opened: Event,
     task: Mapping[str, Any] | None = None,
     recommendation: TaskRecommendation | None = None,
+    name: str = "the run",
 ) -> ShippedRun:
     """Return a run to ship.
 
@@ -185,10 +186,16 @@ def run_of(
         opened: The first event of the journal.
         task: The descriptor of the run's task.
         recommendation: Of a run with tasks, what `Optimizer.recommend` returns.
+        name: Name of the run in messages.
 
     Raises:
-        RunFileError: No trial has succeeded, or the run has tasks and no recommendation, or another task is given.
+        RunFileError: The run has several objectives, no trial has succeeded, or the run has tasks and no
+            recommendation, or another task is given.
     """
+    if history.objectives:
+        raise RunFileError(
+            f"{name} has several objectives, and no single winner; baco-like rebuild --trial N builds one of its front"
+        )
     tasks, default = history.space.tasks, _default_of(history.space)
     own = (dict(t.config) for t in history.target_trials)
     configs = own if tasks is None else map(tasks.configuration, own)

@@ -9,6 +9,7 @@ from baco_like import (
     FailureWarning,
     JournalError,
     Optimizer,
+    RunFileError,
     Space,
     StrategyError,
     TrialError,
@@ -259,6 +260,12 @@ def test_a_table_without_an_objective_gives_no_data_but_configurations():
     start = WarmStart(frame, mode="configs", best=1)
     trial = Optimizer(SPACE, objectives=OBJECTIVES, warm_start=start).suggest()
     assert trial["a"] == frame.sort_values("time")["a"].iloc[0]
+
+
+def test_a_front_has_no_winner_to_ship(tmp_path):
+    with pytest.raises(RunFileError, match="the run has several objectives, and no single winner"):
+        evaluated(3).ship("json", tmp_path / "best.json")
+    assert not (tmp_path / "best.json").exists()
 
 
 def test_the_best_configurations_of_an_earlier_run_are_its_front():
