@@ -319,7 +319,7 @@ def plot(cells: Sequence[dict[str, Any]], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     names = [name for name, (kind, _) in CASES.items() if kind == "one"]
-    figure, axes = plt.subplots(1, len(names), figsize=(12, 4), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, len(names), figsize=(12, 4), sharex=True, sharey=True, layout="constrained")
     for axis, name in zip(axes, names, strict=True):
         for i, package in enumerate((*OURS, *PEERS)):
             found = [c for c in cells if (c["case"], c["package"]) == (name, package)]
@@ -332,7 +332,7 @@ def plot(cells: Sequence[dict[str, Any]], path: Path) -> None:
             axis.plot([c["size"] for c in late], [c["ms"] for c in late], "^", color=f"C{i}")
         axis.set(title=name, xscale="log", yscale="log", xlabel="observations")
     axes[0].set_ylabel("CPU ms of a suggestion (triangle: not finished)")
-    axes[0].legend(fontsize=8)
+    axes[-1].legend(fontsize=8, loc="lower right")
     figure.savefig(path, dpi=110)
 
 
