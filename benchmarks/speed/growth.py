@@ -178,6 +178,12 @@ def times_of(case: dict[str, Any]) -> Iterator[float]:
         yield 1e3 * (time.process_time() - began)
 
 
+def peak_memory() -> float:
+    """Return the largest memory of this process in MB; `getrusage` would count that of the parent before the start."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def child(file: str) -> None:
     """Write a line for each step of a case: its milliseconds, and the largest memory in MB."""
     case = json.loads(Path(file).read_text())
@@ -185,7 +191,7 @@ def child(file: str) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (case["limit"], case["limit"] + 1))
     with Path(case["out"]).open("w") as out:
         for _, milliseconds in zip(range(case["steps"]), times_of(case), strict=False):
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            memory = peak_memory()
             print(json.dumps([milliseconds, memory]), file=out, flush=True)
 
 
@@ -319,7 +325,9 @@ def plot(cells: Sequence[dict[str, Any]], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     names = [name for name, (kind, _) in CASES.items() if kind == "one"]
-    figure, axes = plt.subplots(1, len(names), figsize=(12, 4), sharex=True, sharey=True, layout="constrained")
+    figure, axes = plt.subplots(
+        1, len(names), figsize=(12, 4), sharex=True, sharey=True, layout="constrained"
+    )
     for axis, name in zip(axes, names, strict=True):
         for i, package in enumerate((*OURS, *PEERS)):
             found = [c for c in cells if (c["case"], c["package"]) == (name, package)]
