@@ -1,6 +1,8 @@
 """The limit of threads holds during suggestions only, also in several threads and where libraries come later."""
 
 import os
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -124,6 +126,52 @@ def test_a_forked_child_is_limited_although_its_parent_was():
             with thread_limit(1):
                 os._exit(0 if numbers() == {1} else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+FRESH = """
+import sys, threadpoolctl
+from baco_like._threads import load_libraries, thread_limit
+
+def numbers():
+    return {lib["num_threads"] for lib in threadpoolctl.threadpool_info() if "blas" in str(lib)}
+
+assert "scipy.linalg" not in sys.modules
+import numpy
+usual = numbers()
+with thread_limit(1):
+    load_libraries("scipy.linalg")
+    assert "scipy.linalg" in sys.modules
+    assert numbers() == {1}, numbers()
+assert numbers() == usual, numbers()
+
+from baco_like import Integer, Optimizer, Permutation, Real, Space
+
+orders = Permutation(["i", "j", "k", "l"])
+space = Space({"r": Real(0.001, 5, log=True), "n": Integer(1, 40), "o": orders})
+
+def evaluated():
+    run = Optimizer(space, budget=30)
+    for i in range(12):
+        t = run.suggest()
+        value = 1 + abs(t["r"] - 1) + t["n"] / 7 + t["o"].index("i")
+        run.observe(t, **({"failed": "compile"} if i % 5 == 3 else {"value": value}))
+    return [(dict(t), t.tag) for t in run.trials]
+"""
+
+
+@pytest.mark.parametrize("code", ["", "assert evaluated() == evaluated()"])
+def test_libraries_of_the_first_fit_of_a_process_are_limited(code):
+    """A new process: the first fit imports SciPy within the block."""
+    threads = {"OPENBLAS_NUM_THREADS": "3", "OMP_NUM_THREADS": "3"}
+    text = FRESH if not code else FRESH[FRESH.index("from baco_like import") :] + code
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        env={**os.environ, **threads},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_error_restores_the_numbers():

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from baco_like._random import Purpose, generator
+from baco_like._threads import load_libraries
 from baco_like._typing import Array, Codes, Features, Mask, Rng
 from baco_like.surrogates.protocol import Data, Featured
 
@@ -71,6 +72,7 @@ def grow_trees(features: Features, y: Array, growth: Growth, rng: Rng) -> tuple[
         growth: Settings of the trees.
         rng: Random generator.
     """
+    load_libraries("sklearn.tree")
     from sklearn import config_context
     from sklearn.tree import DecisionTreeRegressor
 

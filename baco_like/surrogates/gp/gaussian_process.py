@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import override
 
+from baco_like._threads import load_libraries
 from baco_like._typing import Features, Ints, Rng
 from baco_like.surrogates.gp.devices import has_gpu
 from baco_like.surrogates.gp.distances import parameter_distances
@@ -122,6 +123,7 @@ class GaussianProcess(GaussianSurrogate):
 
     def _evidence(self, space: Featured, features: Features, data: Data, rng: Rng) -> Evidence:
         """Return the log posterior of the hyperparameters given at most ``effort.fitted_rows`` rows."""
+        load_libraries("scipy.linalg", "scipy.optimize")
         rows = chosen_rows(data.y, self.effort.fitted_rows, rng)
         owner = np.asarray(space.feature_owner)
         squares = parameter_distances(features[rows], owner, len(space.active))
@@ -181,6 +183,7 @@ def load_gpytorch() -> type[GPyTorchGP]:
     with warnings.catch_warnings():
         # linear_operator, which GPyTorch needs, compiles by torch.jit.script, which newer torch versions deprecate.
         warnings.simplefilter("ignore", DeprecationWarning)
+        load_libraries("torch")
         from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
     return GPyTorchGP
 

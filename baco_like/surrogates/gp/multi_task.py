@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from baco_like._threads import load_libraries
 from baco_like._typing import Array, Codes, Features, Ints, Rng
 from baco_like.surrogates.gp.distances import parameter_distances
 from baco_like.surrogates.gp.fit import LENGTHSCALES, LOG_2PI, NOISES, cho_solve
@@ -221,6 +222,7 @@ class MultiTaskGP:
             start: `MultiTaskModel.hyperparameters` of an earlier fit with fewer rows; it is continued until the rows
                 have grown by `fresh_every`.
         """
+        load_libraries("scipy.linalg", "scipy.optimize")
         chosen = data
         if len(data.y) > self.fitted_rows:
             chosen = data.rows(np.sort(rng.permutation(len(data.y))[: self.fitted_rows]))
