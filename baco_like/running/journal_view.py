@@ -374,6 +374,10 @@ def _failures(history: History) -> str:
     return "\n".join(["failures:", *lines]) if lines else ""
 
 
+def _list_numbers(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.4g}" for value in values)
+
+
 def describe_trial(view: JournalView, number: int) -> str:
     """Return everything that is known about one trial: result, configuration, why it was suggested, log.
 
@@ -388,8 +392,11 @@ def describe_trial(view: JournalView, number: int) -> str:
     if trial.failure:
         facts.append(("failure", trial.failure))
     if trial.repeats:
-        facts.append(("repeats", ", ".join(f"{value:.4g}" for value in trial.repeats)))
-    facts += sorted(trial.metrics.items())
+        facts.append(("repeats", _list_numbers(trial.repeats)))
+    for name, value in sorted(trial.metrics.items()):
+        facts.append((name, value))
+        if repeats := trial.metric_repeats.get(name):
+            facts.append((f"repeats, {name}", _list_numbers(repeats)))
     if trial.outcome is not None:
         facts += [(f"seconds, {stage}", f"{s:.3g}") for stage, s in trial.outcome.seconds.items()]
     sections = [

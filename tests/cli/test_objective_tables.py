@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from baco_like import Optimizer
 from baco_like.cli import main
 from baco_like.cli.run_file import read
 from baco_like.exceptions import RunFileError
@@ -133,3 +134,12 @@ def test_an_objective_that_is_nan_is_a_failure_and_the_run_goes_on(file, tmp_pat
     shown = capsys.readouterr().out
     assert "runtime: rate: the value nan is not a finite number" in shown
     assert "6 evaluations; failures: runtime 3" in shown
+
+
+def test_a_trial_is_shown_with_the_repeats_of_each_objective(tmp_path, capsys):
+    objectives = {"time": "minimize", "energy": "minimize"}
+    run = Optimizer({"a": [1, 2]}, objectives=objectives, storage=tmp_path / "run.jsonl")
+    run.observe(run.suggest(), {"time": [1.5, 2.5], "energy": [3.0, 4.5, 5.0]})
+    assert main(["show", str(tmp_path / "run.jsonl"), "--trial", "0"]) == 0
+    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert {"time 2", "repeats 1.5, 2.5", "energy 4.5", "repeats, energy 3, 4.5, 5"} <= set(shown)
