@@ -23,7 +23,7 @@ def blocks(page, kind):
 def test_the_documented_session_and_its_files(tmp_path):
     (scenario,) = blocks("serve.md", "json")
     session, notes, _ = blocks("serve.md", "text")
-    (code,) = blocks("serve.md", "python")
+    *_, code = blocks("serve.md", "python")  # those before it are parts of scripts
     (tmp_path / "scenario.json").write_text(scenario)
     client = "".join(line[3:] + "\n" for line in session.splitlines() if line.startswith("C> "))
     command = [sys.executable, "-m", "baco_like", "serve", "scenario.json"]
