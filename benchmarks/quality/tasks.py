@@ -350,7 +350,31 @@ def table_of(rows: Sequence[runs.Row]) -> str:
             f"{np.mean([r['cpu'] / r['evaluations'] for r in by['single']]):.2f}",
         ]
         lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", *selector_lines(rows), *one_task_lines(rows)])
+    parts = [*lines, "", *paired_lines(rows), "", *selector_lines(rows), *one_task_lines(rows)]
+    return "\n".join(parts)
+
+
+def paired_lines(rows: Sequence[runs.Row]) -> list[str]:
+    """Return a table of the slowdown of separate runs relative to joint runs with the same seed."""
+    lines = [
+        "| separate runs / joint runs, paired by seed | single | two | each |",
+        "|---|---|---|---|",
+    ]
+    for name in dict.fromkeys(row["problem"] for row in rows):
+        own = {(r["variant"], r["seed"]): r for r in rows if r["problem"] == name}
+        cells = []
+        for goal in GOALS:
+            variant = goal if is_made(name, goal) else "each"
+            differences = []
+            for (kind, seed), row in own.items():
+                other = own.get((SEPARATE, seed))
+                if kind == variant and other is not None:
+                    is_each = goal == "each"
+                    joint = row["curve"][-1] if is_each else row["score"]
+                    differences.append((other["curve"][-1] if is_each else other[goal]) - joint)
+            cells.append(ratio(differences) if differences else "-")
+        lines.append("| " + " | ".join([name, *cells]) + " |")
+    return lines
 
 
 def selector_lines(rows: Sequence[runs.Row]) -> list[str]:
