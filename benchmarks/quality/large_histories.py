@@ -6,8 +6,9 @@ Both runs of a pair use the code of this commit and the same seed. One fits its 
 suggestion (`full_model` in peers/ours.py). The other is the default: beyond 220 observations it holds the
 hyperparameters, and it uses a part of the observations. Up to 220, their suggestions are the same.
 
-The log regret is log(best cost so far / least cost). Differences are those of pairs, with 95 % intervals by resampling
-of seeds; below 0, the default is better. `--out` (JSONL) keeps every run, and a later call continues it.
+The log regret is log(best cost so far / least cost); a run ends when it is 0. Differences are those of pairs, with 95 %
+intervals by resampling of seeds; below 0, the default is better. `--out` (JSONL) keeps every run, and a later call
+continues it.
 """
 
 import os
@@ -19,11 +20,14 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from unittest import mock
 
 import compare
 import numpy as np
+import peers
 import runs
 import suite
+from peers.measure import Measure, Spent
 
 DEFAULT, FULL = "auto", "auto with the full model"
 SPACES = ("convolution_milo/A4000", "mm_titanv", "synthetic_flags")
@@ -31,8 +35,23 @@ SAME = 220
 """Number of evaluations up to which both runs of a pair make the same suggestions."""
 
 
+class UntilOptimum(Measure):
+    """Ends a run at the optimum: its regret is 0 from there on."""
+
+    def __call__(self, number: int) -> float | None:
+        cost = super().__call__(number)
+        if cost is not None and cost <= self.problem.best:
+            raise Spent
+        return cost
+
+
+def work(*job: object) -> runs.Row:
+    with mock.patch.object(peers, "Measure", UntilOptimum):
+        return compare.work(*job)
+
+
 def report(rows: Sequence[runs.Row], data: Path | None, budget: int) -> str:
-    """Return the table of the log regrets, their differences and the CPU time."""
+    """Return the table of the log regrets and their differences."""
     table = suite.table_of(rows, data, budget)
     seeds = {
         key: {row["seed"]: row for row in rows if (row["peer"], row["space"]) == key}
@@ -43,7 +62,7 @@ def report(rows: Sequence[runs.Row], data: Path | None, budget: int) -> str:
     head += [
         f"difference @{budget}",
         f"difference, mean of {SAME + 1} to {budget}",
-        "CPU s of a run, default / full",
+        "runs at the optimum, default / full",
     ]
     lines, ends, means = [], [], []
     for space in dict.fromkeys(row["space"] for row in rows):
@@ -60,10 +79,7 @@ def report(rows: Sequence[runs.Row], data: Path | None, budget: int) -> str:
         regrets = [
             " / ".join(f"{curves[p][:, n - 1].mean():.3f}" for p in (DEFAULT, FULL)) for n in shown
         ]
-        cpu = [
-            float(np.mean([seeds[p, space][seed]["cpu"][-1] for seed in both]))
-            for p in (DEFAULT, FULL)
-        ]
+        reached = [int((curves[p][:, -1] == 0.0).sum()) for p in (DEFAULT, FULL)]
         lines.append(
             [
                 space,
@@ -71,7 +87,7 @@ def report(rows: Sequence[runs.Row], data: Path | None, budget: int) -> str:
                 *regrets,
                 _shown([ends[-1]]),
                 _shown([means[-1]]),
-                " / ".join(f"{one:.0f}" for one in cpu),
+                f"{reached[0]} / {reached[1]}",
             ]
         )
     if lines:
@@ -105,7 +121,7 @@ def main() -> None:
         for peer in (DEFAULT, FULL)
         if (space, peer, seed) not in have
     ]
-    for i, row in enumerate(runs.worked(compare.work, jobs, args.processes), 1):
+    for i, row in enumerate(runs.worked(work, jobs, args.processes), 1):
         with args.out.open("a") as file:
             file.write(json.dumps(row) + "\n")
         print(f"{i}/{len(jobs)} {row['peer']} on {row['space']}", file=sys.stderr, flush=True)
