@@ -79,7 +79,7 @@ def report(rows: Sequence[runs.Row], data: Path | None, budget: int) -> str:
         regrets = [
             " / ".join(f"{curves[p][:, n - 1].mean():.3f}" for p in (DEFAULT, FULL)) for n in shown
         ]
-        reached = [int((curves[p][:, -1] == 0.0).sum()) for p in (DEFAULT, FULL)]
+        reached = [int((curves[p][:, -1] < 1e-6).sum()) for p in (DEFAULT, FULL)]
         lines.append(
             [
                 space,
