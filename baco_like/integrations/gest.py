@@ -191,7 +191,7 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
             return outcome_from(trial_id, failed=word)
         names = (*self._objectives, *constraints, *self._vocs.observables)
         metrics = {name: finite_number(result.get(name)) for name in names}
-        # Constraints may have booleans, and what is no number violates them.
+        # A constraint may have a boolean value. Any other value that is not a number violates it.
         limited = {name: plain(result[name]) for name in constraints}
         limited = {n: float(v) if isinstance(v, bool) else v for n, v in limited.items()}
         for name in self._objectives:

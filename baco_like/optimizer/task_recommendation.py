@@ -49,7 +49,7 @@ def recommend_for_tasks(
         chosen = cover_for(goal, scales.logs(costs, tried))
     is_measured = table.known[rows[chosen]][:, tried]
     own = _replaced(state, table, rows[chosen], tried, costs[chosen], np.isinf(costs[chosen]))
-    # Where one of the chosen configurations was measured, a prediction of another is no better: it may be wrong.
+    # Where a chosen configuration was measured, the prediction of another one does not count: it may be wrong.
     least = np.where(is_measured, own, np.inf).min(axis=0)
     own = np.where(is_measured | np.isinf(least), own, np.maximum(own, least))
     return _build(state, goal, table, rows[chosen], tried, own, is_measured)
@@ -112,7 +112,7 @@ def _build(
         counts = is_measured[:, column] | ~is_measured[:, column].any()
         i = int(np.argmin(np.where(counts, logs[:, task], np.inf)))
         if np.isinf(logs[i, task]):
-            continue  # none of them may run there, or nothing is known about them there
+            continue  # none of them may run there, or their values there are unknown
         picked.add(i)
         choices.append(
             TaskChoice(

@@ -168,7 +168,7 @@ class Limits:
         It is the sum over all inequalities of the excess relative to the limit: 0.25 for a size of 50000 under
         ``size <= 40000``. The limit is the side that reads no metric. The excess is not divided if the limit is 0. If
         both sides read metrics, it is relative to the larger magnitude of the two. Infinity for failures without
-        values, and if a condition is violated that is no inequality or cannot be computed.
+        values, and for a violated condition that is not an inequality or cannot be computed.
 
         Args:
             trial: An observed trial.

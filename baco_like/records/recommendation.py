@@ -64,4 +64,6 @@ class TaskRecommendation:
             ):
                 return choice
         known = ", ".join(choice.name for choice in self.choices)
-        raise TrialError(f"nothing is recommended for the task {task!r:.80}, only for {known}")
+        raise TrialError(
+            f"no configuration is recommended for the task {task!r:.80}, only for {known}"
+        )

@@ -364,7 +364,7 @@ class Trial(Mapping[str, Any]):
 
     @property
     def metric_sems(self) -> Mapping[str, float]:
-        """Standard errors of the metrics, as far as they were stated."""
+        """Standard errors of the metrics that have one."""
         return {} if self.outcome is None else self.outcome.metric_sems
 
     def with_outcome(self, outcome: Outcome) -> Trial:

@@ -84,7 +84,9 @@ def recommendation_lines(found: TaskRecommendation | None) -> list[str]:
         name for name in found.selector.tasks.names if name not in {c.name for c in found.choices}
     ]
     if missing:
-        lines.append(escape_control_characters(f"nothing is recommended for {', '.join(missing)}"))
+        lines.append(
+            escape_control_characters(f"no configuration is recommended for {', '.join(missing)}")
+        )
     slowest = max(choice.slowdown for choice in found.choices)
     ending = f"combined slowdown {found.slowdown:.3f}, largest {slowest:.3f}"
     return [*lines, f"{ending}, relative to the best known value of each task"]

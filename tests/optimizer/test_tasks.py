@@ -404,4 +404,4 @@ def test_a_task_has_no_choice_where_no_recommended_configuration_may_run():
     found = optimizer.recommend(goal="single")
     assert [(choice.name, choice.config) for choice in found.choices] == [("n=64", {"tile": 8})]
     assert found.slowdown == np.inf
-    assert "nothing is recommended for n=512" in recommendation_lines(found)
+    assert "no configuration is recommended for n=512" in recommendation_lines(found)

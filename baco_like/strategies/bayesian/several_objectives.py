@@ -47,7 +47,7 @@ the front's range (second number; BoTorch has 0.1). With one point near the fron
 the search stops at gaps and at wrong ends. Points farther away count the ends more, but evaluations are spent there.
 
 The first point alone stops at a gap of ZDT3 (volume 0.72, with the second one 0.86; four and ten seeds). The far point
-gains 0.02 on a permutation of BNH, and on five other problems nothing that 20 seeds show (interval at most 0.05 to both
+gains 0.02 on a permutation of BNH. On five other problems 20 seeds show no difference (interval at most 0.05 to both
 sides). See benchmarks/quality/results/several_objectives.md for other points.
 """
 

@@ -1,8 +1,8 @@
 """Runs in which one task is tuned and the results of the others were known before: an ensemble of models.
 
-Then no other task has to be predicted. The ensemble of `TransferLearning` suffers less from misleading results than the
-model of all tasks, and is several times faster (benchmarks/quality/log/tasks.md). It is that of
-``WarmStart(..., mode="prior")``.
+Then no other task has to be predicted. The ensemble of `TransferLearning`, which ``WarmStart(..., mode="prior")`` uses
+too, suffers less from misleading results than the model of all tasks, and is several times faster
+(benchmarks/quality/log/tasks.md).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from baco_like._typing import Rng
 from baco_like.records import History, Proposal
-from baco_like.strategies.auto import Auto
+from baco_like.strategies.auto import FAILED_AS, Auto
 from baco_like.strategies.levels import history_of_part
 from baco_like.strategies.multi_task.candidates import goal_of, problem_at_task
 from baco_like.strategies.protocol import Problem, Proposals, RelatedTask, Strategy
@@ -24,9 +24,6 @@ _FEWEST_VALUES = 3
 
 _MOST_ROWS = 300
 """Largest number of results of a task in its model, as for ``WarmStart(..., mode="prior")``."""
-
-_FAILED_AS = 0.75
-"""Quantile of the successful costs that a failure has while these rows are selected."""
 
 
 def is_single_target(problem: Problem, history: History) -> bool:
@@ -86,7 +83,7 @@ def _related_tasks(
         ok = np.isfinite(costs[rows])
         if index == target or len(np.unique(costs[rows][ok])) < _FEWEST_VALUES:
             continue
-        imputed = np.quantile(costs[rows][ok], _FAILED_AS, method="higher")
+        imputed = np.quantile(costs[rows][ok], FAILED_AS, method="higher")
         rows = rows[chosen_rows(np.where(ok, costs[rows], imputed), _MOST_ROWS, rng)]
         related.append(RelatedTask(name, columns.without_task(codes[rows]), costs[rows]))
     return tuple(related)
