@@ -12,7 +12,6 @@ A `SoftLimit` may be exceeded: each violation adds a penalty to the cost (the pe
 from __future__ import annotations
 
 import ast
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,8 +27,8 @@ from baco_like.constraints.language.source import Refused, parse_expression
 from baco_like.exceptions import ExpressionError, TrialError
 from baco_like.parameters import Real
 from baco_like.records.direction import Direction, sign_of
-from baco_like.records.reading import finite_number
-from baco_like.records.trial import Outcome, Status, Trial, median
+from baco_like.records.reading import as_failure, finite_number, hint_at_name
+from baco_like.records.trial import Outcome, Trial, median
 
 LIMIT = "limit"
 """The failure word of an outcome beyond a limit."""
@@ -212,8 +211,7 @@ class Limits:
         if unread:
             return _fail_unread(outcome, unread[0], str(texts[unread[0]]))
         if missing and strict:
-            close = difflib.get_close_matches(missing[0], values, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            hint = hint_at_name(missing[0], values)
             raise TrialError(
                 f"trial {outcome.trial_id}: a limit reads {missing[0]!r}, which was not measured; measured were "
                 f"{', '.join(values)}; change the limit{hint}, or report the metric with every success"
@@ -226,14 +224,7 @@ class Limits:
             known_soft = [p for p in self._penalties if values.keys() >= set(p[0].parameters)]
             total = sum(penalty * _violation(c, values) for c, penalty in known_soft)
             return _penalise(outcome, objective, measured, sign_of(direction) * total)
-        return replace(
-            outcome,
-            status=Status.FAILED,
-            value=None,
-            sem=None,
-            failed=LIMIT,
-            message="; ".join(_describe(condition, values) for condition in broken),
-        )
+        return as_failure(outcome, LIMIT, "; ".join(_describe(each, values) for each in broken))
 
 
 @lru_cache(maxsize=16)
@@ -271,9 +262,7 @@ def _penalise(outcome: Outcome, objective: str, measured: float, penalty: float)
     """Return a success with a penalty added to its measured value, or a failure if the penalty is not finite."""
     if not math.isfinite(measured + penalty):
         message = "the penalty of a soft limit cannot be computed"
-        return replace(
-            outcome, status=Status.FAILED, value=None, sem=None, failed=LIMIT, message=message
-        )
+        return as_failure(outcome, LIMIT, message)
     assert outcome.value is not None
     change = measured + penalty - outcome.value
     return replace(
@@ -295,15 +284,7 @@ def _fail_unread(outcome: Outcome, name: str, text: str) -> Outcome:
             f"trial {outcome.trial_id}: a limit reads {name!r}, whose value is {text}; report the number 1 or 0"
         )
     problem = f"{name}: the value {text} is not a finite number, and a limit reads it"
-    return replace(
-        outcome,
-        status=Status.FAILED,
-        value=None,
-        sem=None,
-        failed=LIMIT,
-        message=outcome.message or problem,
-        problem=problem,
-    )
+    return as_failure(outcome, LIMIT, outcome.message or problem, problem)
 
 
 def _measured(trial: Trial, objective: str) -> Mapping[str, float]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -160,24 +160,34 @@ def require_objectives(outcome: Outcome, names: Sequence[str]) -> Outcome:
         if name in outcome.metrics:
             continue
         if not isinstance(texts, Mapping) or name not in texts:
-            close = difflib.get_close_matches(name, outcome.metrics, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            hint = hint_at_name(name, outcome.metrics)
             measured = ", ".join(["the first objective", *map(repr, outcome.metrics)])
             raise TrialError(
                 f"trial {outcome.trial_id}: the objective {name!r} was not measured{hint}; measured were {measured}; "
                 "report all objectives together in one mapping, or a failure"
             )
         problem = f"{name}: the value {texts[name]} is not a finite number"
-        return replace(
-            outcome,
-            status=Status.FAILED,
-            value=None,
-            sem=None,
-            failed="runtime",
-            message=outcome.message or problem,
-            problem=problem,
-        )
+        return as_failure(outcome, "runtime", outcome.message or problem, problem)
     return outcome
+
+
+def as_failure(outcome: Outcome, failed: str, message: str, problem: str = "") -> Outcome:
+    """Return a success as a failure with this word; its repeats and metrics stay."""
+    return replace(
+        outcome,
+        status=Status.FAILED,
+        value=None,
+        sem=None,
+        failed=failed,
+        message=message,
+        problem=problem,
+    )
+
+
+def hint_at_name(name: str, known: Iterable[str]) -> str:
+    """Return the hint ``" (did you mean 'time'?)"`` for an unknown name, or nothing if no known one is similar."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def outcome_of_exception(
