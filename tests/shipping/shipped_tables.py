@@ -1,4 +1,6 @@
-"""A table of several tasks, with constraints that read their descriptors."""
+"""A table of several tasks, with constraints that read their descriptors, and the import of shipped modules."""
+
+import importlib.util
 
 from baco_like import Categorical, Ordinal, Permutation, Real, Space
 from baco_like.shipping import Evidence, ShippedEntry, ShippedTable, Stamp
@@ -45,3 +47,10 @@ def single(**facts):
 def plain_space(names, **values):
     """A space of integers, as kernels have."""
     return Space({name: values.get(name, [16, 32, 64]) for name in names})
+
+
+def imported(path, name="shipped"):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,12 +1,12 @@
 """No format gives a task, known or not, a configuration that violates a constraint of the task."""
 
-import importlib.util
 import shutil
 import subprocess
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
+from shipped_tables import imported
 
 from baco_like import (
     Cover,
@@ -22,6 +22,7 @@ from baco_like import (
 )
 from baco_like.shipping import read_table, ship
 
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SIZES = (1, 7, 8, 16, 60, 64, 100, 512, 4096)
 UNKNOWN = (1, 3, 8, 15, 16, 17, 63, 64, 65, 100, 127, 128, 181, 200, 512, 1000, 4096, 10**6)
 DEVICES = ("a", "b")
@@ -111,13 +112,6 @@ def violation(config, task, optimizer, texts, own, when):
     return None
 
 
-def imported(path):
-    spec = importlib.util.spec_from_file_location("tuned", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def asked(optimizer):
     """Return the known tasks and unknown ones, also on a device without a run."""
     known = [dict(task) for task in optimizer.space.tasks.descriptors]
@@ -132,11 +126,7 @@ def index_of(table, task):
     return next(i for i, one in enumerate(table.configs) if one is config)
 
 
-@settings(
-    max_examples=50,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+@settings(UNTIMED, max_examples=50)
 @given(problems())
 def test_no_task_gets_a_configuration_that_violates_a_constraint(tmp_path_factory, problem):
     optimizer, *rules = problem
@@ -168,11 +158,7 @@ def index_in_c(table, tasks, folder):
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs GCC")
-@settings(
-    max_examples=5,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+@settings(UNTIMED, max_examples=5)
 @given(problems())
 def test_c_chooses_as_the_table_does(tmp_path_factory, problem):
     optimizer, *_ = problem

@@ -1,6 +1,5 @@
 """Names and values from a journal of somebody else stay names and values in every file that is written from it."""
 
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -8,7 +7,7 @@ import subprocess
 import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given, settings
-from shipped_tables import stamp
+from shipped_tables import imported, stamp
 
 from baco_like import Categorical, Optimizer, RunFileError, Space, cli
 from baco_like.shipping import Evidence, ShippedEntry, ShippedTable, read_stamp, ship
@@ -83,9 +82,7 @@ def test_python_and_json_hold_any_text(tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("any")
     rows = hostile_table(text, text + "b")
     path = ship(rows, "python", folder / "tuned.py")
-    spec = importlib.util.spec_from_file_location("tuned", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = imported(path)
     task = dict(rows.entries[1].task)
     assert module.select(**task) == dict(rows.entries[1].config)
     assert json.loads(json.dumps(rows.stamp.to_dict())) == module.STAMP

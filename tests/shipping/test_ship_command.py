@@ -1,9 +1,9 @@
 """``baco-like ship`` and ``Optimizer.ship`` on real runs."""
 
-import importlib.util
 import json
 
 import pytest
+from shipped_tables import imported
 
 from baco_like import MaxEvals, Optimizer, Ordinal, RunFileError, Space, cli, tune
 from baco_like.shipping import read_stamp, read_table
@@ -45,9 +45,7 @@ def test_journals_of_several_sizes_become_one_table(tmp_path, capsys):
     assert table.stamp.device
     # a table can be written in any other format
     assert run(out, "--format", "python", "--out", tmp_path / "tuned.py") == 0
-    spec = importlib.util.spec_from_file_location("tuned", tmp_path / "tuned.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = imported(tmp_path / "tuned.py")
     assert module.select(n=10_000)["tile"] == 64
     assert module.select(n=8)["tile"] == 8
 

@@ -1,6 +1,5 @@
 """Each format is loaded by the program that uses it, or by a reader written from its specification."""
 
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -10,7 +9,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from shipped_tables import SPACE, entry, plain_space, single, stamp, table
+from shipped_tables import SPACE, entry, imported, plain_space, single, stamp, table
 
 from baco_like import RunFileError
 from baco_like.shipping import (
@@ -51,13 +50,6 @@ def chosen(rows, n, device):
         return configs.index(rows.select({"n": n, "device": device}))
     except ValueError:  # none may be used
         return -1
-
-
-def imported(path, name="shipped"):
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -1,13 +1,12 @@
 """Runs with several tasks, and spaces with conditional parameters, in shipped files."""
 
-import importlib.util
 import json
 import shutil
 import subprocess
 from dataclasses import replace
 
 import pytest
-from shipped_tables import stamp
+from shipped_tables import imported, stamp
 
 from baco_like import MaxEvals, Optimizer, Ordinal, RunFileError, Space, TrialError, cli, tune
 from baco_like.shipping import (
@@ -51,13 +50,6 @@ def journal(tmp_path_factory):
         progress=False,
     )
     return path
-
-
-def imported(path):
-    spec = importlib.util.spec_from_file_location("tuned", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_a_run_with_tasks_has_an_entry_for_each_and_no_size_gets_a_forbidden_configuration(
