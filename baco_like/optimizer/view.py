@@ -271,7 +271,7 @@ class RunView(Explanations):
             goal: With tasks: a goal that replaces the run's, as for `recommend`.
 
         Raises:
-            RunFileError: No trial has succeeded, or the run has several objectives, or tasks of its own.
+            RunFileError: No trial has succeeded, the run has several objectives, or a run with tasks gets a ``task``.
             ValueError: There is a goal without tasks.
         """
         recommendation = None if self.space.tasks is None else self.recommend(goal=goal)

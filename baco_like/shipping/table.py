@@ -187,7 +187,7 @@ class ShippedTable:
 
     @cached_property
     def conditions(self) -> tuple[Expression, ...]:
-        """The constraints that read descriptors, and those of a task that has no entry, which is no `allowed` row."""
+        """The constraints that read descriptors, and those of a task without an entry, which has no `allowed` row."""
         extra = dict.fromkeys(
             [*_untuned_constraints(self.space, self.entries), *self.extra_constraints]
         )

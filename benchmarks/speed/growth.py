@@ -179,7 +179,7 @@ def times_of(case: dict[str, Any]) -> Iterator[float]:
 
 
 def peak_memory() -> float:
-    """Return the largest memory of this process in MB; `getrusage` would count that of the parent before the start."""
+    """Return the largest memory of this process in MB; `getrusage` would count the parent's memory before the start."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 

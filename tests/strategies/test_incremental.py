@@ -142,7 +142,7 @@ def test_a_batch_is_the_greedy_choice_of_a_believer():
 
 
 def test_single_precision_only_finds_the_configurations_to_score(monkeypatch):
-    """What is suggested, and its prediction, come from double precision."""
+    """The suggestions and their predictions come from double precision."""
     tables = []
     original = CandidateTable.of.__func__
 

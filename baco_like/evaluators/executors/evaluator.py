@@ -36,7 +36,7 @@ from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial
 
 _GATHER = 0.05
-"""Seconds after an outcome in which further ones are gathered, if workers have other trials meanwhile. One event and
+"""Seconds after an outcome in which more outcomes are gathered, if workers have other trials meanwhile. One event and
 one wait for the disk serve all of them."""
 
 
