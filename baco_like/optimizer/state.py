@@ -435,7 +435,5 @@ def _time_of(event: Event) -> Event:
 
 
 def _state_from_header(header: Header, space: Space, strategy: Strategy[Any]) -> OptimizerState:
-    tasks = tasks_of(header.earlier, space, header.options.direction)
-    return initial_state(
-        header, space, use_related_tasks(strategy, tasks, tuple(header.options.objectives))
-    )
+    tasks = tasks_of(header.earlier, space, header.options)
+    return initial_state(header, space, use_related_tasks(strategy, tasks))

@@ -22,20 +22,19 @@ from baco_like.exceptions import (
 from baco_like.journal.header import Options
 from baco_like.journal.warm_start_results import WarmStartResults, numbered
 from baco_like.optimizer.warm_start_sources import (
-    MIN_PRIOR_VALUES,
     ConfigOutcome,
     SourceResults,
     WarmStart,
     read_source,
 )
 from baco_like.parameters.bases import first_own_value
-from baco_like.records import Direction, Outcome, Status, sign_of
+from baco_like.records import Direction, Status, sign_of
 from baco_like.records.front import crowding_distances, is_non_dominated
 from baco_like.records.limits import limits_of, measured_name
 from baco_like.records.reading import without_bound
 from baco_like.results.recording import by_measurement
 from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import RelatedTask
+from baco_like.strategies.protocol import FEWEST_RELATED, RelatedTask
 from baco_like.surrogates.gp.fit import chosen_rows
 
 _FAILURE_QUANTILE = 0.75
@@ -141,11 +140,10 @@ def _use_source(
     notes = [
         f"{name} is not in {start.source}: it is assumed to have {assumed}" for name in missing
     ]
-    costs = _costs([outcome for _, outcome in matched], direction)
     if start.mode == "configs":
-        matched = _select_best(matched, _several_costs(matched, costs, options), start.best)
+        matched = _select_best(matched, _costs(matched, options), start.best)
     elif start.mode == "prior":
-        matched = _select_for_model(matched, costs, start.rows, rng)
+        matched = _select_for_model(matched, _costs(matched, options), start.rows, rng)
     trials = numbered(matched)
     return WarmStartResults(start.mode, start.source, trials, len(rows), left_out, tuple(notes))
 
@@ -319,21 +317,17 @@ def _have_all_objectives(rows: Sequence[ConfigOutcome], options: Options) -> boo
     return all(o.metrics.keys() >= further for _, o in rows if o.status is Status.OK)
 
 
-def _several_costs(rows: Sequence[ConfigOutcome], costs: Array, options: Options) -> Array:
-    """Return the costs of all objectives, (n, m); infinity unless the status is OK.
-
-    Args:
-        rows: Configurations with their outcomes.
-        costs: Costs of the first objective, (n,).
-        options: Options of the run.
-    """
-    every = np.full((len(rows), max(1, len(options.objectives))), np.inf)
-    every[:, 0] = costs
-    for i in np.flatnonzero(np.isfinite(costs)):
+def _costs(rows: Sequence[ConfigOutcome], options: Options) -> Array:
+    """Return the costs of all objectives, (n, m); infinity unless the status is OK, NaN for a missing metric."""
+    costs = np.full((len(rows), max(1, len(options.objectives))), np.inf)
+    for i, (_, outcome) in enumerate(rows):
+        if outcome.value is None:
+            continue
+        costs[i, 0] = sign_of(options.direction) * outcome.value
         for j, objective in enumerate(options.several_objectives[1:], 1):
-            metrics = rows[int(i)][1].metrics
-            every[i, j] = sign_of(objective.direction) * metrics[objective.name]
-    return every
+            metric = outcome.metrics.get(objective.name, np.nan)
+            costs[i, j] = sign_of(objective.direction) * metric
+    return costs
 
 
 def _best_first(costs: Array) -> Iterator[Any]:
@@ -363,21 +357,22 @@ def _select_best(rows: Sequence[ConfigOutcome], costs: Array, count: int) -> lis
 def _select_for_model(
     rows: Sequence[ConfigOutcome], costs: Array, most: int, rng: Rng
 ) -> list[ConfigOutcome]:
-    """Return as many results as a model of a related task may have."""
-    ok = np.isfinite(costs)
-    if len(np.unique(costs[ok])) < MIN_PRIOR_VALUES:
+    """Return as many results as a model of a related task may have; ``costs`` has a column for each objective."""
+    known = [np.unique(column[np.isfinite(column)]) for column in costs.T]
+    used = [len(values) >= FEWEST_RELATED for values in known]
+    if not any(used):
         raise ConfigError(
-            f"a prior needs {MIN_PRIOR_VALUES} different values in this space; "
+            f"a prior needs {FEWEST_RELATED} different values in this space; "
             "use mode='configs' for fewer"
         )
-    imputed = np.quantile(costs[ok], _FAILURE_QUANTILE, method="higher")
-    return [rows[i] for i in chosen_rows(np.where(ok, costs, imputed), most, rng)]
-
-
-def _costs(outcomes: Iterable[Outcome | None], direction: Direction) -> Array:
-    """Return the costs, (n,); infinity unless the status is OK."""
-    values = [None if outcome is None else outcome.value for outcome in outcomes]
-    return np.array([np.inf if v is None else sign_of(direction) * v for v in values])
+    ranked = costs[:, used]
+    if ranked.shape[1] > 1:  # the place by fronts instead of a cost
+        order = list(_best_first(ranked))
+        ranked = np.full((len(rows), 1), np.inf)
+        ranked[order, 0] = np.arange(len(order))
+    ok = np.isfinite(ranked[:, 0])
+    imputed = np.quantile(ranked[ok], _FAILURE_QUANTILE, method="higher") if ok.any() else 0.0
+    return [rows[i] for i in chosen_rows(np.where(ok, ranked[:, 0], imputed), most, rng)]
 
 
 def check_same(starts: Sequence[WarmStart], known: Sequence[WarmStartResults], name: str) -> None:
@@ -396,7 +391,7 @@ def check_same(starts: Sequence[WarmStart], known: Sequence[WarmStartResults], n
 
 
 def tasks_of(
-    parts: Iterable[WarmStartResults], space: Space, direction: Direction
+    parts: Iterable[WarmStartResults], space: Space, options: Options
 ) -> tuple[RelatedTask, ...]:
     """Return the related tasks for the strategy.
 
@@ -405,16 +400,18 @@ def tasks_of(
     """
     tasks: list[RelatedTask] = []
     for part in [part for part in parts if part.mode == "prior"]:
-        costs = _costs([trial.outcome for trial in part.trials], direction)
+        rows = [(trial.config, trial.outcome) for trial in part.trials if trial.outcome]
+        costs = _costs(rows, options)
         try:
-            codes = space.encode([trial.config for trial in part.trials])
+            codes = space.encode([config for config, _ in rows])
         except (TypeError, ValueError, AttributeError) as error:
             raise JournalError(
                 f"the warm start of event 0 does not fit its space: {error}", 0
             ) from error
-        if np.isinf(costs).all():
+        costs[np.isinf(costs)] = np.nan
+        if np.isnan(costs).all():
             raise JournalError(f"the warm start {part.source!r:.80} of event 0 has no success", 0)
         is_new = part.source not in [task.name for task in tasks]
         name = part.source if is_new else f"{part.source} ({len(tasks) + 1})"
-        tasks.append(RelatedTask(name, codes, np.where(np.isinf(costs), np.nan, costs)))
+        tasks.append(RelatedTask(name, codes, costs if options.objectives else costs[:, 0]))
     return tuple(tasks)

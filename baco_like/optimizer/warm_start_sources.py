@@ -19,12 +19,10 @@ from baco_like.results import Recording, read
 from baco_like.spaces.formats.dataframe import column_values
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
+from baco_like.strategies.protocol import FEWEST_RELATED, MOST_RELATED
 
 ConfigOutcome = tuple[Mapping[str, Any], Outcome]
 """A configuration with its outcome."""
-
-MIN_PRIOR_VALUES = 3
-"""Distinct values that a related task needs: with two, any model ranks half of the pairs correctly."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class WarmStart:
     data: Any
     mode: Mode = "data"
     best: int = 5
-    rows: int = 300
+    rows: int = MOST_RELATED
     objective: str | None = None
     large: bool = False
     task: GivenTask | None = None
@@ -63,7 +61,7 @@ class WarmStart:
         if self.mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {self.mode!r}")
         object.__setattr__(self, "best", whole_number("best", self.best, 1))
-        object.__setattr__(self, "rows", whole_number("rows", self.rows, MIN_PRIOR_VALUES))
+        object.__setattr__(self, "rows", whole_number("rows", self.rows, FEWEST_RELATED))
 
     @property
     def source(self) -> str:

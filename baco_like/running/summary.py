@@ -64,7 +64,7 @@ class Summary:
         failures: Number of failed trials by failure word; censored trials are not failures.
         messages: The most frequent message (its first line) of each failure word.
         censored: Number of censored trials by reason: ``slow``, or ``at the time limit``.
-        prior_weights: Weight of each related task in the last suggestion of a model.
+        prior_weights: Weight of each related task in the last suggestion of a model; the largest of several objectives.
         confirmation: The repeated measurements of the best trials and the default, or None.
         drift: One sentence for each change of the machine during the run.
         utilisation: How busy the workers were, or None if no outcome names its worker.
@@ -184,11 +184,17 @@ def summarise(
 
 
 def _prior_weights(trials: Sequence[Trial]) -> dict[str, float]:
-    """Return the weight of each related task in the last suggestion that a model has made."""
+    """Return the weight of each related task in the last suggestion of a model; the largest of several objectives."""
     for trial in reversed(trials):
         weights = trial.tag.get("weights") if isinstance(trial.tag, Mapping) else None
         if isinstance(weights, Mapping):
-            return {str(k): float(w) for k, w in weights.items() if k != OWN_WEIGHT}
+            several = any(isinstance(part, Mapping) for part in weights.values())
+            largest: dict[str, float] = {}
+            for part in weights.values() if several else [weights]:
+                for name, weight in part.items():
+                    largest[str(name)] = max(float(weight), largest.get(str(name), 0.0))
+            largest.pop(OWN_WEIGHT, None)
+            return largest
     return {}
 
 
@@ -213,7 +219,8 @@ def format_summary(summary: Summary) -> str:
     if summary.objectives:
         table = format_front(summary.front, summary.objectives, best, summary.default, COMPLETE)
         on_front = describe_front(summary.front, summary.objectives)
-        return "\n".join([table, "", *summary.drift, on_front, total.lstrip("\n")])
+        lines = [table, "", *summary.drift, on_front, total.lstrip("\n")]
+        return "\n".join([*lines, *_useless_priors(summary)])
     if summary.by_task is not None:
         table = format_task_table(*summary.by_task)
         return "\n".join([table, "", *summary.drift, total.lstrip("\n")])

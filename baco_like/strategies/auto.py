@@ -126,10 +126,11 @@ class Auto:
             bayesian = replace(bayesian, search=LocalSearch(candidates=DRAWS_BESIDE_LONG_ORDERS))
         how = "all scored" if size is not None and size <= bayesian.scan_limit else "searched"
         reason = f"bayesian: {shown} configurations, {how} by the model"
+        if self.tasks:
+            reason = f"{reason} and those of related tasks, after 1 of the design"
         if problem.objectives:
             return self._several(problem, bayesian), reason
         if self.tasks:
-            reason = f"{reason} and those of related tasks, after 1 of the design"
             transferred = SecondsAware(TransferLearning(bayesian, self.tasks))
             return Phased(_with_exploration(transferred, problem), 1, self.design), reason
         later = _with_exploration(SecondsAware(bayesian), problem)
@@ -143,7 +144,10 @@ class Auto:
     def _several(self, problem: Problem, bayesian: Bayesian) -> Strategy[Any]:
         """Return the strategy for several objectives, after a design."""
         several = len(problem.objectives)
-        then = ParEGO(bayesian) if several > MOST_FOR_VOLUME else ExpectedHypervolume(bayesian)
+        choice = ParEGO if several > MOST_FOR_VOLUME else ExpectedHypervolume
+        then = choice(bayesian, tasks=self.tasks)
+        if self.tasks:
+            return Phased(then, 1, self.design)
         initial = AdaptiveDesign.most if self.initial is None else self.initial
         return Phased(then, initial, latin_hypercube if self.design is middle else self.design)
 

@@ -178,6 +178,13 @@ def require_predictive(strategy: Strategy[Any]) -> Predictive:
     return strategy
 
 
+FEWEST_RELATED = 3
+"""Different values that a model of a related task needs: with two, any model ranks half of the pairs correctly."""
+
+MOST_RELATED = 300
+"""Largest number of results in the model of a related task, unless the user gives another one."""
+
+
 @dataclass(frozen=True, eq=False)
 class RelatedTask:
     """Results of a related task: the same kernel on another device or for another input size.
@@ -185,12 +192,21 @@ class RelatedTask:
     Attributes:
         name: Name of the task in messages and tags.
         codes: Configurations, ``(n, w)``; known constraints may exclude them.
-        costs: Their costs, ``(n,)``; NaN for failures.
+        costs: Their costs, ``(n,)``, with several objectives ``(n, m)``; NaN for failures. NaN in some columns only is
+            an objective that was not measured.
     """
 
     name: str
     codes: Codes
     costs: Array
+
+    def of_objective(self, number: int) -> RelatedTask | None:
+        """Return the results for one of several objectives; None if they have too few different values for a model."""
+        costs = self.costs[:, number]
+        if len(np.unique(costs[~np.isnan(costs)])) < FEWEST_RELATED:
+            return None
+        kept = ~np.isnan(costs) | np.isnan(self.costs).all(axis=1)
+        return RelatedTask(self.name, self.codes[kept], costs[kept])
 
 
 @runtime_checkable
@@ -205,27 +221,14 @@ class TaskAware(Protocol):
         """
 
 
-def use_related_tasks(
-    strategy: Strategy[Any], tasks: Sequence[RelatedTask], objectives: Sequence[str] = ()
-) -> Strategy[Any]:
+def use_related_tasks(strategy: Strategy[Any], tasks: Sequence[RelatedTask]) -> Strategy[Any]:
     """Return the strategy that also uses the results of related tasks; without tasks, the strategy itself.
 
-    Args:
-        strategy: The strategy.
-        tasks: The results of related tasks.
-        objectives: Names of the objectives if there are several.
-
     Raises:
-        StrategyError: The strategy has no Gaussian process that related tasks could inform, or there are several
-            objectives.
+        StrategyError: The strategy has no Gaussian process that related tasks could inform.
     """
     if not tasks:
         return strategy
-    if objectives:
-        raise StrategyError(
-            f"a related task informs the model of one objective, and the run has {', '.join(map(repr, objectives))}; "
-            "take WarmStart(..., mode='configs') for the task's best configurations"
-        )
     if not isinstance(strategy, TaskAware):
         raise StrategyError(
             f"strategy {type(strategy).__name__} has no Gaussian process that a related task could inform; "

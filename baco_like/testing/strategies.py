@@ -234,18 +234,20 @@ def several_objectives(strategy: Strategy[Any], space: Space) -> None:
         with assert_raises(StrategyError, msg="several objectives without `several_objectives`"):
             Optimizer(space, strategy=strategy, objectives=two)
         return
-    _resume_with_objectives(strategy, space, two, ())
-    _resume_with_objectives(
+    resume_with_objectives(strategy, space, two, ())
+    resume_with_objectives(
         strategy, space, {**two, "size": "minimize", "energy": "minimize"}, ("size <= 4",)
     )
 
 
-def _resume_with_objectives(
+def resume_with_objectives(
     strategy: Strategy[Any],
     space: Space,
     objectives: Mapping[str, Direction],
     limits: tuple[str, ...],
 ) -> None:
+    """Suggestions are feasible and new, and a resumed run suggests the same; some trials fail."""
+
     def outcome(trial: Trial) -> dict[str, Any]:
         if trial.id % 7 == 5:
             return {"failed": "timeout", "bound": 2.0}

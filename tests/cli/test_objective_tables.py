@@ -143,3 +143,14 @@ def test_a_trial_is_shown_with_the_repeats_of_each_objective(tmp_path, capsys):
     assert main(["show", str(tmp_path / "run.jsonl"), "--trial", "0"]) == 0
     shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert {"time 2", "repeats 1.5, 2.5", "energy 4.5", "repeats, energy 3, 4.5, 5"} <= set(shown)
+
+
+def test_a_prior_from_an_earlier_run(file, tmp_path):
+    """The earlier run is the same, so the second suggestion is on the front."""
+    assert main(["tune", str(file), "--out", str(tmp_path / "first")]) == 0
+    warm = '[[warm_start]]\nfile = "first/run.jsonl"\nmode = "prior"\n'
+    file.write_text(TEXT.replace("evaluations = 8", "evaluations = 4") + warm)
+    assert main(["tune", str(file), "--out", str(tmp_path / "second")]) == 0
+    optimizer = Optimizer.load(tmp_path / "second" / "run.jsonl")
+    told = [trial["b"] for trial in optimizer.trials if (trial.tag or {}).get("phase") == "sources"]
+    assert told == [1]

@@ -280,14 +280,6 @@ def test_the_best_configurations_of_an_earlier_run_are_its_front():
         assert {config["b"] for config in configs} == {1}
 
 
-def test_a_prior_is_refused():
-    start = WarmStart(evaluated(6, strategy="random_search"), mode="prior")
-    with pytest.raises(
-        StrategyError, match=r"informs the model of one objective, .* 'time', 'rate'"
-    ):
-        run(warm_start=start)
-
-
 @pytest.mark.parametrize("strategy", ["auto", "ehvi", "parego"])
 def test_models_find_more_than_random_search(strategy):
     values = [2**i for i in range(8)]

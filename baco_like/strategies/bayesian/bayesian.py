@@ -21,12 +21,14 @@ from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.acquisitions import AcquisitionFunction, AcquisitionOptimizer
 from baco_like.acquisitions.checked import bind_acquisition
 from baco_like.acquisitions.protocol import Score
-from baco_like.exceptions import StrategyError, TrialError
+from baco_like.exceptions import StrategyError
 from baco_like.records import History, Observation, Proposal, RunLimits, Status
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
 from baco_like.strategies.bayesian.fitting import (
+    NEEDED,
     Fitted,
+    check_successes,
     count_as_failed,
     last_hyperparameters,
     model_values,
@@ -35,7 +37,6 @@ from baco_like.strategies.bayesian.fitting import (
 from baco_like.strategies.bayesian.incremental import (
     FEW_PENDING,
     INCUMBENTS,
-    NEEDED,
     Incremental,
     has_prior,
     incumbents,
@@ -206,7 +207,7 @@ class Bayesian:
         Raises:
             TrialError: Fewer than two trials have succeeded.
         """
-        _check_successes(history)
+        check_successes(history)
         if problem.limits and not self.limits:
             return self.for_problem(problem).predict(problem, history, state, codes, rng)
         if is_incremental(self, history, 0, 1):
@@ -324,6 +325,18 @@ class Bayesian:
             draws = draws[np.argsort(-feasibility.probability(draws), kind="stable")]
         return [Proposal(row, {"phase": "explore"}) for row in draws[:n]]
 
+    def best_by_score(
+        self, problem: Problem, history: History, state: int, n: int, rng: Rng, score: Score
+    ) -> Codes:
+        """Return the n rows with the highest score, which is weighted by feasibility once there are observations."""
+        space = problem.space
+        minimum = acquisitions.draw_minimum(rng, self.largest_minimum)
+        if history.inside.any():
+            feasibility = self.fit_feasibility(space, history, state)
+            score = acquisitions.weight_by_feasibility(score, feasibility, minimum)
+        none, excluded = np.empty((0, space.width)), partial(problem.is_excluded, history)
+        return self.search_of(space).maximise(score, space, n, rng, none, excluded)
+
 
 def _within(
     region: Callable[[Codes], Mask], fitted: Fitted, history: History, start: Codes
@@ -349,15 +362,7 @@ def _prefer(region: Callable[[Codes], Mask], score: Score) -> Score:
     return within
 
 
-def _check_successes(history: History) -> None:
-    successes = int(history.where(Status.OK).sum())
-    if successes < NEEDED:
-        raise TrialError(
-            f"predict needs {NEEDED} successful trials, there are {successes}; observe more first"
-        )
-
-
-class _Sources(NamedTuple):
+class FittedTasks(NamedTuple):
     """The state.
 
     Attributes:
@@ -367,6 +372,16 @@ class _Sources(NamedTuple):
 
     tasks: tuple[tuple[Source, Scale], ...]
     inner: int
+
+    def predict(self, codes: Codes) -> Array:
+        """Return the mean prediction of the tasks, each on its own scale, ``(n, w)`` -> ``(n,)``."""
+        means = [source.model.predict(codes)[0] for source, _ in self.tasks]
+        return np.asarray(np.mean(means, axis=0))
+
+    def weights(self, hyperparameters: Mapping[str, Any]) -> dict[str, float]:
+        """Return the weights of the tasks, which are among the hyperparameters of the ensemble if any is above 0."""
+        weights = hyperparameters.get("weights", {OWN_WEIGHT: 1.0})
+        return {**dict.fromkeys([source.name for source, _ in self.tasks], 0.0), **weights}
 
 
 @final
@@ -393,37 +408,36 @@ class TransferLearning:
     def __post_init__(self) -> None:
         self._surrogate()
 
-    def init(self, problem: Problem, rng: Rng) -> _Sources:
+    def init(self, problem: Problem, rng: Rng) -> FittedTasks:
         """Return the state with a model fitted to each task."""
         inner = self.then.init(problem, rng)
-        return _Sources(tuple(self._fit_task(problem, task, rng) for task in self.tasks), inner)
+        return FittedTasks(tuple(self._fit_task(problem, task, rng) for task in self.tasks), inner)
 
     def ask(
-        self, problem: Problem, history: History, state: _Sources, n: int, rng: Rng
+        self, problem: Problem, history: History, state: FittedTasks, n: int, rng: Rng
     ) -> Sequence[Proposal]:
         """Return n proposals; the tags of those that a model has made hold the weights of the tasks."""
         if history.where(Status.OK).sum() < NEEDED:
             return self._propose_by_tasks(problem, history, state, n, rng)
-        proposals = self._with_ensemble(state, history).ask(problem, history, state.inner, n, rng)
-        names = [source.name for source, _ in state.tasks]
-        return [replace(p, tag=_with_weights(p.tag, names)) for p in proposals]
+        proposals = self.with_ensemble(state, history).ask(problem, history, state.inner, n, rng)
+        return [replace(p, tag=_with_weights(p.tag, state)) for p in proposals]
 
     def tell(
-        self, problem: Problem, state: _Sources, observation: Observation, rng: Rng
-    ) -> _Sources:
+        self, problem: Problem, state: FittedTasks, observation: Observation, rng: Rng
+    ) -> FittedTasks:
         """Return the state unchanged: the models are fitted to the history."""
         return state
 
     def predict(
-        self, problem: Problem, history: History, state: _Sources, codes: Codes, rng: Rng
+        self, problem: Problem, history: History, state: FittedTasks, codes: Codes, rng: Rng
     ) -> Prediction:
         """Return the models' predictions for configurations, ``(n, w)``.
 
         Raises:
             TrialError: Fewer than two trials have succeeded.
         """
-        _check_successes(history)
-        then = self._with_ensemble(state, history)
+        check_successes(history)
+        then = self.with_ensemble(state, history)
         return then.predict(problem, history, state.inner, codes, rng)
 
     def _fit_task(self, problem: Problem, task: RelatedTask, rng: Rng) -> tuple[Source, Scale]:
@@ -439,7 +453,7 @@ class TransferLearning:
         model = self._surrogate().fit(self.then.view(problem.space), data, rng)
         return Source(task.name, model), scale
 
-    def _with_ensemble(self, state: _Sources, history: History) -> Bayesian:
+    def with_ensemble(self, state: FittedTasks, history: History) -> Bayesian:
         """Return the wrapped strategy with the ensemble as its surrogate."""
         target = self.then.scale(history.costs[history.where(Status.OK)])
         sources = tuple(replace(model, slope=_slope(scale, target)) for model, scale in state.tasks)
@@ -455,35 +469,19 @@ class TransferLearning:
         return surrogate
 
     def _propose_by_tasks(
-        self, problem: Problem, history: History, state: _Sources, n: int, rng: Rng
+        self, problem: Problem, history: History, state: FittedTasks, n: int, rng: Rng
     ) -> list[Proposal]:
-        space = problem.space
-
-        def score_by_tasks(codes: Codes) -> Array:
-            """Return minus the mean prediction of the tasks, each on its own scale."""
-            means = [source.model.predict(codes)[0] for source, _ in state.tasks]
-            return np.asarray(-np.mean(means, axis=0))
-
-        feasibility = self.then.fit_feasibility(space, history, state.inner)
-        minimum = acquisitions.draw_minimum(rng, self.then.largest_minimum)
-        weighted = acquisitions.weight_by_feasibility(score_by_tasks, feasibility, minimum)
-        score = weighted if history.inside.any() else score_by_tasks
-        none, excluded = np.empty((0, space.width)), partial(problem.is_excluded, history)
-        rows = self.then.search_of(space).maximise(score, space, n, rng, none, excluded)
+        rows = self.then.best_by_score(
+            problem, history, state.inner, n, rng, lambda codes: -state.predict(codes)
+        )
         return [Proposal(row, {"phase": "sources"}) for row in rows]
 
 
-def _with_weights(tag: Mapping[str, Any], names: Sequence[str]) -> Mapping[str, Any]:
-    """Return a tag with the weights of the tasks, which are among the hyperparameters if any is above 0.
-
-    Args:
-        tag: The tag of a proposal.
-        names: The names of the tasks.
-    """
+def _with_weights(tag: Mapping[str, Any], state: FittedTasks) -> Mapping[str, Any]:
+    """Return the tag of a proposal with the weights of the tasks, if a model has made it."""
     if "hyperparameters" not in tag:
         return tag
-    weights = tag["hyperparameters"].get("weights", {OWN_WEIGHT: 1.0})
-    return {**tag, "weights": {**dict.fromkeys(names, 0.0), **weights}}
+    return {**tag, "weights": state.weights(tag["hyperparameters"])}
 
 
 def _slope(source: Scale, target: Scale) -> float:

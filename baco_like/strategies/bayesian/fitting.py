@@ -13,12 +13,16 @@ from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.acquisitions import AcquisitionFunction, AcquisitionOptimizer
 from baco_like.acquisitions.functions import log_pi
 from baco_like.acquisitions.protocol import Score
+from baco_like.exceptions import TrialError
 from baco_like.records import Direction, History, Status, sign_of
 from baco_like.spaces import Space
 from baco_like.strategies.bayesian.limits import costs_beyond
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates import FeasibilityModel
 from baco_like.surrogates.transform import FitScale, Scale
+
+NEEDED = 2
+"""Number of successes that a surrogate needs."""
 
 
 class ModelValues(NamedTuple):
@@ -196,3 +200,16 @@ def tag_of(fitted: Fitted, row: Codes, direction: Direction) -> dict[str, Any]:
     """Return the tag of one proposal, ``(1, w)``."""
     feasible = fitted.feasibility.probability(row)
     return tags(fitted, *fitted.model.predict(row), feasible, direction)[0]
+
+
+def check_successes(history: History) -> None:
+    """Check that there are enough successes for a model.
+
+    Raises:
+        TrialError: There are too few.
+    """
+    successes = int(history.where(Status.OK).sum())
+    if successes < NEEDED:
+        raise TrialError(
+            f"predict needs {NEEDED} successful trials, there are {successes}; observe more first"
+        )

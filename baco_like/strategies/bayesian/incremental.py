@@ -29,6 +29,7 @@ from baco_like.acquisitions.optimizers.best_rows import best_free_indices, compa
 from baco_like.records import History, Proposal, Status
 from baco_like.spaces import Space
 from baco_like.strategies.bayesian.fitting import (
+    NEEDED,
     Fitted,
     ModelValues,
     Recipe,
@@ -53,9 +54,6 @@ LISTED_ROWS = 1500
 
 SEARCHED_ROWS = 600
 """Most rows of a model that a search asks for thousands of new candidates: each takes time with its square."""
-
-NEEDED = 2
-"""Number of successes that the surrogate needs."""
 
 INCUMBENTS = 5
 """Number of the best observed configurations from which the acquisition optimizer starts, beside random draws."""

@@ -23,14 +23,12 @@ from baco_like.acquisitions.selectors import ACQUISITIONS, Turns, exploration_fa
 from baco_like.exceptions import StrategyError
 from baco_like.records import History, Observation, Proposal, Status, sign_of
 from baco_like.records.reading import finite_number
+from baco_like.strategies.bayesian.fitting import NEEDED
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates import Data, FixedGaussianProcess, Surrogate, UpdatableModel, standardise
 from baco_like.surrogates.checked import fit_surrogate
 from baco_like.surrogates.index_features import IndexFeatures
 from baco_like.surrogates.transform import FitScale
-
-_NEEDED = 2
-"""Number of successes that the surrogate needs."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ class KernelTunerBO:
     ) -> Sequence[Proposal]:
         """Return n proposals, each by the function whose turn it is; none before the second success."""
         ok = history.where(Status.OK)
-        if ok.sum() < _NEEDED:
+        if ok.sum() < NEEDED:
             return []
         costs = history.costs[ok]
         scale = self.scale(costs)

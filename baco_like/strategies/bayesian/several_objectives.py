@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
+from typing_extensions import Self
 
 from baco_like import acquisitions, surrogates
 from baco_like._typing import Array, Codes, Mask, Rng
@@ -24,11 +25,13 @@ from baco_like.records import (
     sign_of,
 )
 from baco_like.records.front import is_non_dominated, non_dominated_boxes
-from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.bayesian.bayesian import Bayesian, FittedTasks, TransferLearning
+from baco_like.strategies.bayesian.fitting import NEEDED, check_successes
 from baco_like.strategies.bayesian.incremental import has_prior
 from baco_like.strategies.bayesian.limits import objective_costs
-from baco_like.strategies.protocol import Prediction, Problem, Proposals
+from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask
 from baco_like.surrogates import FeasibilityModel
+from baco_like.surrogates.ranking_ensemble import RankingEnsemble
 from baco_like.surrogates.transform import fit_asinh
 
 _STARTS = 7
@@ -60,6 +63,10 @@ _EACH_COUNT = 25
 objectives take turns, so that all together cost about as much as one."""
 
 
+RHO = 0.05
+"""Weight of the sum beside the maximum in the augmented Chebyshev function (Knowles 2006, Eq. 2)."""
+
+
 class _Objective(NamedTuple):
     """The model of one objective.
 
@@ -76,35 +83,168 @@ class _Objective(NamedTuple):
     fitted_at: int
 
 
-@final
-@dataclass(frozen=True)
-class ExpectedHypervolume:
-    """Proposes where the expected gain of the dominated hypervolume is highest, weighted by feasibility.
-
-    Each objective has its own surrogate on its own scale. Without noise the front consists of observed values. With
-    noise it consists of the surrogates' means at the observed configurations. Pending configurations
-    count with their expected values. Source: Emmerich, Deutz and Klinkenberg (CEC 2011) for the expected improvement
-    of hypervolume; the logarithm as for one objective. Made for two and three objectives: the number of boxes that the
-    region below the front consists of grows linearly for these, and faster for more.
+class _RelatedModels(NamedTuple):
+    """The results of related tasks as models of each objective.
 
     Attributes:
-        then: Gives surrogate, feasibility model, features and acquisition optimizer. Its acquisition function is not
-            used.
+        each: For each objective the strategy that uses the tasks with this objective, and its state; None if no task
+            has it.
+        lowest: The lowest predictions for the results, of each objective in ``each``.
+    """
+
+    each: tuple[tuple[TransferLearning, FittedTasks] | None, ...]
+    lowest: tuple[float, ...]
+
+    @classmethod
+    def fit(
+        cls, then: Bayesian, problem: Problem, tasks: Sequence[RelatedTask], rng: Rng
+    ) -> _RelatedModels:
+        """Return models of the tasks."""
+        each: list[tuple[TransferLearning, FittedTasks] | None] = []
+        lowest = list[float]()
+        for j in range(max(1, len(problem.objectives))):
+            found = [task.of_objective(j) for task in tasks]
+            related = tuple(task for task in found if task is not None)
+            if not related:
+                each.append(None)
+                continue
+            strategy = TransferLearning(replace(then, scale=fit_asinh), related)
+            state = strategy.init(problem, rng)
+            each.append((strategy, state))
+            lowest.append(float(min(state.predict(task.codes).min() for task in related)))
+        return cls(tuple(each), tuple(lowest))
+
+    def with_ensembles(self, then: Bayesian, parts: Sequence[History]) -> list[Bayesian]:
+        """Return a strategy for each objective, with an ensemble as surrogate if a task has the objective."""
+        each = [then] * len(parts)
+        for j, related in enumerate(self.each):
+            if related is not None:
+                strategy, state = related
+                ensemble = strategy.with_ensemble(state, parts[j]).surrogate
+                each[j] = replace(then, surrogate=ensemble)
+        return each
+
+    def propose(
+        self, then: Bayesian, problem: Problem, history: History, seed: int, n: int, rng: Rng
+    ) -> list[Proposal]:
+        """Return n proposals that the tasks predict to be best, each for its own weights of the objectives."""
+        states = [related[1] for related in self.each if related is not None]
+        proposals: list[Proposal] = []
+        for _ in range(n):
+            weights = rng.dirichlet(np.ones(len(states)))
+
+            def score(codes: Codes, weights: Array = weights) -> Array:
+                predicted = np.column_stack([state.predict(codes) for state in states])
+                return -_chebyshev(weights * (predicted - self.lowest), RHO)
+
+            rows = then.best_by_score(problem, history, seed, 1, rng, score)
+            if not len(rows):
+                break
+            proposals.append(Proposal(rows[0], {"phase": "sources"}))
+            history = history.assume_pending(rows)
+        return proposals
+
+
+class _State(NamedTuple):
+    """The state.
+
+    Attributes:
+        seed: Seed of the feasibility model.
+        related: The models of related tasks, if there are any.
+    """
+
+    seed: int
+    related: _RelatedModels | None = None
+
+
+@dataclass(frozen=True)
+class _OfSeveral:
+    """The common part of the strategies for several objectives.
+
+    Attributes:
+        then: Gives surrogate, feasibility model, features and acquisition optimizer.
+        tasks: Related tasks with known results; they need a Gaussian process as surrogate. Before the second success
+            their models choose the proposals.
+
+    Raises:
+        StrategyError: There are related tasks, and the surrogate is not a Gaussian process.
     """
 
     draws_in_tell: ClassVar[bool] = False
     several_objectives: ClassVar[bool] = True
 
     then: Bayesian
+    tasks: tuple[RelatedTask, ...] = field(default=(), repr=False, kw_only=True)
 
-    def init(self, problem: Problem, rng: Rng) -> int:
-        """Return the seed of the feasibility model."""
-        return self.then.init(problem, rng)
+    def __post_init__(self) -> None:
+        if self.tasks:
+            self.then.with_related_tasks(self.tasks)
 
-    def ask(self, problem: Problem, history: History, state: int, n: int, rng: Rng) -> Proposals:
+    def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> Self:
+        """Return the strategy that also uses the results of related tasks.
+
+        Raises:
+            StrategyError: The surrogate is not a Gaussian process.
+        """
+        return replace(self, tasks=tuple(tasks))
+
+    def init(self, problem: Problem, rng: Rng) -> _State:
+        """Return the seed of the feasibility model, and the models of the related tasks."""
+        seed = self.then.init(problem, rng)
+        if not self.tasks:
+            return _State(seed)
+        return _State(seed, _RelatedModels.fit(self.then, problem, self.tasks, rng))
+
+    def tell(self, problem: Problem, state: _State, observation: Observation, rng: Rng) -> _State:
+        """Return the state unchanged: the models are fitted to the history."""
+        return state
+
+    def predict(
+        self, problem: Problem, history: History, state: _State, codes: Codes, rng: Rng
+    ) -> Prediction:
+        """Return predictions for configurations, ``(n, w)``, by a model of each objective: one column for each.
+
+        Raises:
+            TrialError: Fewer than two trials have succeeded.
+        """
+        check_successes(history)
+        parts = _by_objective(history)
+        predictions = [
+            one.predict(problem, part, state.seed, codes, rng)
+            for one, part in zip(_each(self.then, state, parts), parts, strict=True)
+        ]
+        mean, std, median = (
+            np.column_stack([getattr(prediction, name) for prediction in predictions])
+            for name in ("mean", "std", "median")
+        )
+        return Prediction(mean, std, predictions[0].feasible, median)
+
+    def _explore(
+        self, problem: Problem, history: History, state: _State, n: int, rng: Rng
+    ) -> list[Proposal]:
+        """Return n proposals before the second success: by the related tasks, or uniform draws."""
+        if state.related is not None:
+            return state.related.propose(self.then, problem, history, state.seed, n, rng)
+        return self.then.explore(problem, history, state.seed, n, rng)
+
+
+@final
+@dataclass(frozen=True)
+class ExpectedHypervolume(_OfSeveral):
+    """Proposes where the expected gain of the dominated hypervolume is highest, weighted by feasibility.
+
+    Each objective has its own surrogate on its own scale; with related tasks it is an ensemble of their models and its
+    own. Without noise the front consists of observed values. With noise it consists of the surrogates' means at the
+    observed configurations. Pending configurations count with their expected values. Source: Emmerich, Deutz and
+    Klinkenberg (CEC 2011) for the expected improvement of hypervolume; the logarithm as for one objective. Made for two
+    and three objectives: the number of boxes that the region below the front consists of grows linearly for these, and
+    faster for more. The acquisition function of ``then`` is not used.
+    """
+
+    def ask(self, problem: Problem, history: History, state: _State, n: int, rng: Rng) -> Proposals:
         """Return n proposals, each chosen as if the ones before it had the costs that the models predict."""
-        if history.where(Status.OK).sum() < 2:
-            return self.then.explore(problem, history, state, n, rng)
+        if history.where(Status.OK).sum() < NEEDED:
+            return self._explore(problem, history, state, n, rng)
         models = self._fit(problem, history, state, rng)
         minimum = acquisitions.draw_minimum(rng, self.then.largest_minimum)
         search, start = _with_starts(self.then.search_of(problem.space)), _starts(history)
@@ -116,36 +256,23 @@ class ExpectedHypervolume:
             rows = search.maximise(score, problem.space, 1, rng, start, excluded)
             if not len(rows):
                 break
-            proposals.append(Proposal(rows[0], _tag(models, rows)))
+            proposals.append(Proposal(rows[0], _tag(models, rows, state)))
             if remaining:
                 pending, history = np.concatenate([pending, rows]), history.assume_pending(rows)
         return proposals
 
-    def tell(self, problem: Problem, state: int, observation: Observation, rng: Rng) -> int:
-        """Return the state unchanged: the models are fitted to the history."""
-        return state
-
-    def predict(
-        self, problem: Problem, history: History, state: int, codes: Codes, rng: Rng
-    ) -> Prediction:
-        """Return the models' predictions for configurations, ``(n, w)``: one column for each objective.
-
-        Raises:
-            TrialError: Fewer than two trials have succeeded.
-        """
-        return _predict_each(self.then, problem, history, state, codes, rng)
-
-    def _fit(self, problem: Problem, history: History, state: int, rng: Rng) -> list[_Objective]:
+    def _fit(self, problem: Problem, history: History, state: _State, rng: Rng) -> list[_Objective]:
         objectives = problem.objectives or (Objective(direction=problem.direction),)
         # One model of feasibility serves all objectives.
         then = self.then.for_problem(problem) if problem.limits else self.then
-        feasibility = then.fit_feasibility(problem.space, history, state)
-        each = replace(self.then, feasibility=_Known(feasibility), scale=fit_asinh)
+        feasibility = then.fit_feasibility(problem.space, history, state.seed)
+        parts = _by_objective(history)
+        each = _each(replace(self.then, feasibility=_Known(feasibility)), state, parts)
         count, fitted_at = len(history), _fit_counts(history, len(objectives))
         oldest, models = int(np.argmin(fitted_at)), list[_Objective]()
-        for j, part in enumerate(_by_objective(history)):
+        for j, (one, part) in enumerate(zip(each, parts, strict=True)):
             is_due = j == oldest or count - fitted_at[j] >= len(objectives) or count <= _EACH_COUNT
-            fitted = (each if is_due else _holding(each)).fit(problem.space, part, state, rng)
+            fitted = (one if is_due else _holding(one)).fit(problem.space, part, state.seed, rng)
             name, sign = objectives[j].name, sign_of(objectives[j].direction)
             models.append(_Objective(name, sign, fitted, count if is_due else fitted_at[j]))
         return models
@@ -199,22 +326,21 @@ def _fit_counts(history: History, objectives: int) -> list[int]:
 def _holding(then: Bayesian) -> Bayesian:
     """Return the strategy that keeps the hyperparameters of the last fit, if its surrogate can."""
     surrogate = then.surrogate
-    if not isinstance(surrogate, surrogates.GaussianProcess):
-        return then
-    return replace(then, surrogate=surrogate.holding)
+    if isinstance(surrogate, RankingEnsemble):
+        target = surrogate.target
+        if isinstance(target, surrogates.GaussianProcess):
+            return replace(then, surrogate=replace(surrogate, target=target.holding))
+    if isinstance(surrogate, surrogates.GaussianProcess):
+        return replace(then, surrogate=surrogate.holding)
+    return then
 
 
-def _predict_each(
-    then: Bayesian, problem: Problem, history: History, state: int, codes: Codes, rng: Rng
-) -> Prediction:
-    """Return the prediction of a model for each objective: one column for each."""
-    each = replace(then, scale=fit_asinh)
-    parts = [each.predict(problem, part, state, codes, rng) for part in _by_objective(history)]
-    mean, std, median = (
-        np.column_stack([getattr(part, name) for part in parts])
-        for name in ("mean", "std", "median")
-    )
-    return Prediction(mean, std, parts[0].feasible, median)
+def _each(then: Bayesian, state: _State, parts: Sequence[History]) -> list[Bayesian]:
+    """Return the strategy that fits the model of each objective."""
+    then = replace(then, scale=fit_asinh)
+    if state.related is None:
+        return [then] * len(parts)
+    return state.related.with_ensembles(then, parts)
 
 
 @dataclass(frozen=True)
@@ -250,68 +376,70 @@ def _with_own_tag(trial: Trial, number: int) -> Trial:
 
 @final
 @dataclass(frozen=True)
-class ParEGO:
+class ParEGO(_OfSeveral):
     """Proposes by expected improvement of a weighted maximum of the objectives, with new random weights every time.
 
     Source: Knowles, "ParEGO" (IEEE TEVC 2006), Eqs. 1 and 2: the augmented Chebyshev function of the objectives, each
-    scaled to [0, 1], here after the logarithm. Use it for more than three objectives.
+    scaled to [0, 1], here after the logarithm. Use it for more than three objectives. The results of related tasks are
+    weighted in the same way. `predict` has a model of each objective instead.
 
     Attributes:
-        then: Optimises the weighted objective.
         rho: Weight of the sum beside the maximum.
     """
 
-    draws_in_tell: ClassVar[bool] = False
-    several_objectives: ClassVar[bool] = True
+    rho: float = RHO
 
-    then: Bayesian
-    rho: float = 0.05
-
-    def init(self, problem: Problem, rng: Rng) -> int:
-        """Return the seed of the feasibility model."""
-        return self.then.init(problem, rng)
-
-    def ask(self, problem: Problem, history: History, state: int, n: int, rng: Rng) -> Proposals:
+    def ask(self, problem: Problem, history: History, state: _State, n: int, rng: Rng) -> Proposals:
         """Return n proposals, each for its own weights."""
-        if history.where(Status.OK).sum() < 2:
-            return self.then.explore(problem, history, state, n, rng)
+        if history.where(Status.OK).sum() < NEEDED:
+            return self._explore(problem, history, state, n, rng)
         proposals: list[Proposal] = []
         costs, _ = objective_costs(history)
         known = history.inside & ~np.isnan(costs).any(axis=1)  # also outcomes beyond a limit
-        scaled = np.full_like(costs, np.nan)
-        for j, column in enumerate(costs.T):
-            values = self.then.scale(column[known]).forward(column[known])
-            scaled[known, j] = (values - values.min()) / (np.ptp(values) or 1.0)
+        scaled = self._scale(np.where(known[:, None], costs, np.nan))
+        tasks = [(task, self._scale(task.costs)) for task in self.tasks]
         then = replace(self.then, scale=surrogates.standardise)
         for _ in range(n):
             weights = rng.dirichlet(np.ones(costs.shape[1]))
-            weighted = scaled * weights
-            total = weighted.max(axis=1) + self.rho * weighted.sum(axis=1)
+            total = self._weigh(scaled, weights)
             part = history.with_costs(total, np.full(len(total), np.nan))
-            found = then.ask(problem, part, state, 1, rng)
+            related = [replace(task, costs=self._weigh(own, weights)) for task, own in tasks]
+            tag: dict[str, Any] = {"phase": "model", "objective_weights": weights.tolist()}
+            if related:
+                transfer = TransferLearning(then, tuple(related))
+                fitted = transfer.init(problem, rng)._replace(inner=state.seed)
+                found = transfer.ask(problem, part, fitted, 1, rng)
+                tag |= {"weights": found[0].tag["weights"]} if found else {}
+            else:
+                found = then.ask(problem, part, state.seed, 1, rng)
             if not found:
                 break
-            tag = {"phase": "model", "weights": weights.tolist()}
             tag["p_feasible"] = found[0].tag["p_feasible"]
             proposals.append(Proposal(found[0].code, tag))
             history = history.assume_pending(found[0].code[None, :])
         return proposals
 
-    def tell(self, problem: Problem, state: int, observation: Observation, rng: Rng) -> int:
-        """Return the state unchanged: the model is fitted to the history."""
-        return state
+    def _scale(self, costs: Array) -> Array:
+        """Return each objective on [0, 1], ``(n, m)``; NaN where it is unknown."""
+        scaled = np.full_like(costs, np.nan)
+        for j, column in enumerate(costs.T):
+            known = ~np.isnan(column)
+            if known.any():
+                values = self.then.scale(column[known]).forward(column[known])
+                scaled[known, j] = (values - values.min()) / (np.ptp(values) or 1.0)
+        return scaled
 
-    def predict(
-        self, problem: Problem, history: History, state: int, codes: Codes, rng: Rng
-    ) -> Prediction:
-        """Return predictions for configurations, ``(n, w)``, by a model of each objective: one column for each.
+    def _weigh(self, scaled: Array, weights: Array) -> Array:
+        """Return the weighted maximum of the known objectives, ``(n, m)`` -> ``(n,)``; NaN where none is known."""
+        weighted, total = scaled * weights, np.full(len(scaled), np.nan)
+        known = ~np.isnan(weighted).all(axis=1)
+        total[known] = _chebyshev(weighted[known], self.rho)
+        return total
 
-        The proposals come from models of the weighted objective instead.
 
-        Raises:
-            TrialError: Fewer than two trials have succeeded.
-        """
-        return _predict_each(self.then, problem, history, state, codes, rng)
+def _chebyshev(weighted: Array, rho: float) -> Array:
+    """Return the augmented maximum of the known ones of weighted objectives, ``(n, m)`` -> ``(n,)``."""
+    return np.asarray(np.nanmax(weighted, axis=1) + rho * np.nansum(weighted, axis=1))
 
 
 def _condition(model: surrogates.Model, pending: Codes) -> surrogates.Model:
@@ -334,16 +462,24 @@ def _with_starts(search: AcquisitionOptimizer) -> AcquisitionOptimizer:
     return replace(search, starts=search.starts // 2)
 
 
-def _tag(models: Sequence[_Objective], row: Codes) -> dict[str, Any]:
+def _tag(models: Sequence[_Objective], row: Codes, state: _State) -> dict[str, Any]:
     """Return the predictions for a proposal, for `Optimizer.why`, and the hyperparameters, for the next fit."""
+    hyperparameters = [dict(model.fitted.model.hyperparameters) for model in models]
     predicted = {}
     for name, sign, fitted, _ in models:
         mean, variance = fitted.transform.moments(*fitted.model.predict(row))
         predicted[name] = {"mean": sign * float(mean[0]), "std": float(np.sqrt(variance[0]))}
-    return {
+    tag = {
         "phase": "model",
         "objectives": predicted,
         "p_feasible": float(models[0].fitted.feasibility.probability(row)[0]),
-        "hyperparameters": [dict(model.fitted.model.hyperparameters) for model in models],
+        "hyperparameters": hyperparameters,
         "fitted_at": [model.fitted_at for model in models],
     }
+    if state.related is not None:
+        tag["weights"] = {
+            model.name: related[1].weights(own)
+            for model, own, related in zip(models, hyperparameters, state.related.each, strict=True)
+            if related is not None
+        }
+    return tag

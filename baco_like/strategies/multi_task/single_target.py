@@ -16,14 +16,15 @@ from baco_like.records import History, Proposal
 from baco_like.strategies.auto import FAILED_AS, Auto
 from baco_like.strategies.levels import history_of_part
 from baco_like.strategies.multi_task.candidates import goal_of, problem_at_task
-from baco_like.strategies.protocol import Problem, Proposals, RelatedTask, Strategy
+from baco_like.strategies.protocol import (
+    FEWEST_RELATED,
+    MOST_RELATED,
+    Problem,
+    Proposals,
+    RelatedTask,
+    Strategy,
+)
 from baco_like.surrogates.gp.fit import chosen_rows
-
-_FEWEST_VALUES = 3
-"""Smallest number of different values of which a model is made."""
-
-_MOST_ROWS = 300
-"""Largest number of results of a task in its model, as for ``WarmStart(..., mode="prior")``."""
 
 
 def is_single_target(problem: Problem, history: History) -> bool:
@@ -74,16 +75,16 @@ def propose_for_target(
 def _related_tasks(
     problem: Problem, history: History, target: int, rng: Rng
 ) -> tuple[RelatedTask, ...]:
-    """Return the results of the other tasks, of each at most `_MOST_ROWS`."""
+    """Return the results of the other tasks, of each at most `MOST_RELATED`."""
     columns = problem.space.task_columns
     codes, costs = history.codes[: history.warm], history.costs[: history.warm]
     tasks, related = columns.index_of(codes), []
     for index, name in enumerate(columns.tasks.names):
         rows = np.flatnonzero((tasks == index) & history.inside[: history.warm])
         ok = np.isfinite(costs[rows])
-        if index == target or len(np.unique(costs[rows][ok])) < _FEWEST_VALUES:
+        if index == target or len(np.unique(costs[rows][ok])) < FEWEST_RELATED:
             continue
         imputed = np.quantile(costs[rows][ok], FAILED_AS, method="higher")
-        rows = rows[chosen_rows(np.where(ok, costs[rows], imputed), _MOST_ROWS, rng)]
+        rows = rows[chosen_rows(np.where(ok, costs[rows], imputed), MOST_RELATED, rng)]
         related.append(RelatedTask(name, columns.without_task(codes[rows]), costs[rows]))
     return tuple(related)

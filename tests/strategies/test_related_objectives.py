@@ -1,0 +1,236 @@
+"""Results of related tasks in runs with several objectives."""
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+from baco_like import (
+    Categorical,
+    ConfigError,
+    MaxEvals,
+    Optimizer,
+    Space,
+    StrategyError,
+    WarmStart,
+    tune,
+)
+from baco_like.records import Objective
+from baco_like.running.summary import format_summary, summarise
+from baco_like.strategies import create_strategy
+from baco_like.strategies.auto import Auto
+from baco_like.strategies.protocol import RelatedTask
+from baco_like.testing.strategies import example_spaces, resume_with_objectives
+
+VALUES = [2**i for i in range(8)]
+SPACE = Space({"a": VALUES, "b": VALUES, "c": VALUES, "k": Categorical(["p", "q", "r"])})
+TWO = {"time": "minimize", "rate": "maximize"}
+MODELS = ("auto", "ehvi", "parego")
+REFERENCE = {"time": 30.0, "rate": -20.0}
+
+
+def measure(config, shift=0.0):
+    a, b, c = (math.log2(config[name]) for name in "abc")
+    slow = {"p": 0.0, "q": 2.0, "r": 4.0}[config["k"]]
+    time = 1.0 + (a - 3.0 - shift) ** 2 + (b - 2.0) ** 2 + slow + 0.1 * c
+    return {"time": time, "rate": 10.0 - (a - 5.0 - shift) ** 2 - (c - 5.0) ** 2 - slow}
+
+
+@cache
+def elsewhere(count=120, shift=0.5, seed=3):
+    """Results of a task with another optimum, and times in another unit."""
+    rows = [(config, measure(config, shift)) for config in SPACE.sample(count, seed=seed)]
+    return [(config, {**row, "time": 1000.0 * row["time"]}) for config, row in rows]
+
+
+def volume(name, warm_start, evaluations, seed):
+    """Return the volume that a strategy reaches; with related tasks it has one first point, like `auto`."""
+    options = {"initial": 1} if warm_start and name != "auto" else {}
+    result = tune(
+        measure,
+        SPACE,
+        objectives=TWO,
+        strategy=create_strategy(name, options),
+        seed=seed,
+        stop=MaxEvals(evaluations),
+        warm_start=warm_start,
+        progress=False,
+    )
+    return result.optimizer.hypervolume(REFERENCE)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_related_task_is_worth_evaluations(name):
+    prior = WarmStart(elsewhere(), "prior")
+    with_it = [volume(name, prior, 9, seed) for seed in range(3)]
+    without = [volume(name, None, 9, seed) for seed in range(3)]
+    assert np.mean(with_it) > np.mean(without)
+
+
+def test_a_task_in_reversed_order_costs_little():
+    reversed_ = [
+        (config, {"time": -row["time"], "rate": -row["rate"]}) for config, row in elsewhere()
+    ]
+    without = volume("auto", None, 35, 0)
+    assert volume("auto", WarmStart(reversed_, "prior"), 35, 0) > 0.95 * without
+
+
+def suggested(optimizer, count):
+    for _ in range(count):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, measure(trial))
+    return optimizer
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_first_points_are_the_best_of_the_related_task(name):
+    optimizer = Optimizer(
+        SPACE,
+        objectives=TWO,
+        strategy=create_strategy(name, {"initial": 1}),
+        warm_start=WarmStart(elsewhere(), "prior"),
+    )
+    first = suggested(optimizer, 1).suggest(6)
+    assert {trial.tag["phase"] for trial in first} == {"sources"}
+    values = np.array([list(measure(trial, 0.5).values()) for trial in first]) * [1.0, -1.0]
+    known = np.array([list(row.values()) for _, row in elsewhere()]) * [0.001, -1.0]
+    better = (known[:, None] <= values).all(axis=2).mean(axis=0)
+    assert better.max() < 0.1, "few known results are better in both objectives"
+    assert np.ptp(values, axis=0).min() > 1.0, "the weights of the objectives differ"
+
+
+def test_the_weights_are_by_objective_and_the_summary_has_the_largest():
+    sources = [
+        WarmStart(elsewhere(), "prior"),
+        WarmStart([(c, {**row, "rate": -row["rate"]}) for c, row in elsewhere()], "prior"),
+    ]
+    optimizer = suggested(Optimizer(SPACE, objectives=TWO, warm_start=sources), 10)
+    weights = optimizer.why(optimizer.trials[-1])["weights"]
+    assert list(weights) == list(TWO)
+    assert all(set(part) == {"list", "list (2)", "this run"} for part in weights.values())
+    assert all(sum(part.values()) == pytest.approx(1.0, abs=1e-3) for part in weights.values())
+    assert weights["rate"]["list (2)"] == 0.0
+    summary = summarise(optimizer.history, Objective("time"))
+    assert summary.prior_weights == {
+        name: max(part[name] for part in weights.values()) for name in ("list", "list (2)")
+    }
+
+
+def test_a_prior_without_weight_is_said():
+    wrong = [(c, {"time": -row["time"], "rate": -row["rate"]}) for c, row in elsewhere()]
+    start = WarmStart(wrong, "prior")
+    optimizer = suggested(Optimizer(SPACE, objectives=TWO, warm_start=start), 12)
+    summary = summarise(optimizer.history, Objective("time"))
+    assert summary.prior_weights == {"list": 0.0}
+    assert "The prior list has no weight: " in format_summary(summary)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_source_without_one_objective_informs_the_others(name):
+    """Here it has no rates, or always the same one."""
+    for rate in ({}, {"rate": 7.0}):
+        times = [(config, {"time": row["time"], **rate}) for config, row in elsewhere()]
+        optimizer = Optimizer(
+            SPACE,
+            objectives=TWO,
+            strategy=create_strategy(name, {"initial": 1}),
+            warm_start=WarmStart(times, "prior"),
+        )
+        tags = [trial.tag for trial in suggested(optimizer, 6).trials if trial.tag]
+        assert [tag["phase"] for tag in tags[1:]] == ["sources", *["model"] * 4]
+        if name != "parego":
+            assert list(tags[-1]["weights"]) == ["time"]
+        assert np.isfinite(optimizer.predict([dict(optimizer.trials[0].config)])[0]).all()
+
+
+def test_a_source_needs_three_values_of_an_objective():
+    few = [(config, {"time": 1.0, "rate": i % 2}) for i, (config, _) in enumerate(elsewhere())]
+    with pytest.raises(ConfigError, match="a prior needs 3 different values"):
+        Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(few, "prior"))
+    few[0][1]["rate"] = 5
+    optimizer = Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(few, "prior"))
+    assert list(suggested(optimizer, 4).why(optimizer.trials[-1])["weights"]) == ["rate"]
+
+
+def test_rows_of_a_large_source_are_those_of_its_first_fronts():
+    start = WarmStart(elsewhere(400), "prior", rows=40)
+    optimizer = Optimizer(SPACE, objectives=TWO, warm_start=start)
+    kept = optimizer.warm_start[0].trials
+    costs = np.array([[row["time"], -row["rate"]] for _, row in elsewhere(400)])
+    worse = (costs[:, None] < costs).all(axis=2).any(axis=0)
+    front = [tuple(elsewhere(400)[i][0].values()) for i in np.flatnonzero(~worse)]
+    assert len(kept) == 40
+    assert set(front[:20]) <= {tuple(trial.config.values()) for trial in kept}
+
+
+def test_failures_of_the_source_are_avoided_first():
+    broken = [
+        (config, None if config["k"] == "p" else row) for config, row in elsewhere()
+    ]  # the best kind
+    start = WarmStart(broken, "prior")
+    for seed in range(4):
+        optimizer = Optimizer(SPACE, objectives=TWO, seed=seed, warm_start=start)
+        told = suggested(optimizer, 1).suggest(3)
+        assert {trial.tag["phase"] for trial in told} == {"sources"}
+        assert "p" not in [trial["k"] for trial in told]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        (
+            create_strategy("nsga2"),
+            "NSGA2 has no Gaussian process that a related task could inform",
+        ),
+        (create_strategy("ehvi", {"surrogate": "forest"}), "informs Gaussian processes, not a"),
+        (create_strategy("parego", {"surrogate": "forest"}), "informs Gaussian processes, not a"),
+    ],
+)
+def test_strategies_without_a_gaussian_process_refuse_it(strategy, message):
+    start = WarmStart(elsewhere(), "prior")
+    with pytest.raises(StrategyError, match=message):
+        Optimizer(SPACE, objectives=TWO, strategy=strategy, warm_start=start)
+
+
+SPACES = {
+    name: space for name, space in example_spaces().items() if (space.feasible.count or 99) > 12
+}
+
+
+FOUR = {**TWO, "size": "minimize", "energy": "minimize"}
+
+
+@pytest.mark.parametrize(("objectives", "limits"), [(TWO, ()), (FOUR, ("size <= 4",))])
+@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+@pytest.mark.parametrize("name", MODELS)
+def test_it_is_a_strategy_for_several_objectives(name, space, objectives, limits):
+    rng = np.random.default_rng(0)
+    codes = space.feasible.sample(20, rng)
+    costs = rng.random((len(codes), len(objectives)))
+    costs[2], costs[5, 1] = np.nan, np.nan  # a failure, and a metric that was not measured
+    strategy = create_strategy(name, {"initial": 1})
+    strategy = strategy.with_related_tasks([RelatedTask("other", codes, costs)])
+    resume_with_objectives(strategy, space, objectives, limits)
+
+
+def test_a_run_resumes_from_its_file_without_the_source(tmp_path):
+    start, path = WarmStart(elsewhere(), "prior"), tmp_path / "run.jsonl"
+    first = suggested(Optimizer(SPACE, objectives=TWO, warm_start=start, storage=path), 5)
+    expected = [dict(trial) for trial in first.suggest(2)]
+    resumed = Optimizer.load(path)
+    assert [dict(trial) for trial in resumed.pending] == expected
+    whole = suggested(Optimizer(SPACE, objectives=TWO, warm_start=start), 5)
+    whole.suggest(2)
+    later = []
+    for optimizer in (resumed, whole):
+        for trial in optimizer.pending:
+            optimizer.observe(trial, measure(trial))
+        later.append([(dict(trial), trial.tag) for trial in optimizer.suggest(2)])
+    assert later[0] == later[1]
+
+
+def test_auto_says_that_related_tasks_are_used():
+    optimizer = Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(elsewhere(), "prior"))
+    assert "those of related tasks" in optimizer.suggest().tag["auto"]
+    assert isinstance(optimizer.state.strategy, Auto)
