@@ -16,6 +16,8 @@ from baco_like import (
     WarmStart,
 )
 from baco_like.records import Status
+from baco_like.strategies import STRATEGIES, create_strategy
+from baco_like.strategies.protocol import optimises_several
 
 SPACE = Space({"a": [1, 2, 4, 8, 16], "b": [1, 2, 4, 8, 16]})
 OBJECTIVES = {"time": "minimize", "rate": "maximize"}
@@ -191,6 +193,13 @@ def test_a_strategy_for_one_objective_is_refused():
         StrategyError, match="strategy bayesian optimises one objective, not 'time'"
     ):
         run(strategy="bayesian")
+
+
+def test_the_error_names_every_strategy_for_several_objectives():
+    with pytest.raises(StrategyError) as error:
+        run(strategy="bayesian")
+    named = str(error.value).split("take ")[1].replace(" or ", ", ").split(", ")
+    assert set(named) == {n for n in STRATEGIES if optimises_several(create_strategy(n))}
 
 
 def test_a_resumed_run_needs_the_same_objectives(tmp_path):
