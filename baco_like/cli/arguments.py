@@ -76,7 +76,7 @@ def _add_report(commands: Any) -> None:
 def _add_reader(commands: Any, name: str, summary: str) -> Callable[..., Any]:
     """Add a command that reads a journal; return the function that adds its other arguments."""
     add: Callable[..., Any] = commands.add_parser(name, help=summary).add_argument
-    add("journal", type=Path, metavar="RUN.jsonl", help="journal of a run; it is only read")
+    add("journal", type=Path, metavar="RUN", help="journal or folder of a run; it is only read")
     return add
 
 

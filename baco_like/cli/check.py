@@ -16,7 +16,7 @@ import numpy as np
 
 from baco_like._output import explain_os_error, print_line
 from baco_like.cli.run_file import RunFile, read
-from baco_like.cli.runs import JOURNAL, folder_to_resume, run_and_report
+from baco_like.cli.runs import folder_to_resume, run_and_report
 from baco_like.evaluators.command import describe_compiler
 from baco_like.exceptions import RunFileError
 from baco_like.journal.header import describe_host
@@ -25,7 +25,7 @@ from baco_like.records import Direction, Limits
 from baco_like.records.regression import RegressionRule
 from baco_like.results.files import replace_file
 from baco_like.running.checking import CheckedPair, CheckResult, check_winner, record_baseline
-from baco_like.running.journal_view import JournalView
+from baco_like.running.journal_view import JOURNAL, JournalView, journal_of
 from baco_like.running.progress import Display
 from baco_like.shipping import (
     Evidence,
@@ -98,8 +98,7 @@ def _read(args: argparse.Namespace) -> _Checked:
     if file.suffix == ".toml":
         run_file = read(file) if run_file is None else run_file
         file = folder_to_resume(None, file.stem) / JOURNAL
-    if file.is_dir():
-        file = file / JOURNAL
+    file = journal_of(file)
     if file.suffix == ".json":
         return _Checked(read_table(file), None, run_file)
     if args.record:

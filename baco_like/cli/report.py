@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 
 from baco_like.reporting.report import write_with_notes
+from baco_like.running.journal_view import journal_of
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the file."""
-    target = args.journal.with_suffix(".html") if args.output is None else args.output
-    write_with_notes(args.journal, target, args.peak)
+    journal = journal_of(args.journal)
+    target = journal.with_suffix(".html") if args.output is None else args.output
+    write_with_notes(journal, target, args.peak)

@@ -31,6 +31,7 @@ from baco_like.running import (
 from baco_like.running.best_file import write_best
 from baco_like.running.by_task import recommendation_lines
 from baco_like.running.confirming import confirm_winner, leave_time
+from baco_like.running.journal_view import JOURNAL
 from baco_like.running.lock import sole_runner
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Display, first_line, show_progress
@@ -39,9 +40,6 @@ from baco_like.running.summary import format_summary, summarise
 from baco_like.running.tuner import run_locked
 from baco_like.spaces.space import format_size
 from baco_like.strategies import create_strategy, default_settings
-
-JOURNAL = "run.jsonl"
-"""Name of the journal in the folder of a run."""
 
 _RUNS = Path("runs")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from baco_like._output import explain_os_error, print_line
@@ -58,7 +57,7 @@ def _read_sources(args: argparse.Namespace) -> ShippedTable:
         raise RunFileError(
             f"{len(args.sources)} journals and {len(tasks)} times --task: give one --task for each journal, in order"
         )
-    views = [JournalView(_journal(path), with_constraints=True) for path in args.sources]
+    views = [JournalView(path, with_constraints=True) for path in args.sources]
     runs = [_run_of(view, task) for view, task in zip(views, tasks, strict=True)]
     return make_table(runs, views[0].history.space, device=args.device, constraints=args.constraint)
 
@@ -68,8 +67,3 @@ def _run_of(view: JournalView, task: dict[str, Any]) -> ShippedRun:
     if view.history.space.tasks is None:
         return run_of(view.history, view.opened, task, name=str(view.path))
     return Optimizer.load(view.path).shipped_run(task)
-
-
-def _journal(path: Path) -> Path:
-    """Return the journal in the folder of a run, or the path itself."""
-    return path / "run.jsonl" if (path / "run.jsonl").is_file() else path

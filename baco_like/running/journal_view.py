@@ -52,14 +52,25 @@ UNITS = "[[objective]] units"
 PEAK = "[objective] peak"
 """Key of the context of a run: the best value that the machine allows."""
 
+JOURNAL = "run.jsonl"
+"""Name of the journal in the folder of a run."""
+
 _BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+def journal_of(path: Path) -> Path:
+    """Return the journal in the folder of a run, or the path itself."""
+    journal = path / JOURNAL
+    return (
+        journal if os.path.isfile(journal) else path
+    )  # unlike Path.is_file, false for impossible names
 
 
 class JournalView:
     """The events of a journal so far.
 
     Args:
-        path: The journal.
+        path: The journal, or the folder of a run.
         with_constraints: Whether the space of `history` has the known constraints; those in Python are not in the
             file, and then it has none.
 
@@ -76,7 +87,8 @@ class JournalView:
     """
 
     def __init__(self, path: Path, *, with_constraints: bool = False) -> None:
-        if not os.path.isfile(path):  # unlike Path.is_file, false for impossible names
+        path = journal_of(path)
+        if not os.path.isfile(path):
             raise JournalError(f"{path} {_explain_missing(path)}")
         self.path = path
         self.suggested_at: dict[int, float] = {}

@@ -310,8 +310,16 @@ def test_failures_that_differ_in_numbers_are_one_cause(tmp_path, capsys):
     assert "limit 2 (trial 0, 1)\n    size = 41000\ncompile 1 (trial 2)" in text
 
 
-def test_show_of_a_folder_names_its_journals(folder, tmp_path, capsys):
-    assert cli.main(["show", str(folder / "out")]) == 2
+def test_the_folder_of_a_run_stands_for_its_journal(folder, tmp_path, capsys):
+    out = folder / "out"
+    texts = [shown(capsys, "show", path) for path in (out, out / "run.jsonl")]
+    assert texts[0] == texts[1]
+    assert cli.main(["report", str(out), "-o", str(tmp_path / "report.html")]) == 0
+    assert (tmp_path / "report.html").exists()
+
+
+def test_another_folder_names_its_journals(folder, tmp_path, capsys):
+    assert cli.main(["show", str(folder)]) == 2
     assert f"is a folder; name the journal in it: {folder / 'out' / 'run.jsonl'}" in (
         capsys.readouterr().err
     )
