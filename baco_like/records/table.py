@@ -27,6 +27,22 @@ def column(name: str, parameters: Container[str]) -> str:
     return f"{MARK}{name}" if name in parameters else name
 
 
+def own_column(name: str, parameters: Container[str], objective: str) -> str:
+    """Return the name of one of `OURS`, of `TIMES` or ``id``: with `MARK` until no parameter and no value has it."""
+    while name in parameters or name in (objective, column(objective, parameters)):
+        name = f"{MARK}{name}"
+    return name
+
+
+def metric_column(name: str, parameters: Container[str], objective: str) -> str:
+    """Return the name of a metric's column, with the prefix `MARK` until no other column has it."""
+    taken = {own_column(own, parameters, objective) for own in ("id", *OURS, *TIMES)}
+    taken |= {objective, column(objective, parameters)}
+    while name in taken or name in parameters or name.startswith(STAGE):
+        name = f"{MARK}{name}"
+    return name
+
+
 def table_rows(
     trials: Sequence[Trial], objective: str, names: Iterable[str] = ()
 ) -> list[dict[str, Any]]:
@@ -57,9 +73,9 @@ def _row(
         **{f"{STAGE}{stage}": trial.seconds.get(stage) for stage in stages},
     }
     config = {**dict.fromkeys(names), **trial.config}
-    taken = {*config, objective}
-    row = {column("id", taken): trial.id, **config, column(objective, config): trial.value}
-    row |= {column(name, taken): value for name, value in ours.items()}
+    row = {own_column("id", config, objective): trial.id, **config}
+    row[column(objective, config)] = trial.value
+    row |= {own_column(name, config, objective): value for name, value in ours.items()}
     for name, value in trial.metrics.items():
         while name in row or name.startswith(STAGE):
             name = f"{MARK}{name}"

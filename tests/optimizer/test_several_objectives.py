@@ -360,3 +360,18 @@ def test_beyond_25_observations_the_objectives_take_turns_in_fitting(tmp_path):
     assert held[0] == held[1]
     copy = shutil.copy(path, tmp_path / "copy.jsonl")
     assert Optimizer.load(copy).suggest().tag == optimizer.suggest().tag
+
+
+@pytest.mark.parametrize("parameter", ["id", "status", "worker", "x"])
+@pytest.mark.parametrize("names", [("status", "id"), ("id", "failed"), ("x", "seconds_x")])
+def test_a_dataframe_keeps_objectives_with_the_names_of_other_columns(parameter, names):
+    space = Space({parameter: [1, 2, 3], "b": [1, 2]})
+    objectives = dict.fromkeys(names, "minimize")
+    first = Optimizer(space, objectives=objectives, strategy="random_search")
+    for trial in first.suggest(5):
+        first.observe(
+            trial, dict(zip(names, (10.5 * trial[parameter], 3.5 * trial["b"]), strict=True))
+        )
+    again = Optimizer(space, objectives=objectives, warm_start=first.to_dataframe())
+    read = [[(t.config, t.value, t.metrics) for t in run.trials] for run in (first, again)]
+    assert read[0] == read[1]
