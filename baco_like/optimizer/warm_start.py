@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -365,14 +366,24 @@ def _select_for_model(
             f"a prior needs {FEWEST_RELATED} different values in this space; "
             "use mode='configs' for fewer"
         )
-    ranked = costs[:, used]
-    if ranked.shape[1] > 1:  # the place by fronts instead of a cost
-        order = list(_best_first(ranked))
-        ranked = np.full((len(rows), 1), np.inf)
-        ranked[order, 0] = np.arange(len(order))
-    ok = np.isfinite(ranked[:, 0])
-    imputed = np.quantile(ranked[ok], _FAILURE_QUANTILE, method="higher") if ok.any() else 0.0
-    return [rows[i] for i in chosen_rows(np.where(ok, ranked[:, 0], imputed), most, rng)]
+    costs = costs[:, used]
+    places = costs[:, 0] if costs.shape[1] == 1 else _places_by_front(costs, most // 2)
+    ok = np.isfinite(places)
+    imputed = np.quantile(places[ok], _FAILURE_QUANTILE, method="higher")
+    return [rows[i] for i in chosen_rows(np.where(ok, places, imputed), most, rng)]
+
+
+def _places_by_front(costs: Array, count: int) -> Array:
+    """Return the place of each row, ``(n, m)`` -> ``(n,)``: front by front for the best ``count``, the same for others.
+
+    A missing cost, NaN, counts as the median of its column. Failures keep infinity.
+    """
+    failed = np.isinf(costs).any(axis=1)
+    known = np.where(np.isnan(costs), np.nanmedian(costs[~failed], axis=0), costs)
+    places = np.where(failed, np.inf, float(count))
+    best = list(islice(_best_first(known), count))
+    places[best] = np.arange(len(best))
+    return places
 
 
 def check_same(starts: Sequence[WarmStart], known: Sequence[WarmStartResults], name: str) -> None:

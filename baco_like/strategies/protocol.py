@@ -200,12 +200,18 @@ class RelatedTask:
     codes: Codes
     costs: Array
 
+    @property
+    def objective_costs(self) -> Array:
+        """The costs with a column for each objective, ``(n, m)``."""
+        return self.costs if self.costs.ndim == 2 else self.costs[:, None]
+
     def of_objective(self, number: int) -> RelatedTask | None:
-        """Return the results for one of several objectives; None if they have too few different values for a model."""
-        costs = self.costs[:, number]
+        """Return the results for one objective; None if they have too few different values for a model."""
+        every = self.objective_costs
+        costs = every[:, number]
         if len(np.unique(costs[~np.isnan(costs)])) < FEWEST_RELATED:
             return None
-        kept = ~np.isnan(costs) | np.isnan(self.costs).all(axis=1)
+        kept = ~np.isnan(costs) | np.isnan(every).all(axis=1)
         return RelatedTask(self.name, self.codes[kept], costs[kept])
 
 

@@ -20,6 +20,8 @@ from baco_like.records import Objective
 from baco_like.running.summary import format_summary, summarise
 from baco_like.strategies import create_strategy
 from baco_like.strategies.auto import Auto
+from baco_like.strategies.bayesian import several_objectives
+from baco_like.strategies.bayesian.bayesian import TransferLearning
 from baco_like.strategies.protocol import RelatedTask
 from baco_like.testing.strategies import example_spaces, resume_with_objectives
 
@@ -162,6 +164,74 @@ def test_rows_of_a_large_source_are_those_of_its_first_fronts():
     front = [tuple(elsewhere(400)[i][0].values()) for i in np.flatnonzero(~worse)]
     assert len(kept) == 40
     assert set(front[:20]) <= {tuple(trial.config.values()) for trial in kept}
+
+
+def test_rows_of_a_large_source_need_not_have_all_objectives():
+    """Three results have a rate; the others are chosen by their times."""
+    rows = [
+        (config, row if i < 3 else {"time": row["time"]})
+        for i, (config, row) in enumerate(elsewhere(400))
+    ]
+    optimizer = Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(rows, "prior", rows=40))
+    kept = [trial.outcome.value for trial in optimizer.warm_start[0].trials]
+    assert len(kept) == 40
+    assert set(kept) >= set(sorted(row["time"] for _, row in elsewhere(400))[:15])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_few_rows_may_have_too_few_values_for_a_model(name):
+    """The results have three different times, the kept ones have fewer. Then the run is one without results."""
+    times = [2.0, 3.0, *[1.0] * 118]
+    rows = [(c, {"time": t, "rate": 7.0}) for (c, _), t in zip(elsewhere(), times, strict=True)]
+    optimizer = Optimizer(
+        SPACE,
+        objectives=TWO,
+        strategy=create_strategy(name, {"initial": 1}),
+        warm_start=WarmStart(rows, "prior", rows=3),
+    )
+    assert len({trial.outcome.value for trial in optimizer.warm_start[0].trials}) < 3
+    tags = [trial.tag for trial in suggested(optimizer, 4).trials]
+    assert [tag["phase"] for tag in tags[1:]] == ["explore", "model", "model"]
+    assert "weights" not in tags[-1]
+
+
+def test_parego_counts_a_missing_objective_as_the_median(monkeypatch):
+    seen = []
+
+    class Seen(TransferLearning):
+        def init(self, problem, rng):
+            seen.extend(self.tasks)
+            return super().init(problem, rng)
+
+    rows = [
+        (config, {"time": 1.0, **({} if i % 3 == 0 else {"rate": row["rate"]})})
+        for i, (config, row) in enumerate(elsewhere())
+    ]
+    optimizer = Optimizer(
+        SPACE,
+        objectives=TWO,
+        strategy=create_strategy("parego", {"initial": 2}),
+        warm_start=WarmStart(rows, "prior"),
+    )
+    suggested(optimizer, 2)
+    monkeypatch.setattr(several_objectives, "TransferLearning", Seen)
+    optimizer.suggest()
+    costs = seen[-1].costs
+    assert costs[::3] == pytest.approx(np.median(np.delete(costs, np.s_[::3])))
+
+
+@pytest.mark.parametrize("objective", ["time", None])
+@pytest.mark.parametrize("name", ["ehvi", "parego"])
+def test_one_objective_is_enough(name, objective):
+    rows = [(config, row["time"]) for config, row in elsewhere()]
+    start, options = WarmStart(rows, "prior"), {"objective": objective} if objective else {}
+    strategy = create_strategy(name, {"initial": 1})
+    optimizer = Optimizer(SPACE, strategy=strategy, warm_start=start, **options)
+    for _ in range(4):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, measure(trial)["time"])
+    assert [trial.tag["phase"] for trial in optimizer.trials[1:]] == ["sources", "model", "model"]
+    assert set(summarise(optimizer.history, Objective("time")).prior_weights) == {"list"}
 
 
 def test_failures_of_the_source_are_avoided_first():

@@ -98,8 +98,8 @@ class _RelatedModels(NamedTuple):
     @classmethod
     def fit(
         cls, then: Bayesian, problem: Problem, tasks: Sequence[RelatedTask], rng: Rng
-    ) -> _RelatedModels:
-        """Return models of the tasks."""
+    ) -> _RelatedModels | None:
+        """Return models of the tasks; None if no objective has enough different values for one."""
         each: list[tuple[TransferLearning, FittedTasks] | None] = []
         lowest = list[float]()
         for j in range(max(1, len(problem.objectives))):
@@ -112,7 +112,7 @@ class _RelatedModels(NamedTuple):
             state = strategy.init(problem, rng)
             each.append((strategy, state))
             lowest.append(float(min(state.predict(task.codes).min() for task in related)))
-        return cls(tuple(each), tuple(lowest))
+        return cls(tuple(each), tuple(lowest)) if lowest else None
 
     def with_ensembles(self, then: Bayesian, parts: Sequence[History]) -> list[Bayesian]:
         """Return a strategy for each objective, with an ensemble as surrogate if a task has the objective."""
@@ -397,13 +397,16 @@ class ParEGO(_OfSeveral):
         costs, _ = objective_costs(history)
         known = history.inside & ~np.isnan(costs).any(axis=1)  # also outcomes beyond a limit
         scaled = self._scale(np.where(known[:, None], costs, np.nan))
-        tasks = [(task, self._scale(task.costs)) for task in self.tasks]
+        usable = () if state.related is None else self.tasks
+        tasks = [(task, _fill(self._scale(task.objective_costs))) for task in usable]
         then = replace(self.then, scale=surrogates.standardise)
         for _ in range(n):
             weights = rng.dirichlet(np.ones(costs.shape[1]))
-            total = self._weigh(scaled, weights)
+            total = _chebyshev(scaled * weights, self.rho)
             part = history.with_costs(total, np.full(len(total), np.nan))
-            related = [replace(task, costs=self._weigh(own, weights)) for task, own in tasks]
+            related = [
+                replace(task, costs=_chebyshev(own * weights, self.rho)) for task, own in tasks
+            ]
             tag: dict[str, Any] = {"phase": "model", "objective_weights": weights.tolist()}
             if related:
                 transfer = TransferLearning(then, tuple(related))
@@ -429,17 +432,23 @@ class ParEGO(_OfSeveral):
                 scaled[known, j] = (values - values.min()) / (np.ptp(values) or 1.0)
         return scaled
 
-    def _weigh(self, scaled: Array, weights: Array) -> Array:
-        """Return the weighted maximum of the known objectives, ``(n, m)`` -> ``(n,)``; NaN where none is known."""
-        weighted, total = scaled * weights, np.full(len(scaled), np.nan)
-        known = ~np.isnan(weighted).all(axis=1)
-        total[known] = _chebyshev(weighted[known], self.rho)
-        return total
+
+def _fill(scaled: Array) -> Array:
+    """Return scaled costs in which a missing one is the median of its objective, ``(n, m)`` -> ``(n, m)``.
+
+    Without it, a result that lacks an objective would seem better than an equal one that has it. An objective that all
+    results lack is 0, which changes no weighted maximum. Failures stay NaN.
+    """
+    known = ~np.isnan(scaled)
+    medians = [
+        np.median(x[own]) if own.any() else 0.0 for x, own in zip(scaled.T, known.T, strict=True)
+    ]
+    return np.where(known | ~known.any(axis=1, keepdims=True), scaled, medians)
 
 
 def _chebyshev(weighted: Array, rho: float) -> Array:
-    """Return the augmented maximum of the known ones of weighted objectives, ``(n, m)`` -> ``(n,)``."""
-    return np.asarray(np.nanmax(weighted, axis=1) + rho * np.nansum(weighted, axis=1))
+    """Return the augmented maximum of weighted objectives, ``(n, m)`` -> ``(n,)``; NaN where one is NaN."""
+    return np.asarray(weighted.max(axis=1) + rho * weighted.sum(axis=1))
 
 
 def _condition(model: surrogates.Model, pending: Codes) -> surrogates.Model:
