@@ -12,7 +12,7 @@ import numpy as np
 
 from baco_like._output import warn_caller
 from baco_like._random import Purpose, generator
-from baco_like._typing import Array, Rng
+from baco_like._typing import Array, Mask, Rng
 from baco_like.exceptions import (
     ConfigError,
     JournalError,
@@ -144,7 +144,18 @@ def _use_source(
     if start.mode == "configs":
         matched = _select_best(matched, _costs(matched, options), start.best)
     elif start.mode == "prior":
-        matched = _select_for_model(matched, _costs(matched, options), start.rows, rng)
+        costs = _costs(matched, options)
+        used = _have_model(costs)
+        matched = _select_for_model(matched, costs[:, used], start.rows, rng)
+        lacking = [
+            o.name for o, use in zip(options.several_objectives, used, strict=False) if not use
+        ]
+        if lacking:
+            warn_caller(
+                f"warm start {start.source}: it says nothing about {_join(lacking)}, of which it has fewer than "
+                f"{FEWEST_RELATED} different values",
+                WarmStartWarning,
+            )
     trials = numbered(matched)
     return WarmStartResults(start.mode, start.source, trials, len(rows), left_out, tuple(notes))
 
@@ -355,18 +366,25 @@ def _select_best(rows: Sequence[ConfigOutcome], costs: Array, count: int) -> lis
     return list(best.values())
 
 
-def _select_for_model(
-    rows: Sequence[ConfigOutcome], costs: Array, most: int, rng: Rng
-) -> list[ConfigOutcome]:
-    """Return as many results as a model of a related task may have; ``costs`` has a column for each objective."""
-    known = [np.unique(column[np.isfinite(column)]) for column in costs.T]
-    used = [len(values) >= FEWEST_RELATED for values in known]
+def _have_model(costs: Array) -> Mask:
+    """Return which objectives have enough different values for a model, ``(n, m)`` -> ``(m,)``.
+
+    Raises:
+        ConfigError: None has.
+    """
+    used = [len(np.unique(column[np.isfinite(column)])) >= FEWEST_RELATED for column in costs.T]
     if not any(used):
         raise ConfigError(
             f"a prior needs {FEWEST_RELATED} different values in this space; "
             "use mode='configs' for fewer"
         )
-    costs = costs[:, used]
+    return np.array(used)
+
+
+def _select_for_model(
+    rows: Sequence[ConfigOutcome], costs: Array, most: int, rng: Rng
+) -> list[ConfigOutcome]:
+    """Return as many results as a model of a related task may have; ``costs`` has a column for each objective."""
     places = costs[:, 0] if costs.shape[1] == 1 else _places_by_front(costs, most // 2)
     ok = np.isfinite(places)
     imputed = np.quantile(places[ok], _FAILURE_QUANTILE, method="higher")

@@ -14,6 +14,7 @@ from baco_like import (
     Space,
     StrategyError,
     WarmStart,
+    WarmStartWarning,
     tune,
 )
 from baco_like.records import Objective
@@ -133,12 +134,13 @@ def test_a_source_without_one_objective_informs_the_others(name):
     """Here it has no rates, or always the same one."""
     for rate in ({}, {"rate": 7.0}):
         times = [(config, {"time": row["time"], **rate}) for config, row in elsewhere()]
-        optimizer = Optimizer(
-            SPACE,
-            objectives=TWO,
-            strategy=create_strategy(name, {"initial": 1}),
-            warm_start=WarmStart(times, "prior"),
-        )
+        with pytest.warns(WarmStartWarning, match="list: it says nothing about rate, of which"):
+            optimizer = Optimizer(
+                SPACE,
+                objectives=TWO,
+                strategy=create_strategy(name, {"initial": 1}),
+                warm_start=WarmStart(times, "prior"),
+            )
         tags = [trial.tag for trial in suggested(optimizer, 6).trials if trial.tag]
         assert [tag["phase"] for tag in tags[1:]] == ["sources", *["model"] * 4]
         if name != "parego":
@@ -151,7 +153,8 @@ def test_a_source_needs_three_values_of_an_objective():
     with pytest.raises(ConfigError, match="a prior needs 3 different values"):
         Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(few, "prior"))
     few[0][1]["rate"] = 5
-    optimizer = Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(few, "prior"))
+    with pytest.warns(WarmStartWarning, match="nothing about time"):
+        optimizer = Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(few, "prior"))
     assert list(suggested(optimizer, 4).why(optimizer.trials[-1])["weights"]) == ["rate"]
 
 
@@ -182,7 +185,7 @@ def test_rows_of_a_large_source_need_not_have_all_objectives():
 def test_a_few_rows_may_have_too_few_values_for_a_model(name):
     """The results have three different times, the kept ones have fewer. Then the run is one without results."""
     times = [2.0, 3.0, *[1.0] * 118]
-    rows = [(c, {"time": t, "rate": 7.0}) for (c, _), t in zip(elsewhere(), times, strict=True)]
+    rows = [(c, {"time": t, "rate": -t}) for (c, _), t in zip(elsewhere(), times, strict=True)]
     optimizer = Optimizer(
         SPACE,
         objectives=TWO,
@@ -207,12 +210,13 @@ def test_parego_counts_a_missing_objective_as_the_median(monkeypatch):
         (config, {"time": 1.0, **({} if i % 3 == 0 else {"rate": row["rate"]})})
         for i, (config, row) in enumerate(elsewhere())
     ]
-    optimizer = Optimizer(
-        SPACE,
-        objectives=TWO,
-        strategy=create_strategy("parego", {"initial": 2}),
-        warm_start=WarmStart(rows, "prior"),
-    )
+    with pytest.warns(WarmStartWarning, match="nothing about time"):
+        optimizer = Optimizer(
+            SPACE,
+            objectives=TWO,
+            strategy=create_strategy("parego", {"initial": 2}),
+            warm_start=WarmStart(rows, "prior"),
+        )
     suggested(optimizer, 2)
     monkeypatch.setattr(several_objectives, "TransferLearning", Seen)
     optimizer.suggest()
