@@ -4,8 +4,8 @@
         --table several_transfer.md
 
 The kernel `mm` has recorded times and energies of two GPUs: a run on the RTX Titan begins with results of the Titan V.
-The related tasks of the synthetic problems have the optimum of all variables but the first three steps away, three
-times the first objective, and a second objective that the first one adds to. Results are a run of ours of 60
+The related tasks of the synthetic problems have their optimum three steps away in all variables except the first one,
+three times the first objective, and a second objective that the first one adds to. Results are a run of ours of 60
 evaluations there, 200 random configurations, or these with both objectives reversed. Runs append to `--rows`; those
 that it has already are left out.
 """

@@ -267,16 +267,11 @@ def test_strategies_without_a_gaussian_process_refuse_it(strategy, message):
         Optimizer(SPACE, objectives=TWO, strategy=strategy, warm_start=start)
 
 
-SPACES = {
-    name: space for name, space in example_spaces().items() if (space.feasible.count or 99) > 12
-}
-
-
 FOUR = {**TWO, "size": "minimize", "energy": "minimize"}
 
 
 @pytest.mark.parametrize(("objectives", "limits"), [(TWO, ()), (FOUR, ("size <= 4",))])
-@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+@pytest.mark.parametrize("space", example_spaces().values(), ids=example_spaces())
 @pytest.mark.parametrize("name", MODELS)
 def test_it_is_a_strategy_for_several_objectives(name, space, objectives, limits):
     rng = np.random.default_rng(0)

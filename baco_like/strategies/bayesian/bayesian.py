@@ -363,7 +363,7 @@ def _prefer(region: Callable[[Codes], Mask], score: Score) -> Score:
 
 
 class FittedTasks(NamedTuple):
-    """The state.
+    """The state of `TransferLearning`.
 
     Attributes:
         tasks: The model fitted to each task, and the scale of its values.

@@ -87,12 +87,12 @@ class _RelatedModels(NamedTuple):
     """The results of related tasks as models of each objective.
 
     Attributes:
-        each: For each objective the strategy that uses the tasks with this objective, and its state; None if no task
-            has it.
-        lowest: The lowest predictions for the results, of each objective in ``each``.
+        by_objective: For each objective the strategy that uses the tasks with this objective, and its state; None if
+            no task has it.
+        lowest: For each objective with models the lowest prediction for a result.
     """
 
-    each: tuple[tuple[TransferLearning, FittedTasks] | None, ...]
+    by_objective: tuple[tuple[TransferLearning, FittedTasks] | None, ...]
     lowest: tuple[float, ...]
 
     @classmethod
@@ -100,35 +100,35 @@ class _RelatedModels(NamedTuple):
         cls, then: Bayesian, problem: Problem, tasks: Sequence[RelatedTask], rng: Rng
     ) -> _RelatedModels | None:
         """Return models of the tasks; None if no objective has enough different values for one."""
-        each: list[tuple[TransferLearning, FittedTasks] | None] = []
+        by_objective: list[tuple[TransferLearning, FittedTasks] | None] = []
         lowest = list[float]()
         for j in range(max(1, len(problem.objectives))):
-            found = [task.of_objective(j) for task in tasks]
-            related = tuple(task for task in found if task is not None)
+            of_objective = [task.of_objective(j) for task in tasks]
+            related = tuple(task for task in of_objective if task is not None)
             if not related:
-                each.append(None)
+                by_objective.append(None)
                 continue
             strategy = TransferLearning(replace(then, scale=fit_asinh), related)
             state = strategy.init(problem, rng)
-            each.append((strategy, state))
+            by_objective.append((strategy, state))
             lowest.append(float(min(state.predict(task.codes).min() for task in related)))
-        return cls(tuple(each), tuple(lowest)) if lowest else None
+        return cls(tuple(by_objective), tuple(lowest)) if lowest else None
 
     def with_ensembles(self, then: Bayesian, parts: Sequence[History]) -> list[Bayesian]:
         """Return a strategy for each objective, with an ensemble as surrogate if a task has the objective."""
-        each = [then] * len(parts)
-        for j, related in enumerate(self.each):
+        strategies = [then] * len(parts)
+        for j, related in enumerate(self.by_objective):
             if related is not None:
                 strategy, state = related
                 ensemble = strategy.with_ensemble(state, parts[j]).surrogate
-                each[j] = replace(then, surrogate=ensemble)
-        return each
+                strategies[j] = replace(then, surrogate=ensemble)
+        return strategies
 
     def propose(
         self, then: Bayesian, problem: Problem, history: History, seed: int, n: int, rng: Rng
     ) -> list[Proposal]:
         """Return n proposals that the tasks predict to be best, each for its own weights of the objectives."""
-        states = [related[1] for related in self.each if related is not None]
+        states = [related[1] for related in self.by_objective if related is not None]
         proposals: list[Proposal] = []
         for _ in range(n):
             weights = rng.dirichlet(np.ones(len(states)))
@@ -158,7 +158,7 @@ class _State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _OfSeveral:
+class _SeveralObjectives:
     """The common part of the strategies for several objectives.
 
     Attributes:
@@ -178,7 +178,7 @@ class _OfSeveral:
 
     def __post_init__(self) -> None:
         if self.tasks:
-            self.then.with_related_tasks(self.tasks)
+            self.then.with_related_tasks(self.tasks)  # refuses other surrogates
 
     def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> Self:
         """Return the strategy that also uses the results of related tasks.
@@ -230,7 +230,7 @@ class _OfSeveral:
 
 @final
 @dataclass(frozen=True)
-class ExpectedHypervolume(_OfSeveral):
+class ExpectedHypervolume(_SeveralObjectives):
     """Proposes where the expected gain of the dominated hypervolume is highest, weighted by feasibility.
 
     Each objective has its own surrogate on its own scale; with related tasks it is an ensemble of their models and its
@@ -376,7 +376,7 @@ def _with_own_tag(trial: Trial, number: int) -> Trial:
 
 @final
 @dataclass(frozen=True)
-class ParEGO(_OfSeveral):
+class ParEGO(_SeveralObjectives):
     """Proposes by expected improvement of a weighted maximum of the objectives, with new random weights every time.
 
     Source: Knowles, "ParEGO" (IEEE TEVC 2006), Eqs. 1 and 2: the augmented Chebyshev function of the objectives, each
@@ -486,9 +486,8 @@ def _tag(models: Sequence[_Objective], row: Codes, state: _State) -> dict[str, A
         "fitted_at": [model.fitted_at for model in models],
     }
     if state.related is not None:
+        each = zip(models, hyperparameters, state.related.by_objective, strict=True)
         tag["weights"] = {
-            model.name: related[1].weights(own)
-            for model, own, related in zip(models, hyperparameters, state.related.each, strict=True)
-            if related is not None
+            model.name: related[1].weights(own) for model, own, related in each if related
         }
     return tag
