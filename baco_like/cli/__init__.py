@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TextIO
 
 from baco_like._output import escape_control_characters
@@ -40,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             signal.signal(number, signal.default_int_handler)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = partial(_show_warning, set())
             args = build_parser().parse_args(argv)  # asks plug-ins for their names
             return importlib.import_module(f"baco_like.cli.{args.command}").run(args) or 0
     except BacoError as error:
@@ -51,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _show_warning(
+    shown: set[str],
     message: Warning | str,
     category: type[Warning],
     filename: str,
@@ -58,7 +60,13 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print a warning in one line, without the file and the line of code that raised it."""
+    """Print a warning in one line, without the file and the line of code that raised it.
+
+    A text in ``shown`` is not printed again: two lines of code may raise it, a check and the run itself.
+    """
     text = escape_control_characters(" ".join(str(message).split()))
+    if text in shown:
+        return
+    shown.add(text)
     with suppress(OSError):  # a closed stream must not end a run
         print(f"baco-like: warning: {text}", file=sys.stderr, flush=True)

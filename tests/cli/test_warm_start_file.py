@@ -61,6 +61,14 @@ best = 2
     )
 
 
+@pytest.mark.filterwarnings("default")
+def test_a_warning_about_the_source_is_printed_once(folder, capsys):
+    path = written(folder, '[warm_start]\nfile = "known.csv"\nmode = "prior"\n')
+    (folder / "known.csv").write_text("tile,value\n8,1\n16,2\n32,3\n7,4\n")
+    assert cli.main(["tune", str(path), "--out", str(folder / "out"), "--budget", "2"]) == 0
+    assert capsys.readouterr().err.count("1 of 4 results are left out") == 1
+
+
 def test_a_run_begins_with_it_and_resumes_without_the_source(folder, capsys):
     text = '[warm_start]\nfile = "known.json"\nmode = "configs"\nbest = 1\n'
     (folder / "known.json").write_text((folder / "table.json").read_text())
