@@ -2,6 +2,7 @@
 
 import math
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ import pytest
 from baco_like import (
     Categorical,
     ConfigError,
+    Integer,
     MaxEvals,
     Optimizer,
+    Permutation,
     Space,
     StrategyError,
     WarmStart,
@@ -297,6 +300,28 @@ def test_a_run_resumes_from_its_file_without_the_source(tmp_path):
             optimizer.observe(trial, measure(trial))
         later.append([(dict(trial), trial.tag) for trial in optimizer.suggest(2)])
     assert later[0] == later[1]
+
+
+def test_the_search_leaves_the_end_of_the_front_that_the_first_points_are_at():
+    """The front is concave (ZDT2): weights of the objectives choose one of its ends."""
+
+    def concave(config, steps=0, scale=1.0):
+        x = [min(20, config[name] + steps) / 20.0 for name in "bc"]
+        g = 1.0 + sum(x) + sum(i > j for i, j in combinations(config["order"], 2)) / 10.0
+        first = config["a"] / 20.0
+        return {"first": scale * first, "second": scale * (g - first**2 / g)}
+
+    space = Space({**{n: Integer(0, 20) for n in "abc"}, "order": Permutation([0, 1, 2, 3, 4])})
+    objectives = {"first": "minimize", "second": "minimize"}
+    known = [(config, concave(config, 3, 2.0)) for config in space.sample(200, seed=1)]
+    for seed in range(2):
+        start = WarmStart(known, "prior")
+        optimizer = Optimizer(space, objectives=objectives, seed=seed, warm_start=start)
+        for _ in range(18):
+            trial = optimizer.suggest()
+            optimizer.observe(trial, concave(trial))
+        reached = [trial["a"] for trial in optimizer.front]
+        assert max(reached) - min(reached) >= 10
 
 
 def test_auto_says_that_related_tasks_are_used():

@@ -31,7 +31,7 @@ from baco_like.strategies.bayesian.incremental import has_prior
 from baco_like.strategies.bayesian.limits import objective_costs
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask
 from baco_like.surrogates import FeasibilityModel
-from baco_like.surrogates.ranking_ensemble import RankingEnsemble
+from baco_like.surrogates.ranking_ensemble import EnsembleModel, RankingEnsemble
 from baco_like.surrogates.transform import fit_asinh
 
 _STARTS = 7
@@ -90,10 +90,12 @@ class _RelatedModels(NamedTuple):
         by_objective: For each objective the strategy that uses the tasks with this objective, and its state; None if
             no task has it.
         lowest: For each objective with models the lowest prediction for a result.
+        codes: The configurations of the tasks, ``(n, w)``.
     """
 
     by_objective: tuple[tuple[TransferLearning, FittedTasks] | None, ...]
     lowest: tuple[float, ...]
+    codes: Codes
 
     @classmethod
     def fit(
@@ -112,7 +114,8 @@ class _RelatedModels(NamedTuple):
             state = strategy.init(problem, rng)
             by_objective.append((strategy, state))
             lowest.append(float(min(state.predict(task.codes).min() for task in related)))
-        return cls(tuple(by_objective), tuple(lowest)) if lowest else None
+        codes = np.concatenate([task.codes for task in tasks])
+        return cls(tuple(by_objective), tuple(lowest), codes) if lowest else None
 
     def with_ensembles(self, then: Bayesian, parts: Sequence[History]) -> list[Bayesian]:
         """Return a strategy for each objective, with an ensemble as surrogate if a task has the objective."""
@@ -250,7 +253,7 @@ class ExpectedHypervolume(_SeveralObjectives):
         search, start = _with_starts(self.then.search_of(problem.space)), _starts(history)
         pending, proposals = history.pending_codes, list[Proposal]()
         for remaining in reversed(range(n)):
-            score = self._score(problem, history, models, pending)
+            score = self._score(problem, history, state, models, pending)
             score = acquisitions.weight_by_feasibility(score, models[0].fitted.feasibility, minimum)
             excluded = partial(problem.is_excluded, history)
             rows = search.maximise(score, problem.space, 1, rng, start, excluded)
@@ -278,14 +281,21 @@ class ExpectedHypervolume(_SeveralObjectives):
         return models
 
     def _score(
-        self, problem: Problem, history: History, models: Sequence[_Objective], pending: Codes
+        self,
+        problem: Problem,
+        history: History,
+        state: _State,
+        models: Sequence[_Objective],
+        pending: Codes,
     ) -> Score:
         """Return the logarithm of the expected gain, and the weight of the user's prior."""
         ok = history.codes[history.where(Status.OK)]
         known = np.concatenate([ok, pending]) if len(pending) else ok
         values = np.column_stack([model.fitted.model.predict(known)[0] for model in models])
         front = values[is_non_dominated(values)]
-        reference = choose_reference(values, front, *_REFERENCES[len(known) % len(_REFERENCES)])
+        quantile, margin = _REFERENCES[len(known) % len(_REFERENCES)]
+        first = _first_values(values, models, state)
+        reference = choose_reference(values, front, first, quantile, margin)
         lower, upper = non_dominated_boxes(front, reference)
         believed = [_condition(model.fitted.model, pending) for model in models]
 
@@ -299,19 +309,36 @@ class ExpectedHypervolume(_SeveralObjectives):
         return score
 
 
-def choose_reference(values: Array, front: Array, quantile: float, margin: float) -> Array:
+def choose_reference(
+    values: Array, front: Array, first: Sequence[Array], quantile: float, margin: float
+) -> Array:
     """Return the point that bounds the dominated volume, ``(m,)``.
 
     Args:
-        values: Costs on the models' scales in the order of the observations, ``(n, m)``.
+        values: Costs on the models' scales, ``(n, m)``.
         front: The non-dominated ones among them, ``(k, m)``.
-        quantile: Quantile of the first values that the point is not better than, between 0 and 1.
+        first: Costs of configurations that no model has chosen, for each objective.
+        quantile: Quantile of the latter that the point is not better than, between 0 and 1.
         margin: Distance between the point and the worst values of the front, as a share of the front's range.
     """
     spread = np.ptp(front, axis=0)
     spread = np.where(spread > 0.0, spread, np.ptp(values, axis=0))
-    first = np.quantile(values[:_FIRST], quantile, axis=0)
-    return np.asarray(np.maximum(front.max(axis=0) + margin * spread, first))
+    least = np.array([np.quantile(own, quantile) for own in first])
+    return np.asarray(np.maximum(front.max(axis=0) + margin * spread, least))
+
+
+def _first_values(values: Array, models: Sequence[_Objective], state: _State) -> list[Array]:
+    """Return for each objective values of configurations that no model has chosen.
+
+    They are the first values. If related tasks help, there was hardly a design, and the predictions for the
+    configurations of the tasks take its place: else a search that begins at one end of a front stays there.
+    """
+    columns = list(values[:_FIRST].T)
+    if state.related is not None:
+        for j, model in enumerate(models):
+            if isinstance(model.fitted.model, EnsembleModel):
+                columns[j] = model.fitted.model.predict(state.related.codes)[0]
+    return columns
 
 
 def _fit_counts(history: History, objectives: int) -> list[int]:
