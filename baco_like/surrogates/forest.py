@@ -136,8 +136,12 @@ class ForestModel:
         means.
         """
         features = self.space.features(codes)
-        means = predict_by_tree(self.trees, [t.value[:, 0, 0] for t in self.trees], features)
-        variances = predict_by_tree(self.trees, [t.impurity for t in self.trees], features)
+        rows = _single_precision(features)
+        means, variances = np.empty((2, len(self.trees), len(rows)))
+        for mean, variance, tree in zip(means, variances, self.trees, strict=True):
+            leaves = tree.apply(rows)
+            tree.value[:, 0, 0].take(leaves, out=mean, mode="clip")
+            tree.impurity.take(leaves, out=variance, mode="clip")
         total = variances.mean(axis=0) + means.var(axis=0)
         return means.mean(axis=0), np.maximum(total, LEAST_VARIANCE)
 

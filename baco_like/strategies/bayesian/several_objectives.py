@@ -26,11 +26,13 @@ from baco_like.records import (
 )
 from baco_like.records.front import is_non_dominated, non_dominated_boxes
 from baco_like.strategies.bayesian.bayesian import Bayesian, FittedTasks, TransferLearning
-from baco_like.strategies.bayesian.fitting import NEEDED, check_successes
+from baco_like.strategies.bayesian.fitting import NEEDED, check_successes, last_hyperparameters
 from baco_like.strategies.bayesian.incremental import has_prior
 from baco_like.strategies.bayesian.limits import objective_costs
+from baco_like.strategies.bayesian.repeated_outcomes import fit_inert, log_new
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask
 from baco_like.surrogates import FeasibilityModel
+from baco_like.surrogates.forest import Growth
 from baco_like.surrogates.ranking_ensemble import EnsembleModel, RankingEnsemble
 from baco_like.surrogates.transform import fit_asinh
 
@@ -58,6 +60,13 @@ _FIRST = 10
 """These are about the values of the design. Later values gather near the front: where a front has shrunk to one point,
 their quantile stays there, and so did the search (ZDT2 and ZDT3)."""
 
+_COMPARED = 16
+"""Where outcomes repeat, this number of configurations with the highest gains are also compared by their probability of
+a new outcome."""
+
+_FOREST = surrogates.RandomForest(Growth(trees=10, max_features=5 / 6))
+"""Models each objective after an outcome that repeats another one."""
+
 _EACH_COUNT = 25
 """Up to this number of observations the hyperparameters of all objectives are fitted for every suggestion. Then the
 objectives take turns, so that all together cost about as much as one."""
@@ -75,12 +84,14 @@ class _Objective(NamedTuple):
         sign: Factor between value and cost.
         fitted: The models; `Bayesian` has the type.
         fitted_at: Number of observations at the last fit of the hyperparameters.
+        hyperparameters: The hyperparameters of the last fit, from which the next one starts.
     """
 
     name: str
     sign: float
     fitted: Any
     fitted_at: int
+    hyperparameters: Mapping[str, Any]
 
 
 class _RelatedModels(NamedTuple):
@@ -238,10 +249,15 @@ class ExpectedHypervolume(_SeveralObjectives):
 
     Each objective has its own surrogate on its own scale; with related tasks it is an ensemble of their models and its
     own. Without noise the front consists of observed values. With noise it consists of the surrogates' means at the
-    observed configurations. Pending configurations count with their expected values. Source: Emmerich, Deutz and
-    Klinkenberg (CEC 2011) for the expected improvement of hypervolume; the logarithm as for one objective. Made for two
-    and three objectives: the number of boxes that the region below the front consists of grows linearly for these, and
-    faster for more. The acquisition function of ``then`` is not used.
+    observed configurations. Pending configurations count with their expected values.
+
+    Where outcomes repeat, as those of compiler flags that change nothing do, the gain is multiplied by the probability
+    of a new outcome. After an outcome that repeats another one, random forests replace the surrogates for one step:
+    they learn faster which parameters change nothing under which others.
+
+    Source: Emmerich, Deutz and Klinkenberg (CEC 2011) for the expected improvement of hypervolume; the logarithm as for
+    one objective. Made for two and three objectives: the number of boxes that the region below the front consists of
+    grows linearly for these, and faster for more. The acquisition function of ``then`` is not used.
     """
 
     def ask(self, problem: Problem, history: History, state: _State, n: int, rng: Rng) -> Proposals:
@@ -252,13 +268,21 @@ class ExpectedHypervolume(_SeveralObjectives):
         minimum = acquisitions.draw_minimum(rng, self.then.largest_minimum)
         search, start = _with_starts(self.then.search_of(problem.space)), _starts(history)
         pending, proposals = history.pending_codes, list[Proposal]()
+        ok = history.where(Status.OK)
+        inert = fit_inert(problem.space, history.codes[ok], objective_costs(history)[0][ok])
         for remaining in reversed(range(n)):
             score = self._score(problem, history, state, models, pending)
             score = acquisitions.weight_by_feasibility(score, models[0].fitted.feasibility, minimum)
             excluded = partial(problem.is_excluded, history)
-            rows = search.maximise(score, problem.space, 1, rng, start, excluded)
+            count = 1 if inert is None else _COMPARED
+            rows = search.maximise(score, problem.space, count, rng, start, excluded)
             if not len(rows):
                 break
+            if inert is not None:
+                known = np.concatenate([history.codes[ok], pending])
+                new = log_new(problem.space, inert, known)
+                best = np.argmax(score(rows) + new(rows))
+                rows = rows[best : best + 1]
             proposals.append(Proposal(rows[0], _tag(models, rows, state)))
             if remaining:
                 pending, history = np.concatenate([pending, rows]), history.assume_pending(rows)
@@ -273,11 +297,19 @@ class ExpectedHypervolume(_SeveralObjectives):
         each = _each(replace(self.then, feasibility=_Known(feasibility)), state, parts)
         count, fitted_at = len(history), _fit_counts(history, len(objectives))
         oldest, models = int(np.argmin(fitted_at)), list[_Objective]()
+        takes_forest = state.related is None and _has_repeated(history)
         for j, (one, part) in enumerate(zip(each, parts, strict=True)):
+            name, sign = objectives[j].name, sign_of(objectives[j].direction)
+            if takes_forest:
+                fitted = replace(one, surrogate=_FOREST).fit(problem.space, part, state.seed, rng)
+                last = last_hyperparameters(part) or {}
+                # This step does not count, or the hyperparameters of all objectives would be due in the next one.
+                models.append(_Objective(name, sign, fitted, fitted_at[j] + 1, last))
+                continue
             is_due = j == oldest or count - fitted_at[j] >= len(objectives) or count <= _EACH_COUNT
             fitted = (one if is_due else _holding(one)).fit(problem.space, part, state.seed, rng)
-            name, sign = objectives[j].name, sign_of(objectives[j].direction)
-            models.append(_Objective(name, sign, fitted, count if is_due else fitted_at[j]))
+            at, found = count if is_due else fitted_at[j], fitted.model.hyperparameters
+            models.append(_Objective(name, sign, fitted, at, found))
         return models
 
     def _score(
@@ -339,6 +371,12 @@ def _first_values(values: Array, models: Sequence[_Objective], state: _State) ->
             if isinstance(model.fitted.model, EnsembleModel):
                 columns[j] = model.fitted.model.predict(state.related.codes)[0]
     return columns
+
+
+def _has_repeated(history: History) -> bool:
+    """Return whether the last outcome is equal to an earlier one in all objectives."""
+    costs = objective_costs(history)[0][history.where(Status.OK)]
+    return bool((costs[:-1] == costs[-1]).all(axis=1).any())
 
 
 def _fit_counts(history: History, objectives: int) -> list[int]:
@@ -500,9 +538,9 @@ def _with_starts(search: AcquisitionOptimizer) -> AcquisitionOptimizer:
 
 def _tag(models: Sequence[_Objective], row: Codes, state: _State) -> dict[str, Any]:
     """Return the predictions for a proposal, for `Optimizer.why`, and the hyperparameters, for the next fit."""
-    hyperparameters = [dict(model.fitted.model.hyperparameters) for model in models]
+    hyperparameters = [dict(model.hyperparameters) for model in models]
     predicted = {}
-    for name, sign, fitted, _ in models:
+    for name, sign, fitted, _, _ in models:
         mean, variance = fitted.transform.moments(*fitted.model.predict(row))
         predicted[name] = {"mean": sign * float(mean[0]), "std": float(np.sqrt(variance[0]))}
     tag = {

@@ -1,0 +1,128 @@
+"""The probability that a configuration only repeats a known outcome, learned from observations with equal outcomes.
+
+Many configurations of a compiler make the same program: a flag does nothing without another one, and a loop's order or
+unrolling does nothing for some tiles. A Gaussian process that knows no such rule stays uncertain about each of them:
+half of the suggestions for a recorded C program repeated an outcome (fast_small in
+benchmarks/quality/results/several_objectives.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from baco_like._typing import Array, Codes
+from baco_like.spaces.space import Space
+
+_MOST = 200
+"""Largest number of observations that are compared, the latest ones: the number of pairs grows with the square."""
+
+_IMAGINARY = (1.0, 4.0)
+"""Imaginary pairs for each parameter, in which it alone differs: with an equal and with another outcome. In 48 runs of
+eight problems the mean probability of a repeated outcome was 0.26, and the share of repeated outcomes 0.25."""
+
+_LEAST = 1e-9
+"""Floor of a probability, for a configuration that is known itself; its logarithm stays finite."""
+
+_LARGEST = 10.0
+"""Largest log odds of a probability."""
+
+
+def fit_inert(space: Space, codes: Codes, costs: Array) -> Array | None:
+    """Return for each parameter the log probability that a change of its value does not change the outcome, ``(p,)``.
+
+    The model: two outcomes are equal if each of the parameters that differ is inert, independently and with its own
+    probability. The probabilities maximise the posterior density given all pairs of observations.
+
+    Args:
+        space: The space.
+        codes: The observed configurations, ``(n, w)``.
+        costs: Their costs in all objectives, ``(n, m)``.
+
+    Returns:
+        None if no two outcomes are equal.
+    """
+    codes, costs = codes[-_MOST:], costs[-_MOST:]
+    equal = np.ones((len(costs), len(costs)), dtype=np.bool_)
+    for column in costs.T:
+        equal &= np.equal.outer(column, column)
+    if np.count_nonzero(equal) == len(costs):
+        return None
+    keys = _keys(space, codes)
+    mixed = np.zeros(equal.shape)
+    weights = np.random.default_rng(0).random((keys.shape[1],))
+    for j, weight in enumerate(weights):
+        mixed += weight * np.not_equal.outer(keys[:, j], keys[:, j])
+    # Pairs that differ in the same parameters have the same sum of weights, and count together.
+    pairs = np.triu_indices(len(codes), 1)
+    _, chosen, pattern = np.unique(mixed[pairs], return_index=True, return_inverse=True)
+    first, second = (rows[chosen] for rows in pairs)
+    differs = (keys[first] != keys[second]).astype(np.float64)
+    repeated = np.bincount(pattern[equal[pairs]], minlength=len(chosen)).astype(np.float64)
+    others = np.bincount(pattern, minlength=len(chosen)) - repeated
+    return _maximise_posterior(differs, repeated, others)
+
+
+def _maximise_posterior(differs: Array, repeated: Array, others: Array) -> Array:
+    """Return the log probabilities of `fit_inert`, ``(p,)``.
+
+    Args:
+        differs: For each kind of pair, 1.0 for the parameters that differ, ``(k, p)``.
+        repeated: Number of pairs with equal outcomes, ``(k,)``.
+        others: Number of pairs with different outcomes.
+    """
+    from scipy.optimize import fmin_l_bfgs_b
+
+    inert, active = _IMAGINARY
+    changed = differs.any(axis=1)  # the same configuration twice says nothing
+    differs, repeated, others = differs[changed], repeated[changed], others[changed]
+    counts = repeated @ differs + inert
+
+    def loss(odds: Array) -> tuple[float, Array]:
+        log_inert, log_active = -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds)
+        log_equal = differs @ log_inert
+        log_other = np.log(-np.expm1(log_equal))
+        density = counts @ log_inert + active * log_active.sum() + others @ log_other
+        by_log = counts - (others * np.exp(log_equal - log_other)) @ differs
+        return -density, active * np.exp(log_inert) - by_log * np.exp(log_active)
+
+    start = np.full(differs.shape[1], np.log(inert / active))
+    bounds = [(-_LARGEST, _LARGEST)] * len(start)
+    odds, _, _ = fmin_l_bfgs_b(loss, start, bounds=bounds, factr=1e11, maxiter=50)
+    return np.asarray(-np.logaddexp(0.0, -odds))
+
+
+def log_new(space: Space, inert: Array, known: Codes) -> Callable[[Codes], Array]:
+    """Return the function that gives the log probability of a new outcome, ``(n, w)`` -> ``(n,)``.
+
+    Args:
+        space: The space.
+        inert: The result of `fit_inert`.
+        known: The observed and the pending configurations, ``(k, w)``.
+    """
+    known_keys = _keys(space, known[-_MOST:])
+
+    def score(codes: Codes) -> Array:
+        keys = _keys(space, codes)
+        log_equal = np.zeros((len(codes), len(known_keys)))
+        for column, log_probability in enumerate(inert):
+            differs = np.not_equal.outer(keys[:, column], known_keys[:, column])
+            log_equal += log_probability * differs
+        return np.asarray(np.log(np.maximum(-np.expm1(log_equal), _LEAST)).sum(axis=1))
+
+    return score
+
+
+def _keys(space: Space, codes: Codes) -> Array:
+    """Return one number for the value of each parameter, ``(n, p)``; equal values have equal numbers."""
+    parts = list(space.columns.values())
+    if len(parts) == codes.shape[1]:
+        return codes
+    keys = np.empty((len(codes), len(parts)))
+    for column, part in enumerate(parts):
+        own = codes[:, part]
+        # A permutation has a column for each element. Integers wrap around without a rounding error.
+        powers = np.power(1_000_003, np.arange(own.shape[1], dtype=np.int64))
+        keys[:, column] = own[:, 0] if own.shape[1] == 1 else own.astype(np.int64) @ powers
+    return keys
