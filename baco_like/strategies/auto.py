@@ -16,7 +16,8 @@ from baco_like.records.trial import Observation, Proposal
 from baco_like.spaces.design import distinct_middle, has_distinct_middle, latin_hypercube, middle
 from baco_like.spaces.space import Space, format_size
 from baco_like.strategies.bayesian.bayesian import Bayesian, TransferLearning, with_quantities
-from baco_like.strategies.bayesian.several_objectives import ExpectedHypervolume, ParEGO
+from baco_like.strategies.bayesian.expected_hypervolume import ExpectedHypervolume
+from baco_like.strategies.bayesian.several_objectives import ParEGO
 from baco_like.strategies.composite.adaptive_design import (
     MOST_BRANCHES,
     AdaptiveDesign,

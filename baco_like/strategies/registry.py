@@ -17,8 +17,9 @@ from baco_like.acquisitions.selectors import ACQUISITIONS, AcquisitionSelector, 
 from baco_like.spaces import design as designs
 from baco_like.strategies.auto import Auto, model_of_auto
 from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.bayesian.expected_hypervolume import ExpectedHypervolume
 from baco_like.strategies.bayesian.kernel_tuner_bo import KernelTunerBO
-from baco_like.strategies.bayesian.several_objectives import ExpectedHypervolume, ParEGO
+from baco_like.strategies.bayesian.several_objectives import ParEGO
 from baco_like.strategies.composite.portfolio import AreaUnderCurve, ArmRule, Portfolio, RoundRobin
 from baco_like.strategies.composite.wrappers import Design, Phased, RandomInterleaving
 from baco_like.strategies.direct import global_minimisers, pattern_search
