@@ -212,7 +212,7 @@ def choose_reference(
 def _first_values(values: Array, models: Sequence[_Objective], state: State) -> list[Array]:
     """Return for each objective values of configurations that no model has chosen.
 
-    They are the first values. If related tasks help, there was hardly a design, and the predictions for the
+    They are the first values. If related tasks help, the design had one point only, and the predictions for the
     configurations of the tasks take its place: else a search that begins at one end of a front stays there.
     """
     columns = list(values[:_FIRST].T)
