@@ -137,3 +137,17 @@ def test_a_run_with_repeated_outcomes_resumes(pending: bool):
         assert both[0].tag == both[1].tag
         for optimizer, trial in zip((first, second), both, strict=True):
             optimizer.observe(trial, program(trial.config))
+
+
+def test_many_flags_are_told_apart_from_part_of_the_pairs():
+    """Nearly every pair differs in other flags, so the fit leaves most kinds of pairs out."""
+    space = Space({f"f{i}": Categorical([0, 1]) for i in range(80)})
+    rng = np.random.default_rng(0)
+    codes = np.repeat(space.feasible.sample(1, rng), 120, axis=0)
+    for row in codes[1:]:
+        changed = rng.choice(80, 3, replace=False)
+        row[changed] = 1.0 - row[changed]
+    costs = codes[:, :5] @ np.array([[1.0, 2.0], [2.0, 1.0], [4.0, 0.5], [8.0, 3.0], [16.0, 7.0]])
+    inert = np.exp(fit_inert(space, codes, costs))
+    assert inert[:5].max() < 0.5
+    assert np.median(inert[5:]) > 0.8

@@ -8,6 +8,7 @@ benchmarks/quality/results/several_objectives.md).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -15,8 +16,16 @@ import numpy as np
 from baco_like._typing import Array, Codes
 from baco_like.spaces.space import Space
 
-_MOST = 200
+_MOST = 120
 """Largest number of observations that are compared, the latest ones: the number of pairs grows with the square."""
+
+_MOST_COMPARISONS = 500_000
+"""Largest number of pairs times parameters; with more than 69 parameters fewer observations are compared."""
+
+_MOST_KINDS = 2000
+"""Largest number of kinds of pairs that the fit uses, those with the fewest parameters that differ: the others are
+almost never equal. With 200 flags nearly every pair is a kind of its own, and without this limit and the one above the
+fit took 1 s."""
 
 _IMAGINARY = (1.0, 4.0)
 """Imaginary pairs for each parameter, in which it alone differs: with an equal and with another outcome. In 48 runs of
@@ -47,7 +56,8 @@ def fit_inert(space: Space, codes: Codes, costs: Array) -> Array | None:
     Returns:
         None if no two outcomes are equal.
     """
-    codes, costs = codes[-_MOST:], costs[-_MOST:]
+    most = min(_MOST, math.isqrt(2 * _MOST_COMPARISONS // len(space.columns)))
+    codes, costs = codes[-most:], costs[-most:]
     equal = np.ones((len(costs), len(costs)), dtype=np.bool_)
     for column in costs.T:
         equal &= np.equal.outer(column, column)
@@ -61,10 +71,11 @@ def fit_inert(space: Space, codes: Codes, costs: Array) -> Array | None:
     pairs = np.triu_indices(len(codes), 1)
     _, chosen, pattern = np.unique(mixed[pairs], return_index=True, return_inverse=True)
     first, second = (rows[chosen] for rows in pairs)
-    differs = (keys[first] != keys[second]).astype(np.float64)
+    differs = keys[first] != keys[second]
     repeated = np.bincount(pattern[equal[pairs]], minlength=len(chosen)).astype(np.float64)
     others = np.bincount(pattern, minlength=len(chosen)) - repeated
-    return _maximise_posterior(differs, repeated, others)
+    kept = np.argsort(np.count_nonzero(differs, axis=1), kind="stable")[:_MOST_KINDS]
+    return _maximise_posterior(differs[kept].astype(np.float64), repeated[kept], others[kept])
 
 
 def _maximise_posterior(differs: Array, repeated: Array, others: Array) -> Array:
