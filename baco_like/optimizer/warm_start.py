@@ -94,7 +94,7 @@ def _with_task(start: WarmStart, source: SourceResults, space: Space) -> SourceR
     """Return the results with the descriptor of their task.
 
     Raises:
-        ConfigError: There is no such task, or the run has several tasks and the results do not name a task.
+        ConfigError: The task is unknown, or the run has several tasks and the results do not name a task.
     """
     tasks = space.tasks
     if tasks is None:

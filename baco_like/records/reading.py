@@ -138,7 +138,7 @@ def read_metrics(values: Mapping[str, object]) -> ReadMetrics:
 
 
 def _error(value: object, repeats: tuple[float, ...]) -> float | None:
-    """Return the stated standard error, or that of the means if it is larger; None if none is stated."""
+    """Return the stated standard error, or the standard error of the means if it is larger; None if none is stated."""
     stated = stated_error(value)
     return None if stated is None else max(stated, standard_error(repeats) or 0.0)
 

@@ -119,7 +119,8 @@ class ExpectedHypervolume(SeveralObjectives):
         search, start = _with_starts(self.then.search_of(problem.space)), _starts(history)
         pending, proposals = history.pending_codes, list[Proposal]()
         ok = history.where(Status.OK)
-        inert = fit_inert(problem.space, history.codes[ok], objective_costs(history)[0][ok])
+        observed = history.codes[ok]
+        inert = fit_inert(problem.space, observed, objective_costs(history)[0][ok])
         for remaining in reversed(range(n)):
             score = self._score(problem, history, state, models, pending)
             score = acquisitions.weight_by_feasibility(score, models[0].fitted.feasibility, minimum)
@@ -129,8 +130,7 @@ class ExpectedHypervolume(SeveralObjectives):
             if not len(rows):
                 break
             if inert is not None:
-                known = np.concatenate([history.codes[ok], pending])
-                new = log_new(problem.space, inert, known)
+                new = log_new(problem.space, inert, np.concatenate([observed, pending]))
                 best = np.argmax(score(rows) + new(rows))
                 rows = rows[best : best + 1]
             proposals.append(Proposal(rows[0], _tag(models, rows, state)))

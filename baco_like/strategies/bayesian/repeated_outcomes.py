@@ -24,7 +24,7 @@ _MOST_COMPARISONS = 500_000
 
 _MOST_KINDS = 2000
 """Largest number of kinds of pairs that the fit uses, those with the fewest parameters that differ: the others are
-almost never equal. With 200 flags nearly every pair is a kind of its own, and without this limit and the one above the
+almost never equal. With 200 flags nearly every pair differs in other flags, and without this limit and the one above the
 fit took 1 s."""
 
 _IMAGINARY = (1.0, 4.0)
