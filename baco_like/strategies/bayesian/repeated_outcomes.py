@@ -24,8 +24,8 @@ _MOST_COMPARISONS = 500_000
 
 _MOST_KINDS = 2000
 """Largest number of kinds of pairs that the fit uses, those with the fewest parameters that differ: the others are
-almost never equal. With 200 flags nearly every pair differs in other flags, and without this limit and the one above the
-fit took 1 s."""
+almost never equal. With 200 flags nearly every pair differs in other flags, and without this limit and the one above
+the fit took 1 s."""
 
 _IMAGINARY = (1.0, 4.0)
 """Imaginary pairs for each parameter, in which it alone differs: with an equal and with another outcome. In 48 runs of
