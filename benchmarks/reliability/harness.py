@@ -68,6 +68,8 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        # A process that was killed while it wrote has left a part of a line where a page of the file ends.
+        os.ftruncate(self._fd, path.read_bytes().rfind(b"\n") + 1)
 
     def write(self, entry: Any) -> None:
         os.write(self._fd, json.dumps(entry).encode() + b"\n")

@@ -62,6 +62,15 @@ def test_a_lost_result_is_seen(
     assert "result of trial 2 is lost" in capsys.readouterr().out
 
 
+def test_a_log_goes_on_after_an_incomplete_line(module: Any, tmp_path: Path) -> None:
+    harness, path = module("harness"), tmp_path / "log"
+    harness.Log(path).write(["observed", 0])
+    with path.open("ab") as file:
+        file.write(b'["observed"')
+    harness.Log(path).write(["observed", 1])
+    assert harness.entries(path) == [["observed", 0], ["observed", 1]]
+
+
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_reader_that_fails_or_acts_is_seen(
     module: Any,
