@@ -83,7 +83,8 @@ def outcome_from(
         if objective not in value:
             names = ", ".join(map(str, value)) or "none"
             raise TrialError(
-                f"trial {trial_id}: the objective {objective!r} is not among the metrics: {names}"
+                f"trial {trial_id}: the objective {objective!r} is not among the metrics: {names}; name one of them as "
+                "the objective"
             )
         others = {str(name): entry for name, entry in value.items() if name != objective}
         value = value[objective]
@@ -161,10 +162,10 @@ def require_objectives(outcome: Outcome, names: Sequence[str]) -> Outcome:
             continue
         if not isinstance(texts, Mapping) or name not in texts:
             hint = hint_at_name(name, outcome.metrics)
-            measured = ", ".join(["the first objective", *map(repr, outcome.metrics)])
+            measured = ", ".join(map(repr, outcome.metrics)) or "none"
             raise TrialError(
-                f"trial {outcome.trial_id}: the objective {name!r} was not measured{hint}; measured were {measured}; "
-                "report all objectives together in one mapping, or a failure"
+                f"trial {outcome.trial_id}: the objective {name!r} was not measured{hint}; measured besides the first "
+                f"objective: {measured}; report all objectives together in one mapping, or a failure"
             )
         problem = f"{name}: the value {texts[name]} is not a finite number"
         return as_failure(outcome, "runtime", outcome.message or problem, problem)

@@ -414,7 +414,7 @@ def describe_trial(view: JournalView, number: int) -> str:
     sections = [
         [f"trial {number}", *_facts(facts)],
         ["configuration", *_facts([(name, shown_value(trial[name])) for name in trial])],
-        ["why it was suggested", *_facts([(k, shown_value(v)) for k, v in why(trial).items()])],
+        ["why it was suggested", *_facts(_flatten(why(trial)))],
     ]
     if trial.message:
         sections.append(["log", *(f"  {line}" for line in trial.message.splitlines())])
@@ -461,6 +461,17 @@ def shown_value(value: Any) -> str:
         return f"{value:.6g}"
     text = " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
     return escape_control_characters(text)
+
+
+def _flatten(note: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the entries of a note in one level: an entry of a nested mapping has the names of both, with a comma."""
+    facts: list[tuple[str, Any]] = []
+    for name, value in note.items():
+        if isinstance(value, Mapping):
+            facts += [(f"{name}, {inner}", entry) for inner, entry in _flatten(value)]
+        else:
+            facts.append((name, value))
+    return facts
 
 
 def _facts(facts: Sequence[tuple[str, Any]]) -> list[str]:

@@ -53,7 +53,7 @@ class ProgramCommands:
         assigned = [f"{name}={shlex.quote(self.environment[name])}" for name in read]
         exported = [" \\\n  ".join(wrap_items(["export", *assigned], 96))] if read else []
         left = len(self.environment) - len(read)
-        note = f"# --run also sets {left} variables, BACO_NAME, that these commands do not name"
+        note = f"# --run also sets {left} variables BACO_*, which these commands do not read"
         commands = [shlex.join(words) for words in self.stages.values()]
         make = f"mkdir -p {shlex.quote(self.workdir)}"
         begin = ["set -e", f"cd {shlex.quote(str(self.folder))}", make]
