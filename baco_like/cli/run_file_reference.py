@@ -152,7 +152,7 @@ Measures the best configuration again during the run, see
 
 ## `[warm_start]`
 
-See [Use earlier results](../warm_start.md). Write `[[warm_start]]` for several sources.
+See [Start from earlier results](../warm_start.md). Write `[[warm_start]]` for several sources.
 
 <WARM_START>
 """

@@ -1,4 +1,4 @@
-"""The strategies for several objectives, and limits on metrics, beside Optuna's samplers and pymoo's NSGA-II.
+"""The strategies for several objectives, and limits on metrics, compared with Optuna's samplers and pymoo's NSGA-II.
 
     OMP_NUM_THREADS=1 python benchmarks/quality/several_objectives.py --data DIR --rows rows.jsonl --seeds 20 \\
         --methods ehvi,random_search,nsga2,optuna_nsga2,pymoo_nsga2
@@ -298,7 +298,7 @@ def table_of_volumes(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]
                 tally[3] += high < 0
     lines += [
         "",
-        f"| `{REFERENCE}` beside | after | problems | ahead | clearly ahead | clearly behind |",
+        f"| `{REFERENCE}` compared with | evaluations | problems | ahead | clearly ahead | clearly behind |",
     ]
     lines.append("|---|---|---|---|---|---|")
     for n, tallies in counts.items():
@@ -342,7 +342,10 @@ def table_of_limits(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]:
                 tally = tallies.setdefault(method, [0, 0, 0, 0])
                 for i, counts in enumerate((True, is_fewer, is_best, is_fewer and is_best)):
                     tally[i] += counts
-    lines += ["", "| `auto` beside | problems | fewer beyond | best value no worse | both |"]
+    lines += [
+        "",
+        "| `auto` compared with | problems | fewer beyond a limit | best value no worse | both |",
+    ]
     lines.append("|---|---|---|---|---|")
     lines += [f"| {method} | {' | '.join(map(str, tally))} |" for method, tally in tallies.items()]
     return lines
