@@ -14,7 +14,7 @@ from baco_like.exceptions import RunFileError, WarmStartWarning
 from baco_like.journal.warm_start_results import MODES, Mode
 from baco_like.records import Direction, History, Outcome, Trial, outcome_from
 from baco_like.records.reading import number_in
-from baco_like.records.table import column, metric_column, own_column
+from baco_like.records.table import column, metric_column, own_columns
 from baco_like.results import Recording, read
 from baco_like.spaces.formats.dataframe import column_values
 from baco_like.spaces.space import Space
@@ -154,7 +154,7 @@ def _rows_of_table(
     Further columns than those of the parameters, the objective and the metrics are ignored.
     """
     value_column = column(objective, space.parameters)
-    failure_column = own_column("failed", space.parameters, objective)
+    failure_column = own_columns(space.names, objective)["failed"]
     columns = list(table.columns)
     if value_column not in columns:
         raise ValueError(
@@ -163,7 +163,7 @@ def _rows_of_table(
     records = table.to_dict("records")
     cells = {name: column_values(table, name) for name in space.names if name in columns}
     values, texts = _read_numbers([record[value_column] for record in records])
-    written = {name: metric_column(name, space.parameters, objective) for name in metrics}
+    written = {name: metric_column(name, space.names, objective) for name in metrics}
     named = {name: name for name in metrics if name in columns and name not in space.parameters}
     named |= {name: own for name, own in written.items() if own in columns}
     rows: list[ConfigOutcome] = []

@@ -65,53 +65,66 @@ def outcome_from(
             raise TrialError(
                 f"trial {trial_id}: give a value or failure, not both: {_shown(value)}"
             )
-        if bound is None:
-            return Outcome.failure(trial_id, word or "runtime", text, extra=notes)
-        number = finite_number(bound)
-        if number is None:
-            raise TrialError(f"trial {trial_id}: the bound {_shown(bound)} is not a finite number")
-        return Outcome.censored(trial_id, number, word or "timeout", text, extra=notes)
+        return _failed_outcome(trial_id, word, text, bound, notes)
     if isinstance(value, BaseException):
         return outcome_of_exception(trial_id, value, extra=notes)
-    others: dict[str, object] = {}
+    value, others = _split_metrics(trial_id, value, objective)
+    repeats, problem = _read_repeats(value)
+    if problem:
+        text = text or _own_message(value) or problem
+        return replace(Outcome.failure(trial_id, "runtime", text, extra=notes), problem=problem)
+    metrics = read_metrics(others)
+    if metrics.texts:
+        notes["metrics"] = {**_kept_texts(trial_id, notes), **metrics.texts}
+    outcome = Outcome.success(
+        trial_id, repeats, metrics=metrics.numbers, extra=notes, metric_repeats=metrics.repeats
+    )
+    sem = _error(value, repeats) or outcome.sem
+    return replace(outcome, message=text, sem=sem, metric_sems=metrics.sems)
+
+
+def _failed_outcome(
+    trial_id: int, word: str | None, message: str, bound: float | None, extra: JsonObject
+) -> Outcome:
+    """Return a failure with this word, or a censored outcome if there is a bound."""
+    if bound is None:
+        return Outcome.failure(trial_id, word or "runtime", message, extra=extra)
+    number = finite_number(bound)
+    if number is None:
+        raise TrialError(f"trial {trial_id}: the bound {_shown(bound)} is not a finite number")
+    return Outcome.censored(trial_id, number, word or "timeout", message, extra=extra)
+
+
+def _split_metrics(
+    trial_id: int, value: object, objective: str
+) -> tuple[object, dict[str, object]]:
+    """Return the value of the objective, and the other metrics of a mapping by name."""
     if isinstance(value, (list, tuple)) and any(isinstance(entry, Mapping) for entry in value):
         raise TrialError(
             f"trial {trial_id}: the value is a list of mappings; give the repeats of each metric in one mapping: "
             f"{{{objective!r}: [1.2, 1.3], ...}}"
         )
-    if isinstance(value, Mapping):
-        if objective not in value:
-            names = ", ".join(map(str, value)) or "none"
-            raise TrialError(
-                f"trial {trial_id}: the objective {objective!r} is not among the metrics: {names}; name one of them as "
-                "the objective"
-            )
-        others = {str(name): entry for name, entry in value.items() if name != objective}
-        value = value[objective]
-    repeats, problem = _read_repeats(value)
-    if problem:
-        text = text or _own_message(value) or problem
-        return replace(Outcome.failure(trial_id, "runtime", text, extra=notes), problem=problem)
-    read = read_metrics(others)
-    if read.texts:
-        texts = notes.get("metrics", {})
-        if not isinstance(texts, Mapping):
-            raise TrialError(
-                f"trial {trial_id}: extra['metrics'] = {_shown(texts)}: expected a mapping, as texts among the metrics "
-                "are kept there too; use another key"
-            )
-        notes["metrics"] = {**texts, **read.texts}
-    outcome = Outcome.success(
-        trial_id, repeats, metrics=read.numbers, extra=notes, metric_repeats=read.repeats
-    )
-    errors = {
-        name: _error(others[name], read.repeats.get(name, (number,)))
-        for name, number in read.numbers.items()
-    }
-    stated = {name: error for name, error in errors.items() if error is not None}
-    return replace(
-        outcome, message=text, sem=_error(value, repeats) or outcome.sem, metric_sems=stated
-    )
+    if not isinstance(value, Mapping):
+        return value, {}
+    if objective not in value:
+        names = ", ".join(map(str, value)) or "none"
+        raise TrialError(
+            f"trial {trial_id}: the objective {objective!r} is not among the metrics: {names}; name one of them as "
+            "the objective"
+        )
+    others = {str(name): entry for name, entry in value.items() if name != objective}
+    return value[objective], others
+
+
+def _kept_texts(trial_id: int, extra: JsonObject) -> Mapping[str, object]:
+    """Return the metrics that the user's extra values already have as texts."""
+    texts = extra.get("metrics", {})
+    if not isinstance(texts, Mapping):
+        raise TrialError(
+            f"trial {trial_id}: extra['metrics'] = {_shown(texts)}: expected a mapping, as texts among the metrics "
+            "are kept there too; use another key"
+        )
+    return texts
 
 
 class ReadMetrics(NamedTuple):
@@ -121,20 +134,24 @@ class ReadMetrics(NamedTuple):
         numbers: The numbers; of repeats the median.
         repeats: All values of those that were measured several times.
         texts: All others, such as NaN, as one short line each.
+        sems: The standard errors of those that state one.
     """
 
     numbers: dict[str, float]
     repeats: dict[str, tuple[float, ...]]
     texts: dict[str, str]
+    sems: dict[str, float]
 
 
 def read_metrics(values: Mapping[str, object]) -> ReadMetrics:
     """Return metrics by name: numbers, lists of repeats, or other values."""
     read = {name: _read_repeats(value)[0] for name, value in values.items()}
+    errors = {name: _error(values[name], repeats) for name, repeats in read.items() if repeats}
     return ReadMetrics(
         {name: median(repeats) for name, repeats in read.items() if repeats},
         {name: repeats for name, repeats in read.items() if len(repeats) > 1},
         {name: _shown(values[name]) for name, repeats in read.items() if not repeats},
+        {name: error for name, error in errors.items() if error is not None},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from baco_like.records.reading import finite_number
@@ -27,18 +28,25 @@ def column(name: str, parameters: Container[str]) -> str:
     return f"{MARK}{name}" if name in parameters else name
 
 
-def own_column(name: str, parameters: Container[str], objective: str) -> str:
-    """Return the name of one of `OURS`, of `TIMES` or ``id``: with `MARK` until no parameter and no value has it."""
-    while name in parameters or name in (objective, column(objective, parameters)):
-        name = f"{MARK}{name}"
-    return name
+@lru_cache(maxsize=16)  # the rows of a table mostly have the same parameters
+def own_columns(
+    parameters: tuple[str, ...], objective: str, stages: tuple[str, ...] = ()
+) -> dict[str, str]:
+    """Return the columns of ``id``, `OURS`, `TIMES` and stages: with `MARK` until no parameter and no value has it."""
+    taken = {*parameters, objective, column(objective, parameters)}
+    names = ("id", *OURS, *TIMES, *(f"{STAGE}{stage}" for stage in stages))
+    return {name: _unused(name, taken) for name in names}
 
 
-def metric_column(name: str, parameters: Container[str], objective: str) -> str:
+def metric_column(name: str, parameters: tuple[str, ...], objective: str) -> str:
     """Return the name of a metric's column, with the prefix `MARK` until no other column has it."""
-    taken = {own_column(own, parameters, objective) for own in ("id", *OURS, *TIMES)}
-    taken |= {objective, column(objective, parameters)}
-    while name in taken or name in parameters or name.startswith(STAGE):
+    own = own_columns(parameters, objective).values()
+    return _unused(name, {*own, *parameters, objective, column(objective, parameters)}, STAGE)
+
+
+def _unused(name: str, taken: Container[str], prefix: str | tuple[str, ...] = ()) -> str:
+    """Return the name with `MARK` before it until it is not taken and does not start with the prefix."""
+    while name in taken or name.startswith(prefix):
         name = f"{MARK}{name}"
     return name
 
@@ -54,13 +62,15 @@ def table_rows(
         names: Parameters that get a cell even where they are inactive, None.
     """
     names = tuple(names)
-    stages = list(dict.fromkeys(stage for trial in trials for stage in trial.seconds))
+    stages = tuple(dict.fromkeys(stage for trial in trials for stage in trial.seconds))
     return [_row(trial, objective, names, stages) for trial in trials]
 
 
 def _row(
-    trial: Trial, objective: str, names: Sequence[str], stages: Sequence[str]
+    trial: Trial, objective: str, names: tuple[str, ...], stages: tuple[str, ...]
 ) -> dict[str, Any]:
+    config = {**dict.fromkeys(names), **trial.config}
+    columns = own_columns(tuple(config), objective, stages)
     ours = {
         "status": trial.status.value,
         "failed": trial.failure,
@@ -72,14 +82,10 @@ def _row(
         **trial_times(trial),
         **{f"{STAGE}{stage}": trial.seconds.get(stage) for stage in stages},
     }
-    config = {**dict.fromkeys(names), **trial.config}
-    row = {own_column("id", config, objective): trial.id, **config}
-    row[column(objective, config)] = trial.value
-    row |= {own_column(name, config, objective): value for name, value in ours.items()}
+    row = {columns["id"]: trial.id, **config, column(objective, config): trial.value}
+    row |= {columns[name]: value for name, value in ours.items()}
     for name, value in trial.metrics.items():
-        while name in row or name.startswith(STAGE):
-            name = f"{MARK}{name}"
-        row[name] = value
+        row[_unused(name, row, STAGE)] = value
     return row
 
 
