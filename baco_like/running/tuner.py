@@ -163,11 +163,11 @@ def tune(
             repeats, or a mapping of metrics. Raises `Infeasible`, or a type in ``failures``, if the configuration
             cannot run.
         space: A `Space`, or the mapping from which one is built.
-        stop: The rule that ends the run, such as ``MaxEvals(200) | MaxTime(600)``. With a limit of the time and none of
-            the evaluations, short evaluations are preferred: see the argument ``seconds`` of `Optimizer`.
+        stop: The rule that ends the run, such as ``MaxEvals(200) | MaxTime(600)``. If it limits only the time, short
+            evaluations are preferred: see the argument ``seconds`` of `Optimizer`.
         direction: ``minimize`` or ``maximize``.
-        seed: The run's only seed; the same seed and values (with a limit of the time only, also the same durations)
-            give the same suggestions.
+        seed: The run's only seed. The same seed and values give the same suggestions; if ``stop`` limits only the time,
+            the durations must be the same too.
         objective: Name of the value to optimize; selects the metric if ``fn`` returns several.
         strategy: A name listed by ``baco-like strategies``, or a strategy object.
         settings: Settings of the named strategy.
@@ -184,12 +184,12 @@ def tune(
         callbacks: Called with the optimizer and each trial after it is observed.
         confirm_best: Number of best configurations to measure again at the end, in rounds together with the default
             configuration; only these measurements decide `Result.winner`. 0 measures none.
-        confirm_evaluations: Largest number of these measurements, after the evaluations that ``stop`` allows: an
+        confirm_evaluations: Largest number of these measurements, in addition to the evaluations of ``stop``: an
             integer, or a share of the run's evaluations (at least 15, but no more than the run has evaluations). They
-            end earlier when the ranking is decided. A time limit in ``stop`` holds for both; the search then leaves
-            this share of it.
-        threads: Largest number of threads of the numerical libraries during a suggestion; see `Optimizer`. Calls of
-            ``fn`` are not limited.
+            end earlier when the ranking is decided. A time limit in ``stop`` includes them: the search leaves this
+            share of the time.
+        threads: Largest number of threads of the numerical libraries during a suggestion; see `Optimizer`. It does not
+            limit ``fn``.
         limits: Conditions on the metrics that ``fn`` returns, such as ``["size <= 40000"]``: a configuration beyond
             one fails with the word ``limit``. A `SoftLimit` may be exceeded, at a price.
         slots: Device slots such as ``["cuda:0", "cuda:1"]``, instead of ``executor``: each is a process that sees its
@@ -222,13 +222,17 @@ def tune(
     Raises:
         JournalError: Another run uses the same journal, or it belongs to another space.
         TypeError: ``stop`` is not a stopping rule, or a callback is not callable.
-        ValueError: An argument has a wrong value, see `Optimizer`; or it is for one objective and there are several:
-            ``confirm_best``, and the rules `Target` and `LowOutlook`. The same holds for several tasks, with
-            ``recheck`` and `NoImprovement` too.
+        ValueError: An argument has a wrong value, see `Optimizer`. With several objectives or tasks, ``confirm_best``,
+            `Target` and `LowOutlook` are errors; with several tasks also ``recheck`` and `NoImprovement`.
         Exception: Any exception of ``fn`` whose type is not in ``failures``.
     """
     first, _, several = resolve_objectives(objectives, objective, direction)
-    lanes = None if slots is None else _open_lanes(executor, slots)
+    callbacks = tuple(callbacks)
+    if not all(map(callable, callbacks)):
+        raise TypeError(f"callbacks = {callbacks!r}: expected a list of callables")
+    if slots is not None and executor is not None:
+        raise ValueError(f"slots = {slots!r:.80}: each slot is a process; leave executor out")
+    lanes = None if slots is None else ProcessLanes(slots=slots)
     evaluator = FunctionEvaluator(
         fn,
         objective=first,
@@ -238,31 +242,13 @@ def tune(
         executor=executor if lanes is None else lanes,
         max_pending=max_pending,
     )
-    callbacks = tuple(callbacks)
-    if not all(map(callable, callbacks)):
-        raise TypeError(f"callbacks = {callbacks!r}: expected a list of callables")
-    if confirm_best < 0:
-        raise ValueError(f"confirm_best = {confirm_best}: expected 0 or more configurations")
-    if confirm_best and several:
-        raise ValueError(
-            f"confirm_best = {confirm_best}: it confirms the winner of one objective, not of several"
-        )
-    settings_of_confirmation = ConfirmationSettings(confirm_best, confirm_evaluations)
-    default_recheck = RECHECK if noise == "repeat" else 0
-    control = ControlSettings(default_recheck if recheck is None else recheck, drift_threshold)
-    if not callable(getattr(stop, "room", None)):
-        raise TypeError(f"stop must be a rule such as MaxEvals(60), not {stop!r}")
     space = (space if isinstance(space, Space) else Space(space)).with_fidelity(fidelity)
     space = space.with_tasks(tasks)
-    check_rule(stop, read_objectives(several) if several else ())
-    if space.tasks is not None and len(space.tasks) > 1:
-        check_rule_for_tasks(stop)
-        if confirm_best or recheck:
-            raise ValueError(
-                "confirm_best and recheck measure the best configuration of one task, and there are several; "
-                "leave them out"
-            )
-        control = ControlSettings(0, drift_threshold)
+    has_tasks = space.tasks is not None and len(space.tasks) > 1
+    _check_combination(stop, several, has_tasks, confirm_best, recheck)
+    confirmation = ConfirmationSettings(confirm_best, confirm_evaluations)
+    default_recheck = RECHECK if noise == "repeat" and not has_tasks else 0
+    control = ControlSettings(default_recheck if recheck is None else recheck, drift_threshold)
     budget = stop.room(History.start(space))
     # Without a limit on evaluations the budget is in time. Parallel evaluations share the wall time.
     limit = time_limit(stop) if budget is None else None
@@ -296,13 +282,33 @@ def tune(
         display = show_progress(sys.stderr, budget, seconds=time_limit(stop)) if progress else None
         for note in describe_machine() if progress else ():
             print(f"note: {note}", file=sys.stderr)
-        return _run(optimizer, evaluator, stop, display, settings_of_confirmation, control)
+        return _run(optimizer, evaluator, stop, display, confirmation, control)
 
 
-def _open_lanes(executor: Executor | None, slots: Sequence[Any]) -> ProcessLanes:
-    if executor is not None:
-        raise ValueError(f"slots = {slots!r:.80}: each slot is a process; leave executor out")
-    return ProcessLanes(slots=slots)
+def _check_combination(
+    stop: StopRule,
+    several: Mapping[str, Direction],
+    has_tasks: bool,
+    confirm_best: int,
+    recheck: int | None,
+) -> None:
+    """Check the stopping rule and the repeated measurements against the number of objectives and tasks."""
+    if not callable(getattr(stop, "room", None)):
+        raise TypeError(f"stop must be a rule such as MaxEvals(60), not {stop!r}")
+    if confirm_best < 0:
+        raise ValueError(f"confirm_best = {confirm_best}: expected 0 or more configurations")
+    if confirm_best and several:
+        raise ValueError(
+            f"confirm_best = {confirm_best}: it confirms the winner of one objective, not of several"
+        )
+    check_rule(stop, read_objectives(several) if several else ())
+    if has_tasks:
+        check_rule_for_tasks(stop)
+        if confirm_best or recheck:
+            raise ValueError(
+                "confirm_best and recheck measure the best configuration of one task, and there are several; "
+                "leave them out"
+            )
 
 
 def _run(
