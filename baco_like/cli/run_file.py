@@ -134,15 +134,16 @@ class RunFile:
     def context(self) -> dict[str, Any]:
         """Settings besides the space that decide the measured values, by name: the unit and the evaluator's keys."""
         table = self.evaluator_table
-        keys = {f"[{table.name}] {key}": value for key, value in table.entries.items()}
-        peak = {} if self.peak is None else {PEAK: self.peak}
-        version = describe_compiler(table.entries)
-        compiler = {COMPILER: version} if version else {}
-        folder = str(self.folder)
-        device = registry.slot_context(table)
-        units = {UNITS: [o.unit for o in self.objectives]} if self.objectives else {}
-        unit = {"[objective] unit": self.objective.unit}
-        return {**unit, **units, FOLDER: folder, **peak, **compiler, **keys, **device}
+        context: dict[str, Any] = {"[objective] unit": self.objective.unit}
+        if self.objectives:
+            context[UNITS] = [objective.unit for objective in self.objectives]
+        context[FOLDER] = str(self.folder)
+        if self.peak is not None:
+            context[PEAK] = self.peak
+        if version := describe_compiler(table.entries):
+            context[COMPILER] = version
+        context |= {f"[{table.name}] {key}": value for key, value in table.entries.items()}
+        return {**context, **registry.slot_context(table)}
 
     def context_on_resume(self, earlier: Mapping[str, Any]) -> dict[str, Any]:
         """Return `context`, but with the earlier run's values for keys that do not affect a measured value."""
@@ -187,20 +188,14 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
     tasks, goal = _read_tasks(top)
     run_file = RunFile(
         path=path,
-        space=_read_space(
-            top.table("space"),
-            top.table("constraints"),
-            _read_flags(top),
-            top.table("fidelity"),
-            tasks,
-        ),
+        space=_read_space(top, tasks),
         objective=first,
-        evaluator_table=_replace_slots(_permit_large(_evaluator_table(top), large), slots),
+        evaluator_table=_evaluator_table(top, large, slots),
         **_read_budget(top.table("budget")),
         **_read_optimizer(top.table("optimizer")),
         confirmation=_read_confirmation(top),
         limits=_read_limits(top.table("constraints")),
-        peak=None if objectives else _read_peak(_objective_tables(top)[0]),
+        peak=_objective_tables(top)[0].values(keys.OBJECTIVE)["peak"],
         objectives=objectives,
         goal=goal,
         control=_read_control(top),
@@ -208,8 +203,7 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
             top.entries.get("warm_start", []), path.resolve().parent, large
         ),
     )
-    _check_slow_ratio(run_file)
-    _check_several(run_file)
+    _check_combinations(run_file)
     _check_default(run_file.space)
     with contextlib.closing(run_file.create_evaluator()) as evaluator:
         _check_metrics(run_file, evaluator)
@@ -284,11 +278,6 @@ def _read_objective(table: Table) -> Objective:
     return Objective(**values)
 
 
-def _read_peak(table: Table) -> float | None:
-    peak: float | None = table.values(keys.OBJECTIVE)["peak"]
-    return peak
-
-
 def _read_budget(table: Table) -> dict[str, Any]:
     """Return the limits, and the rules that may end the run before."""
     values = table.read(keys.BUDGET)
@@ -339,48 +328,34 @@ def _read_control(top: Table) -> ControlSettings:
     return ControlSettings(default if every is None else every, threshold)
 
 
-def _check_slow_ratio(run_file: RunFile) -> None:
-    """Reject ``slow_ratio`` and ``first_repeats`` when maximising: they compare running times."""
-    table = run_file.evaluator_table
-    for key in ("slow_ratio", "first_repeats"):
-        if run_file.objective.direction == "maximize" and table.has(key):
-            raise table.error(
-                key, table.entries[key], 'direction = "minimize"; otherwise omit this key'
-            )
-
-
-def _check_several(run_file: RunFile) -> None:
-    """Reject what is about one objective if there are several, or about one task."""
-    if run_file.goal is not None and len(run_file.space.tasks or ()) > 1:
-        _check_tasks(run_file)
-    if not run_file.objectives:
-        return
-    if run_file.confirmation is not None:
+def _check_combinations(run_file: RunFile) -> None:
+    """Reject what needs one objective, one task or running times where the file has others."""
+    has_tasks = len(run_file.space.tasks or ()) > 1
+    rule = AnyOf(run_file.rules)
+    try:
+        check_rule(rule, run_file.objectives)
+        if has_tasks:
+            check_rule_for_tasks(rule)
+    except ValueError as error:
+        raise RunFileError(f"[budget] {error}") from None
+    if has_tasks and (run_file.confirmation is not None or run_file.control.every):
+        raise RunFileError(
+            "[confirmation] and [drift] measure the best configuration of one task again; leave them out with [tasks]"
+        )
+    if run_file.objectives and run_file.confirmation is not None:
         raise RunFileError(
             "[confirmation] decides between the best of one objective; leave it out with several [[objective]] tables"
         )
     table = run_file.evaluator_table
-    for key in ("slow_ratio", "first_repeats"):
-        if table.has(key):
-            # A configuration that is slow may be the smallest.
-            raise table.error(
-                key, table.entries[key], "one [objective]; omit this key with several"
-            )
-    try:
-        check_rule(AnyOf(run_file.rules), run_file.objectives)
-    except ValueError as error:
-        raise RunFileError(f"[budget] {error}") from None
-
-
-def _check_tasks(run_file: RunFile) -> None:
-    if run_file.confirmation is not None or run_file.control.every:
-        raise RunFileError(
-            "[confirmation] and [drift] measure the best configuration of one task again; leave them out with [tasks]"
-        )
-    try:
-        check_rule_for_tasks(AnyOf(run_file.rules))
-    except ValueError as error:
-        raise RunFileError(f"[budget] {error}") from None
+    for key in ("slow_ratio", "first_repeats"):  # both compare running times with the best
+        if not table.has(key):
+            continue
+        if run_file.objective.direction == "maximize":
+            expected = 'direction = "minimize"; otherwise omit this key'
+            raise table.error(key, table.entries[key], expected)
+        if run_file.objectives:  # a configuration that is slow may be the smallest
+            expected = "one [objective]; omit this key with several"
+            raise table.error(key, table.entries[key], expected)
 
 
 def _read_warm_starts(entries: Any, folder: Path, large: bool) -> tuple[WarmStart, ...]:
@@ -388,24 +363,12 @@ def _read_warm_starts(entries: Any, folder: Path, large: bool) -> tuple[WarmStar
     tables = entries if isinstance(entries, list) else [entries]
     if not all(isinstance(table, dict) for table in tables):
         raise RunFileError("warm_start must be a table [warm_start], or several [[warm_start]]")
-    return tuple(_read_warm_start(Table("warm_start", table), folder, large) for table in tables)
-
-
-def _permit_large(table: Table, large: bool) -> Table:
-    """Return the evaluator's table with the permission to read large recordings, which only ``replay`` reads."""
-    if not large or table.entries.get("kind") != "replay":
-        return table
-    return Table(table.name, {**table.entries, "large": True})
-
-
-def _replace_slots(table: Table, slots: Sequence[str] | None) -> Table:
-    return table if slots is None else Table(table.name, {**table.entries, "slots": list(slots)})
-
-
-def _read_warm_start(table: Table, folder: Path, large: bool) -> WarmStart:
-    values = table.read(keys.WARM_START)
-    values["large"] = large or values["large"]
-    return WarmStart(folder / values.pop("file"), **values)
+    sources = []
+    for table in tables:
+        values = Table("warm_start", table).read(keys.WARM_START)
+        values["large"] = large or values["large"]
+        sources.append(WarmStart(folder / values.pop("file"), **values))
+    return tuple(sources)
 
 
 def _read_flags(top: Table) -> Mapping[str, Parameter]:
@@ -422,30 +385,32 @@ def _read_flags(top: Table) -> Mapping[str, Parameter]:
         raise SpaceError(f"[flags] {str(error).removeprefix('flags: ')}") from None
 
 
-def _evaluator_table(top: Table) -> Table:
-    """Return the table of the evaluator, which also gets the flags."""
+def _evaluator_table(top: Table, large: bool, slots: Sequence[str] | None) -> Table:
+    """Return the table of the evaluator with the flags, and with the arguments of the command line."""
     table = top.table("evaluator")
-    if table.has("flags") and table.entries.get("kind") == "command":
+    entries, kind = dict(table.entries), table.entries.get("kind")
+    if table.has("flags") and kind == "command":
         raise RunFileError("[evaluator] has no key 'flags'; write a table [flags]")
-    flags = {"flags": top.entries["flags"]} if top.has("flags") else {}
-    return Table(table.name, {**table.entries, **flags})
+    if top.has("flags"):
+        entries["flags"] = top.entries["flags"]
+    if large and kind == "replay":
+        entries["large"] = True
+    if slots is not None:
+        entries["slots"] = list(slots)
+    return Table(table.name, entries)
 
 
-def _read_space(
-    table: Table,
-    constraints: Table,
-    flags: Mapping[str, Parameter],
-    fidelity: Table,
-    tasks: Tasks | None,
-) -> Space:
+def _read_space(top: Table, tasks: Tasks | None) -> Space:
+    table, flags = top.table("space"), _read_flags(top)
     if not table.entries and not flags:
         raise RunFileError("[space] has no parameter; write one table [space.NAME] per parameter")
     parameters = {name: _read_parameter(table.table(name)) for name in table.entries}
     when = {name: entry["when"] for name, entry in table.entries.items() if "when" in entry}
     if twice := next((name for name in parameters if name in flags), None):
         raise RunFileError(f"[space.{twice}]: [flags] has this parameter too; rename or remove one")
-    known = constraints.read(keys.CONSTRAINTS)["known"]
-    return Space({**parameters, **flags}, known, _read_fidelity(fidelity), tasks, when=when)
+    known = top.table("constraints").read(keys.CONSTRAINTS)["known"]
+    fidelity = _read_fidelity(top.table("fidelity"))
+    return Space({**parameters, **flags}, known, fidelity, tasks, when=when)
 
 
 def _read_tasks(top: Table) -> tuple[Tasks | None, Cover | None]:
