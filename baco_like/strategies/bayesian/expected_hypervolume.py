@@ -33,7 +33,7 @@ from baco_like.strategies.bayesian.several_objectives import (
     histories_of,
     strategies_of,
 )
-from baco_like.strategies.protocol import Problem, Proposals
+from baco_like.strategies.protocol import Problem, Proposals, RelatedTask
 from baco_like.surrogates import FeasibilityModel
 from baco_like.surrogates.forest import Growth
 from baco_like.surrogates.ranking_ensemble import EnsembleModel, RankingEnsemble
@@ -176,7 +176,7 @@ class ExpectedHypervolume(SeveralObjectives):
         values = np.column_stack([model.fitted.model.predict(known)[0] for model in models])
         front = values[is_non_dominated(values)]
         quantile, margin = _REFERENCES[len(known) % len(_REFERENCES)]
-        first = _first_values(values, models, state)
+        first = _first_values(values, models, self.tasks)
         reference = choose_reference(values, front, first, quantile, margin)
         lower, upper = non_dominated_boxes(front, reference)
         believed = [_condition(model.fitted.model, pending) for model in models]
@@ -209,17 +209,19 @@ def choose_reference(
     return np.asarray(np.maximum(front.max(axis=0) + margin * spread, least))
 
 
-def _first_values(values: Array, models: Sequence[_Objective], state: State) -> list[Array]:
+def _first_values(
+    values: Array, models: Sequence[_Objective], tasks: Sequence[RelatedTask]
+) -> list[Array]:
     """Return for each objective values of configurations that no model has chosen.
 
     They are the first values. If related tasks help, the design had one point only, and the predictions for the
     configurations of the tasks take its place: else a search that begins at one end of a front stays there.
     """
     columns = list(values[:_FIRST].T)
-    if state.related is not None:
-        for j, model in enumerate(models):
-            if isinstance(model.fitted.model, EnsembleModel):
-                columns[j] = model.fitted.model.predict(state.related.codes)[0]
+    for j, model in enumerate(models if tasks else ()):
+        if isinstance(model.fitted.model, EnsembleModel):
+            codes = np.concatenate([task.codes for task in tasks])
+            columns[j] = model.fitted.model.predict(codes)[0]
     return columns
 
 

@@ -35,13 +35,9 @@ class _RelatedModels(NamedTuple):
     Attributes:
         by_objective: For each objective the strategy that uses the tasks with this objective, and its state; None if
             no task has it.
-        lowest: For each objective with models the lowest prediction for a result.
-        codes: The configurations of the tasks, ``(n, w)``.
     """
 
     by_objective: tuple[tuple[TransferLearning, FittedTasks] | None, ...]
-    lowest: tuple[float, ...]
-    codes: Codes
 
     @classmethod
     def fit(
@@ -49,19 +45,12 @@ class _RelatedModels(NamedTuple):
     ) -> _RelatedModels | None:
         """Return models of the tasks; None if no objective has enough different values for one."""
         by_objective: list[tuple[TransferLearning, FittedTasks] | None] = []
-        lowest = list[float]()
         for j in range(max(1, len(problem.objectives))):
             of_objective = [task.of_objective(j) for task in tasks]
             related = tuple(task for task in of_objective if task is not None)
-            if not related:
-                by_objective.append(None)
-                continue
             strategy = TransferLearning(replace(then, scale=fit_asinh), related)
-            state = strategy.init(problem, rng)
-            by_objective.append((strategy, state))
-            lowest.append(float(min(state.predict(task.codes).min() for task in related)))
-        codes = np.concatenate([task.codes for task in tasks])
-        return cls(tuple(by_objective), tuple(lowest), codes) if lowest else None
+            by_objective.append((strategy, strategy.init(problem, rng)) if related else None)
+        return cls(tuple(by_objective)) if any(by_objective) else None
 
     def with_ensembles(self, then: Bayesian, parts: Sequence[History]) -> list[Bayesian]:
         """Return a strategy for each objective, with an ensemble as surrogate if a task has the objective."""
@@ -77,14 +66,19 @@ class _RelatedModels(NamedTuple):
         self, then: Bayesian, problem: Problem, history: History, seed: int, n: int, rng: Rng
     ) -> list[Proposal]:
         """Return n proposals that the tasks predict to be best, each for its own weights of the objectives."""
-        states = [related[1] for related in self.by_objective if related is not None]
+        models = [related for related in self.by_objective if related is not None]
+        states = [state for _, state in models]
+        lowest = [
+            min(state.predict(task.codes).min() for task in strategy.tasks)
+            for strategy, state in models
+        ]
         proposals: list[Proposal] = []
         for _ in range(n):
             weights = rng.dirichlet(np.ones(len(states)))
 
             def score(codes: Codes, weights: Array = weights) -> Array:
                 predicted = np.column_stack([state.predict(codes) for state in states])
-                return -_chebyshev(weights * (predicted - self.lowest), RHO)
+                return -_chebyshev(weights * (predicted - lowest), RHO)
 
             rows = then.best_by_score(problem, history, seed, 1, rng, score)
             if not len(rows):
