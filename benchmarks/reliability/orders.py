@@ -27,6 +27,7 @@ def main() -> None:
         "-q",
         "-p",
         "no:cacheprovider",
+        "--hypothesis-profile=explore",
         "tests/test_stateful.py",
     ]
     done = subprocess.run(
