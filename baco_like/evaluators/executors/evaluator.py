@@ -21,6 +21,7 @@ from typing_extensions import override
 
 from baco_like._checks import whole_number
 from baco_like._forks import renew_lock_in_child
+from baco_like.evaluators.executors.dask import adapt_executor
 from baco_like.evaluators.executors.futures import (
     FuturesEvaluator,
     SubmitsCalls,
@@ -109,7 +110,7 @@ class ExecutorEvaluator(FuturesEvaluator):
                 f"heartbeats = {os.fspath(heartbeats)!r} extend a lease; give lease = seconds too"
             )
         super().__init__(WorkerCount(executor, waiting) if capacity is None else capacity)
-        self._make, self._executor, self._waiting = make, executor, waiting
+        self._make, self._executor, self._waiting = make, adapt_executor(executor), waiting
         self._lease = lease
         self._max_attempts = whole_number("attempts", attempts, 1, EvaluatorError)
         self._token = secrets.token_hex(8)
@@ -232,7 +233,7 @@ class ExecutorEvaluator(FuturesEvaluator):
             attempt.deadline = time.monotonic() + self._lease
             return None
         # On a cluster, `cancel` would also drop the result of a call that is running, which may still come.
-        if not getattr(self._executor, "cancels_running", hasattr(self._executor, "_client")):
+        if not getattr(self._executor, "cancels_running", False):
             attempt.cancel()
         sign = "answer" if self._heartbeats is None else "sign of life"
         return self._handle_loss(attempt, f"no {sign} within {self._lease:g} s")
@@ -245,7 +246,7 @@ class ExecutorEvaluator(FuturesEvaluator):
         if attempt.number < self._max_attempts and not was_given_up:
             try:
                 self._send(trial, attempt.number + 1)
-            except EvaluatorError as error:
+            except Exception as error:  # raised later, so that other outcomes are returned first
                 del self._pending[trial.id]
                 self._error = self._error or error
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import multiprocessing
 import os
 import socket
@@ -114,7 +115,11 @@ class WorkerCount:
     def __call__(self) -> int:
         """Return the number."""
         if time.monotonic() - self._asked >= _RECOUNT_INTERVAL:
-            self._count, self._asked = count_workers(self._executor), time.monotonic()
+            with contextlib.suppress(
+                Exception
+            ):  # a cluster that does not answer now keeps its number
+                self._count = count_workers(self._executor)
+            self._asked = time.monotonic()
         return self._count + self._more
 
 
@@ -231,10 +236,8 @@ class FuturesEvaluator:
             del self._pending[trial_id]
             try:
                 outcomes.append(check_outcome(trial_id, future.result()))
-            except concurrent.futures.BrokenExecutor as error:
-                self._error = self._error or lost_worker(error)
             except BaseException as error:  # also a KeyboardInterrupt in a worker
-                self._error = self._error or error
+                self._error = self._error or (lost_worker(error) if is_lost(error) else error)
         return outcomes
 
 
@@ -249,7 +252,7 @@ def check_outcome(trial_id: int, answer: Any) -> Outcome:
     )
 
 
-def lost_worker(error: Exception) -> EvaluatorError:
+def lost_worker(error: BaseException) -> EvaluatorError:
     """Return the error of an executor that is broken."""
     lost = EvaluatorError(
         f"the executor has lost a worker ({error}). Its trials are still pending and are suggested again when the run "
@@ -264,6 +267,8 @@ _LOST_WORKERS = {
     ("distributed", "KilledWorker"),
     ("distributed", "CommClosedError"),
     ("distributed", "FutureCancelledError"),
+    ("distributed", "NoValidWorkerError"),
+    ("distributed", "NoWorkerError"),
     ("mpi4py", "BrokenExecutor"),
     ("ray", "ActorDiedError"),
     ("ray", "LocalRayletDiedError"),
@@ -271,6 +276,7 @@ _LOST_WORKERS = {
     ("ray", "ObjectLostError"),
     ("ray", "OutOfMemoryError"),
     ("ray", "RayActorError"),
+    ("ray", "RpcError"),
     ("ray", "WorkerCrashedError"),
 }
 """Exceptions of cluster packages, which need not be imported: top-level package and name of the class."""

@@ -24,7 +24,8 @@ class SubmititExecutor(Executor):
     """Runs each call as a job of submitit; needs the extra ``submitit``.
 
     For evaluations of minutes or more: Slurm takes seconds to start a job. For shorter ones let ``dask-jobqueue`` start
-    workers that evaluate many trials each. A job that is preempted, cancelled or killed raises `LostWorker`.
+    workers that evaluate many trials each. A job that is preempted, cancelled, killed or over
+    its time limit raises `LostWorker`.
 
     Args:
         executor: ``submitit.AutoExecutor(folder)`` with the parameters of a job, one task each. Its folder is on a
@@ -126,6 +127,9 @@ class SubmititExecutor(Executor):
                     return
                 raise LostWorker(f"job {job.job_id} has ended without a result ({job.state})")
             value, error = job.result()
+            if type(error).__name__ == "UncompletedJobError":
+                # submitit raises it in the function when Slurm signals that the time limit of the job is near.
+                raise LostWorker(f"job {job.job_id} was ended ({error})") from error
             if error is not None:
                 raise error
         except BaseException as error:

@@ -12,6 +12,7 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like._checks import whole_number
+from baco_like.evaluators.executors.dask import adapt_executor
 from baco_like.evaluators.executors.futures import (
     FuturesEvaluator,
     SubmitsCalls,
@@ -71,7 +72,7 @@ class FunctionEvaluator(FuturesEvaluator):
                 f"failures = {failures!r}: expected a tuple of exception types such as (ValueError,)"
             )
         self._call = FunctionCall(fn, objective, tuple(failures), repeats, retries)
-        self._executor = executor
+        self._executor = adapt_executor(executor)
         self._queue: deque[Trial] = deque()
         self._session = secrets.token_hex(4)
         if max_pending is None and executor is not None:

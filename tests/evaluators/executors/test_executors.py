@@ -27,10 +27,12 @@ from baco_like.evaluators import (
     CheckedEvaluator,
     Evaluator,
     ExecutorEvaluator,
+    FunctionEvaluator,
     LostWorker,
     ProcessLanes,
     RayExecutor,
 )
+from baco_like.evaluators.executors.dask import DaskExecutor
 from baco_like.evaluators.executors.futures import count_workers, is_lost
 from baco_like.evaluators.executors.heartbeats import beat
 from baco_like.exceptions import MissingExtra
@@ -123,6 +125,105 @@ def test_dask_gives_the_sequential_results_while_workers_are_killed(
         while Path(f"/proc/{victims[0]}").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not Path(f"/proc/{victims[0]}").exists()
+
+
+@pytest.fixture(scope="module")
+def dask_in_threads() -> Iterator[Any]:
+    """The client of a Dask cluster whose one worker is a thread of this process."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def answer_x(trial: Trial) -> float:
+    if trial["x"] < 0:
+        raise TypeError("a mistake")
+    return float(trial["x"])
+
+
+def test_a_result_counts_although_its_dask_worker_dies_just_after_it(
+    dask_in_threads: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, gather = dask_in_threads, dask_in_threads._gather
+
+    async def gather_and_lose(calls: list[Any], *args: Any, **options: Any) -> Any:
+        results = await gather(calls, *args, **options)
+        for call in calls:
+            client._handle_lost_data(call.key)  # as when the scheduler reports the worker's death
+        return results
+
+    monkeypatch.setattr(client, "_gather", gather_and_lose)
+    for executor in (client.get_executor(pure=False), client.get_executor()):
+        for evaluator in (
+            ExecutorEvaluator(partial(FunctionEvaluator, answer_x), executor, attempts=1),
+            FunctionEvaluator(answer_x, executor=executor),
+        ):
+            evaluator.submit(Trial(0, {"x": 3}))
+            assert [outcome.value for outcome in evaluator.wait()] == [3.0]
+
+
+def test_a_dask_result_that_cannot_be_fetched_is_computed_again(
+    dask_in_threads: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, gather, fails = dask_in_threads, dask_in_threads._gather, [True, False, True, True]
+
+    async def gather_or_fail(*args: Any, **options: Any) -> Any:
+        if fails.pop(0):
+            raise OSError("the connection is closed")
+        return await gather(*args, **options)
+
+    monkeypatch.setattr(client, "_gather", gather_or_fail)
+    make = partial(FunctionEvaluator, answer_x)
+    evaluator = ExecutorEvaluator(make, client.get_executor(), attempts=2)
+    evaluator.submit(Trial(0, {"x": 3}))
+    assert [outcome.value for outcome in evaluator.wait()] == [3.0]
+    evaluator.submit(Trial(1, {"x": 4}))
+    (outcome,) = evaluator.wait()
+    assert outcome.status is Status.ABANDONED
+    assert "OSError: the connection is closed" in outcome.message
+    evaluator.submit(Trial(2, {"x": -1}))
+    with pytest.raises(TypeError, match="a mistake"):  # an error of the function ends the run
+        evaluator.wait()
+    with_function = FunctionEvaluator(answer_x, executor=client.get_executor())
+    fails.append(True)
+    with_function.submit(Trial(3, {"x": 3}))
+    with pytest.raises(EvaluatorError, match="has lost a worker"):
+        with_function.wait()
+
+
+_noted, _may_end = list[str](), threading.Event()
+
+
+def note(name: str) -> str:
+    """Note a name; the call ``wait`` blocks until `_may_end` is set."""
+    _noted.append(name)
+    if name == "wait":
+        _may_end.wait(60)
+    return name
+
+
+def test_cancelling_a_future_cancels_its_call_on_dask(dask_in_threads: Any) -> None:
+    def wait_until_worker_has(number: int) -> None:
+        deadline = time.monotonic() + 30
+        tasks = dask_in_threads.cluster.workers[0].state.tasks
+        while sum(key.startswith("note") for key in list(tasks)) != number:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+    executor = DaskExecutor(dask_in_threads.get_executor())
+    running, waiting = executor.submit(note, "wait"), executor.submit(note, "cancelled")
+    wait_until_worker_has(2)
+    assert waiting.cancel()
+    wait_until_worker_has(1)
+    _may_end.set()
+    assert running.result(60) == "wait"
+    assert executor.submit(note, "last").result(60) == "last"
+    assert _noted == ["wait", "last"]
 
 
 def test_mpi_gives_the_sequential_results(table: Path, sequential: list[str]) -> None:
@@ -333,6 +434,25 @@ def test_an_error_ends_the_run_after_what_is_done() -> None:
         evaluator.wait()
 
 
+@pytest.mark.parametrize("error", [OSError("no space"), RuntimeError("shut down")])
+def test_a_trial_that_cannot_be_sent_again_ends_the_run_after_other_outcomes(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor, evaluator = by_hand()
+    for number in range(2):
+        evaluator.submit(Trial(number, {"x": number}))
+
+    def refuse(fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
+        raise error
+
+    monkeypatch.setattr(executor, "submit", refuse)
+    executor.answer(1)
+    executor.lose(0)
+    assert [one.trial_id for one in evaluator.wait()] == [1]
+    with pytest.raises((OSError, EvaluatorError), match=str(error)):
+        evaluator.wait()
+
+
 def test_collecting_takes_back_what_has_not_started() -> None:
     executor, evaluator = by_hand()
     for number in range(3):
@@ -505,6 +625,29 @@ def test_workers_may_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     assert capacities == [1, 3, 3, 1, 1, 1]
 
 
+def test_a_cluster_that_does_not_answer_keeps_its_number_of_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("baco_like.evaluators.executors.futures._RECOUNT_INTERVAL", 0.0)
+
+    class Cluster:
+        answers = True
+
+        @property
+        def num_workers(self) -> int:
+            if not self.answers:
+                raise OSError("no answer")
+            return 3
+
+        def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
+            return Future()
+
+    cluster = Cluster()
+    evaluator = ExecutorEvaluator(object, cluster)
+    cluster.answers = False
+    assert evaluator.capacity == 3
+
+
 def test_trials_may_wait_beside_those_that_are_evaluated() -> None:
     _, evaluator = by_hand(waiting=2)
     assert evaluator.capacity == 5
@@ -557,6 +700,7 @@ def test_lost_is_known_by_name() -> None:
         return error
 
     assert is_lost(of("distributed.scheduler", "KilledWorker"))
+    assert is_lost(of("distributed.scheduler", "NoWorkerError"))
     assert is_lost(of("ray.exceptions", "WorkerCrashedError"))
     assert is_lost(LostWorker())
     assert not is_lost(of("other", "KilledWorker"))

@@ -87,6 +87,9 @@ def test_submitit_runs_each_trial_as_a_job(tmp_path: Path, monkeypatch: pytest.M
         assert set(results(executor, tmp_path, 2)) < set(EXPECTED)
         with pytest.raises(ZeroDivisionError):  # the exception itself, not its text
             executor.submit(divmod, 1, 0).result(60)
+        # Slurm's signal before the time limit of the job: submitit raises an error in the function.
+        with pytest.raises(LostWorker, match="timed-out"):
+            executor.submit(signal.raise_signal, signal.SIGUSR2).result(60)
     with pytest.raises(RuntimeError, match="shut down"):
         executor.submit(len, "a")
 
