@@ -18,9 +18,9 @@ the key `kernel` of the object `times`. A list of numbers is a list of repeats: 
 program runs again only if `repeats` asks for more numbers.
 
 [Metrics](../flags.md#keep-size-energy-and-counters) and
-[the number of measurements](../evaluators.md#set-the-number-of-measurements) have guides.""",
+[the number of measurements](../measure_reliably.md#set-the-number-of-measurements) have guides.""",
     "cupy": "CUDA kernels: [CUDA](../cupy.md).",
-    "function": "A Python function in a worker process: [Measure configurations](../evaluators.md).",
+    "function": "A Python function in a worker process: [Run configurations](../evaluators.md).",
     "halide": "Halide schedules: [Halide](../halide.md).",
     "opencl": "OpenCL kernels: [OpenCL](../opencl.md).",
     "replay": "A recorded space instead of programs: `examples/replay.toml`, "
@@ -127,7 +127,7 @@ All other keys are settings of the strategy; an empty default is chosen by the s
 ## `[confirmation]`
 
 Measures the best configurations and the default again at the end, see
-[Confirm the winner](../evaluators.md#confirm-the-winner). Without this table, there is no confirmation.
+[Confirm the winner](../measure_reliably.md#confirm-the-winner). Without this table, there is no confirmation.
 
 <CONFIRMATION>
 
@@ -146,7 +146,7 @@ descriptors are parameters that constraints and the evaluator may read.
 ## `[drift]`
 
 Measures the best configuration again during the run, see
-[Notice drift of the machine](../evaluators.md#notice-drift-of-the-machine).
+[Notice drift of the machine](../measure_reliably.md#notice-drift-of-the-machine).
 
 <DRIFT>
 
