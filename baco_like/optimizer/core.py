@@ -63,15 +63,14 @@ Callback = Callable[["Optimizer", Trial], None]
 class Optimizer(Leasing):
     """Suggests configurations and learns from their outcomes.
 
-    It holds a history and the strategy's state, both values, and replaces them together. Every change is checked, then
-    written to the journal, and only then takes effect. Several threads may use one optimizer, and several processes one
-    journal.
+    Call `suggest`, measure the trial, pass the result to `observe`, and repeat. Each call is checked, then written to
+    the journal, and only then takes effect. Several threads may use one optimizer, and several processes one journal.
 
     Args:
-        space: The space to search: a `Space`, or a mapping that one is built from.
+        space: The space to search: a `Space`, or a mapping from which one is built.
         direction: ``minimize`` or ``maximize``.
         seed: The run's only seed; the same seed and observations give the same suggestions.
-        objective: Name of the observed value.
+        objective: Name of the observed value. For several, see ``objectives``.
         budget: Total number of evaluations, if known. Strategies choose their settings by it; it does not end the run.
         strategy: A registered name, or a strategy object with its own settings.
         settings: Settings of the named strategy, as ``baco-like strategies`` lists them.
@@ -79,32 +78,32 @@ class Optimizer(Leasing):
             sets its size. Without it, the configuration of all defaults is evaluated first.
         noise: ``none``: an observed configuration is never suggested again; ``repeat``: it may be.
         storage: None, the path of a journal (an existing one is resumed), or a `Journal`.
-        warm_start: Results of earlier runs: a `WarmStart`, several, or the data of one, such as the path of a file.
-            They are read once and kept in the journal, so resuming does not need the source.
+        warm_start: Results of earlier runs: a `WarmStart`, a list of them, or the data of one, such as the path of a
+            file. They are read once and kept in the journal, so resuming does not need the source.
         callbacks: Called with the optimizer and each trial after it is observed.
-        context: What else the values depend on, as JSON values by name; a journal with another context is refused.
-        lease: Seconds, longer than any evaluation unless `heartbeat` extends it, on the clock that counts since the
-            boot of the machine; only between machines, on the wall clock. A trial that is not reported by then, because
-            its worker died, is suggested again with the same number. The first reported outcome counts. A later one
-            of the other worker is kept as a further measurement, with the origin ``late``. None: trials stay pending
-            until they are observed or abandoned.
+        context: Conditions of the measurements as JSON values by name, such as ``{"gpu": "A100"}``; a journal with
+            another context is refused.
+        lease: Seconds after which a pending trial is suggested again with the same number, because its worker has
+            probably died. Longer than any evaluation, unless `heartbeat` extends it. The first reported outcome counts;
+            a later one is kept as a further measurement, with the origin ``late``. Leases follow the time since the
+            boot of the machine; between machines, the wall clock. None: trials stay pending until they are observed or
+            abandoned.
         threads: Largest number of threads that NumPy, SciPy, scikit-learn and PyTorch may use while they compute a
             suggestion or a prediction; 0 sets no limit. Default: the environment variable ``BACO_LIKE_THREADS``, or 1.
-        limits: Conditions on the metrics of outcomes, such as ``["size <= 40000"]``, and `SoftLimit` objects, whose
-            penalty is added to the cost. An outcome beyond a condition is recorded as a failure with the word
-            ``limit``, which keeps the metrics and the repeats: it never wins, and models learn from the measured
-            values where conditions are violated.
+        limits: Conditions on the metrics of outcomes, such as ``["size <= 40000"]``. An outcome beyond one is recorded
+            as a failure with the word ``limit``; it keeps its metrics and repeats, models learn from them, and it never
+            wins. A `SoftLimit` adds a penalty to the cost instead.
         ahead: Number of proposals that a background thread keeps in store, so that `suggest` need not wait for the
-            model. They are computed while trials are evaluated, so the model knows fewer results, and how many depends
+            model. They are computed while trials are evaluated, so their model knows fewer results; the number depends
             on the timing. 0: each call computes its own.
         patience: With ``ahead``: seconds that `suggest` waits when the store is empty. After that it returns draws
             without a model; their tag has the phase ``fallback``. None: it waits for the model.
-        worker: Name of this optimizer among several that share one journal. Each has its own random stream, computes
-            its proposals without the lock of the journal, and notes its name with its trials. Give each another name.
+        worker: Name of this optimizer among several that share one journal; each needs another name. Each has its own
+            random stream, computes its proposals without the lock of the journal, and notes its name with its trials.
         objectives: Directions of several observed values by name, such as ``{"time": "minimize", "size": "minimize"}``;
-            it replaces ``objective`` and ``direction``. `observe` then needs all of them, `front` has the results that
+            it replaces ``objective`` and ``direction``. `observe` then needs all of them, `front` has the trials that
             no other one dominates, and `best` is the knee of the front.
-        seconds: Seconds of all evaluations together, if the budget is in time; "auto" then prefers short evaluations.
+        seconds: Budget in seconds, of all evaluations together; "auto" then prefers short evaluations.
         fidelity: A parameter of cheap proxies, such as ``{"size": [256, 512, 1024]}``; see `Space`.
         tasks: Sizes, inputs or devices to tune together, such as ``[{"n": 512}, {"n": 4096}]`` or `Tasks`. Each trial
             belongs to one, `Trial.task`, and `recommend` returns a configuration for each; see `Space`.
@@ -294,7 +293,7 @@ class Optimizer(Leasing):
         """Suggest this configuration next, after those that were enqueued before.
 
         Raises:
-            ConfigError: It does not belong to the space, or is already observed or pending.
+            ConfigError: The configuration does not belong to the space, or is already observed or pending.
         """
         plain_config, code = encode_feasible(self.space, config)
 
@@ -308,13 +307,14 @@ class Optimizer(Leasing):
         self._commit(draft)
 
     def claim(self, config: Config) -> Trial:
-        """Make a configuration a pending trial right away and return it; if it is pending already, return that trial.
+        """Return a pending trial of a configuration that was chosen elsewhere, before enqueued configurations.
 
-        Use it for a configuration that was chosen elsewhere. It does not wait for enqueued configurations.
+        If the configuration is pending already, its trial is returned.
 
         Raises:
-            ConfigError: It does not belong to the space, or is already observed (with ``noise="repeat"``: has failed).
-            JournalError: It could not be recorded; the run is unchanged.
+            ConfigError: The configuration does not belong to the space, or is already observed (with
+                ``noise="repeat"``: has failed).
+            JournalError: The trial could not be recorded; the run is unchanged.
         """
         plain_config, code = encode_feasible(self.space, config)
 
@@ -334,14 +334,14 @@ class Optimizer(Leasing):
         return trial
 
     def measure_again(self, config: Config, origin: str = "control") -> Trial:
-        """Make a configuration a pending trial whether or not it is observed, and return the trial.
+        """Return a pending trial of a configuration, whether or not it is observed.
 
         Args:
             config: A configuration of the space.
             origin: The purpose, which the trial keeps: ``control`` (see `tune`) or ``confirmation``.
 
         Raises:
-            ConfigError: It does not belong to the space.
+            ConfigError: The configuration does not belong to the space.
         """
         plain_config, code = encode_feasible(self.space, config)
 
@@ -350,7 +350,7 @@ class Optimizer(Leasing):
         return self.history.get_pending(draft.event["trials"][0]["id"])
 
     def start_confirmation(self, plan: ConfirmationPlan) -> None:
-        """Record that a confirmation begins; the trials of `measure_again` with this origin belong to it.
+        """Record the start of a confirmation; the trials of `measure_again` with this origin belong to it.
 
         Raises:
             ConfigError: A candidate does not belong to the space.
@@ -387,11 +387,11 @@ class Optimizer(Leasing):
             seconds: Seconds of the evaluation, or of each stage: ``{"compile": 40, "run": 1}``.
 
         Raises:
-            TrialError: The trial is not pending, and no worker may still have it (it was suggested again after its
-                lease, or abandoned); or it comes from another run; the lists differ in length; a mapping lacks
-                the objective or a metric that a limit reads; the value of one trial is a list of mappings; both a value
-                and a failure are given; the failure word is empty; seconds are not numbers from 0; the bound is not a
-                finite number, or the run maximises; or ``extra`` is not a mapping.
+            TrialError: The trial comes from another run or is not pending (a late result, after the lease or
+                `abandon`, is accepted); the lists differ in length; a mapping lacks the objective or a metric that a
+                limit reads; the value of one trial is a list of mappings; both a value and a failure are given; the
+                failure word is empty; seconds are negative or not numbers; the bound is not a finite number, or the run
+                maximises; or ``extra`` is not a mapping.
             ConfigError: A configuration does not belong to the space.
             JournalError: The outcome could not be recorded, or ``extra`` is not JSON; the run is unchanged.
         """
@@ -413,14 +413,14 @@ class Optimizer(Leasing):
         """Give up a trial: it is no longer pending, and its configuration may be suggested again.
 
         Raises:
-            TrialError: It is not pending.
+            TrialError: The trial is not pending.
         """
         if not isinstance(trial, Trial):
             raise TrialError(f"abandon takes a trial that was suggested, not {trial!r:.80}")
         self._commit(lambda state: Draft(abandoned_event(trial.id, reason)))
 
     def refresh(self) -> None:
-        """Apply the events that other writers have added to the journal; all recording methods do so by themselves."""
+        """Apply the events that other writers have added to the journal; all recording methods call this first."""
         with self._run.lock:
             with thread_limit(self._threads):
                 self._run.replay_new_events()
@@ -430,11 +430,12 @@ class Optimizer(Leasing):
     def grouped(self) -> Iterator[None]:
         """Let the calls of this thread within a ``with`` block share one wait for the disk, at the end of the block.
 
-        Results that are observed in the block, and trials that are suggested in it, are safe after the block. Start
-        the trials after it. With callbacks each call waits for itself: a callback may rely on the result.
+        Results that are observed in the block, and trials that are suggested in it, are on the disk only after the
+        block, so start the trials after it. With callbacks each call waits for itself, because a callback may rely on
+        the result.
 
         Raises:
-            JournalError: At the end of the block: the disk has taken none of its events, and the run is as before it.
+            JournalError: At the end of the block, if the disk has taken none of its events; all of them are undone.
         """
         with nullcontext() if self._callbacks else self._run.grouped():
             yield

@@ -41,15 +41,18 @@ class Explanations:
     ) -> Any:
         """Return the observed trial with the lowest predicted median cost: the better choice under noise.
 
-        Without a model, or with too few observations for one, use repeated measurements, see
-        `baco_like.optimizer.predictions.best_by_repeats`; without repeats, return `best`. With several objectives it
-        is the knee of the front under the preferences, or None if no trial satisfies the limits.
+        Without a model, or with too few observations for one, repeated measurements decide (see
+        `baco_like.optimizer.predictions.best_by_repeats`); without repeats, it is `best`.
+
+        With several objectives it is the knee of the front, among the trials within the limits: the trial with the
+        smallest weighted distance to the best value of each objective. None if no trial satisfies the limits.
 
         With tasks it is a `baco_like.records.TaskRecommendation`: a configuration for each task, and the rule that
         picks one for a task that was not tuned; None before the first success.
 
         Args:
-            weights: For several objectives: weights by name, 1 for those left out.
+            weights: For several objectives: weights by name, 1 for those left out. ``{"time": 1, "size": 0}`` returns
+                the fastest trial within the limits.
             limits: For several objectives: conditions that the trial must satisfy, such as ``["energy <= 3"]``.
             goal: With tasks: a goal that replaces the run's.
 
@@ -67,9 +70,9 @@ class Explanations:
             return recommend(self.state, weights, limits)
 
     def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:
-        """Return mean, standard deviation (user's unit) and the probability that it runs, each (n,).
+        """Return mean and standard deviation (user's unit) and the probability that a configuration runs, each (n,).
 
-        With m objectives, mean and standard deviation have the shape (n, m). The probability is 0 where a known
+        With m objectives, mean and standard deviation have the shape (n, m). The probability is 0 if a known
         constraint excludes the configuration.
 
         Raises:
@@ -84,7 +87,7 @@ class Explanations:
         return mean, prediction.std, prediction.feasible
 
     def why(self, trial: Trial) -> dict[str, Any]:
-        """Return where a trial came from and what the model predicted for it when it was suggested.
+        """Return the origin of a trial and the predictions of the model when it was suggested.
 
         Raises:
             TrialError: The argument is not a trial.

@@ -111,6 +111,6 @@ def best_by_repeats(history: History) -> Trial | None:
 
 
 def why(trial: Trial) -> dict[str, Any]:
-    """Return where a trial came from and what the model predicted for it when it was suggested."""
+    """Return the origin of a trial and the predictions of the model when it was suggested."""
     note = dict(trial.tag) if isinstance(trial.tag, Mapping) else {}
     return {"origin": trial.origin, **{k: v for k, v in note.items() if k != "hyperparameters"}}

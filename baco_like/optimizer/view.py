@@ -113,9 +113,9 @@ class RunView(Explanations):
         return len(self._store) if self._store is not None and self._store.size else None
 
     def size_of_next(self, n: int) -> int:
-        """Return for how many of n free workers to suggest now, so that none waits for the proposals of the others.
+        """Return the number of trials to suggest now for n free workers, so that none waits for proposals of others.
 
-        Those in store come first. If it is empty: all of them if `suggest` waits for a limited time, otherwise one.
+        Proposals in store come first. If the store is empty: n if ``patience`` limits the wait of `suggest`, else 1.
         """
         if self._store is None or not self._store.size:
             return n
@@ -162,7 +162,7 @@ class RunView(Explanations):
 
     @property
     def front(self) -> list[Observation]:
-        """The successful trials that no other one dominates, by the value of the first objective."""
+        """The successful trials that no other one dominates, sorted by the value of the first objective."""
         return self.history.front()
 
     def hypervolume(self, reference: Mapping[str, float]) -> float:
@@ -179,7 +179,7 @@ class RunView(Explanations):
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per observed trial: id, parameters, value, status, failure word and message, repeats, metrics.
 
-        The columns ``worker``, ``started`` and ``ended`` (Unix seconds) say who evaluated it and when, and
+        The columns ``worker``, ``started`` and ``ended`` (Unix seconds) describe the evaluation, and
         ``seconds_compile``, for example, has the seconds of a stage.
 
         The additional columns get the prefix ``trial_`` where a parameter has the same name, and so does a metric with
@@ -231,9 +231,9 @@ class RunView(Explanations):
     ) -> Path:
         """Write the winner as a file that another program loads, and return its path.
 
-        The winner is the recommended configuration of the confirmation, else the best observed one. ``baco-like ship``
-        does the same for journals, also for several of different tasks. `baco_like.shipping.FORMATS` has the formats.
-        With tasks, the file has the configurations that `recommend` returns.
+        The winner is the recommended configuration of the confirmation, else the best observed one. With tasks, the
+        file has the configurations that `recommend` returns. ``baco-like ship`` does the same for one or several
+        journals. `baco_like.shipping.FORMATS` describes the formats.
 
         Args:
             kind: ``c``, ``json``, ``python``, ``triton``, ``vllm``, ``inductor`` or ``wisdom``.

@@ -106,7 +106,7 @@ class Result:
 
     @property
     def front(self) -> list[Observation]:
-        """The successful trials that no other one dominates, by the value of the first objective."""
+        """The successful trials that no other one dominates, sorted by the value of the first objective."""
         return self.optimizer.front
 
     @property
