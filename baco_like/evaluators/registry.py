@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from baco_like.evaluators.settings_table import (
     TEXT,
     TEXTS,
     Key,
+    RunArguments,
     Shape,
     Table,
     keys_of,
@@ -57,10 +59,8 @@ ORGANISING = ("ahead", "workers", "slots", "cache", "large")
 DEVICE_TYPE = "[evaluator] slots: device type"
 """Key of the context of a run with slots."""
 
-Factory = Callable[..., Evaluator]
-"""Makes an evaluator from its table, the space, the objective's unit and the folder of the TOML file.
-
-All but ``replay`` also have an argument ``environment``: variables of the measuring processes.
+Factory = Callable[[Table, RunArguments], Evaluator]
+"""Makes an evaluator from its table and `RunArguments`.
 
 It checks its arguments and makes no folders and no processes; these are made when the first trial is evaluated.
 """
@@ -83,8 +83,8 @@ KEYS: Mapping[str, Sequence[Key]] = {kind: module.KEYS for kind, module in _MODU
 REGISTRY: Registry[Factory] = Registry("baco_like.evaluators", "evaluator", KINDS)
 """`KINDS`, and the evaluators of plug-ins."""
 
-_PASSED = ("space", "unit", "folder", "environment")
-"""Arguments of a plug-in that are not keys of its table: those of a `Factory`."""
+_PASSED = tuple(field.name for field in fields(RunArguments))
+"""Arguments of a plug-in that are not keys of its table."""
 
 _REPLACED = {"c_loop_nest": "kernels/c_loop_nest.py", "taco": "kernels/taco_kernels.py"}
 """Former kinds, and the problem file of kind "c" that each is now."""
@@ -114,12 +114,12 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
         raise RunFileError(f"[{table.name}] kind = {shown(kind)} is unknown; {hint}")
     cache, cache_files, slots = table.values(COMMON_KEYS).values()
     own = Table(table.name, {k: v for k, v in table.entries.items() if k not in CACHE_KEYS})
-    make = partial(_factory(kind), own, space, unit, folder)
+    make, run = _factory(kind), RunArguments(space, unit, folder)
     if slots is None:
-        evaluator = make()
+        evaluator = make(own, run)
     else:
         _check_slots(own, slots)
-        evaluator = SlotsEvaluator(make, slots)
+        evaluator = SlotsEvaluator(lambda slot: make(own, replace(run, environment=slot)), slots)
     if cache is not None:
         # Results depend on all other keys and on the listed files.
         files = {name: digest(folder / name) for name in cache_files or []}
@@ -152,26 +152,17 @@ def kind_keys(kind: str) -> Sequence[Key]:
     return keys_of(make, shapes)
 
 
-def _create_plugin(
-    plugin: Plugin,
-    kind: str,
-    table: Table,
-    space: Space,
-    unit: str,
-    folder: Path,
-    environment: Mapping[str, str] | None = None,
-) -> Evaluator:
+def _create_plugin(plugin: Plugin, kind: str, table: Table, run: RunArguments) -> Evaluator:
     """Return the evaluator of a plug-in; it receives those keys that the table has."""
     make = plugin.load()
     given = table.read((KIND, *kind_keys(kind)))
-    passed = dict(zip(_PASSED, (space, unit, folder, environment), strict=True))
     accepted = inspect.signature(make).parameters
-    if environment is not None and "environment" not in accepted:
+    if run.environment is not None and "environment" not in accepted:
         raise table.error(
             "kind", kind, "with slots a kind whose evaluator has an argument 'environment'"
         )
     arguments = {key: value for key, value in given.items() if table.has(key) and key != "kind"}
-    arguments |= {key: value for key, value in passed.items() if key in accepted}
+    arguments |= {key: value for key, value in vars(run).items() if key in accepted}
     evaluator: Evaluator = make(**arguments)
     require_methods(evaluator, kind, plugin, ("submit", "wait", "close"))
     return evaluator

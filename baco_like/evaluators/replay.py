@@ -17,6 +17,7 @@ from baco_like.evaluators.settings_table import (
     KIND,
     TEXT,
     Key,
+    RunArguments,
     Table,
     shown,
     suggestion,
@@ -100,23 +101,21 @@ class ReplayEvaluator:
         self._submitted = 0
 
     @classmethod
-    def from_table(cls, table: Table, space: Space, unit: str, folder: Path) -> ReplayEvaluator:
+    def from_table(cls, table: Table, run: RunArguments) -> ReplayEvaluator:
         """Create it from the ``[evaluator]`` table of a TOML file.
 
         Args:
-            table: Keys as in `KEYS`; ``file`` is a path relative to ``folder``, in any format that `baco_like.results`
+            table: Keys as in `KEYS`; ``file`` is relative to the run's folder, in any format that `baco_like.results`
                 reads; ``objective`` names the measurement to use as the value; ``large`` permits more than 64 MiB.
-            space: The space of the run; it has the parameters of the recording.
-            unit: The objective's unit; not used.
-            folder: The folder of the TOML file.
+            run: Its space has the parameters of the recording. Its unit and environment are not used.
 
         Raises:
             RunFileError: A key is unknown, missing or wrong.
             EvaluatorError: The recording cannot be read, or has other parameters or values than the space.
         """
         values = table.read((KIND, *KEYS))
-        recording = load(folder / values["file"], values["objective"], large=values["large"])
-        _check_parameters(recording, space)
+        recording = load(run.folder / values["file"], values["objective"], large=values["large"])
+        _check_parameters(recording, run.space)
         return cls(
             recording,
             draw_seed=values["draw_seed"] if values["draw"] else None,

@@ -11,11 +11,13 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from baco_like._checks import is_whole
 from baco_like.exceptions import RunFileError
 from baco_like.records.reading import finite_number
+from baco_like.spaces.space import Space
 
 _BYTES = {"": 1, "b": 1}
 _BYTES |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", start=1)}
@@ -165,6 +167,23 @@ class Table:
     def label(self, key: str) -> str:
         """Return the key with its table, for messages: ``[evaluator] size``."""
         return f"[{self.name}] {key}" if self.name else key
+
+
+@dataclass(frozen=True)
+class RunArguments:
+    """What a run gives to its evaluator besides the ``[evaluator]`` table.
+
+    Attributes:
+        space: The space.
+        unit: The objective's unit.
+        folder: Folder of the TOML file.
+        environment: Environment variables of the processes that measure, of a device slot; None without slots.
+    """
+
+    space: Space
+    unit: str
+    folder: Path
+    environment: Mapping[str, str] | None = None
 
 
 _TYPES: Mapping[str, Callable[[Any], bool]] = {

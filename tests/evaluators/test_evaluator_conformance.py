@@ -27,7 +27,7 @@ from baco_like.evaluators import (
     isolated_function,
 )
 from baco_like.evaluators.command import evaluator as command
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.settings_table import RunArguments, Table
 from baco_like.exceptions import Infeasible
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
@@ -58,7 +58,9 @@ def by_command(ahead: int) -> Callable[[Path], Evaluator]:
         "ahead": ahead,
     }
     space = Space({"x": [1, 2, 3, 4]})
-    return lambda folder: command.from_table(Table("evaluator", table), space, "ms", folder)
+    return lambda folder: command.from_table(
+        Table("evaluator", table), RunArguments(space, "ms", folder)
+    )
 
 
 def loop_nest(ahead: int) -> Callable[[Path], Evaluator]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from baco_like import MaxEvals, Optimizer, Permutation, run
 from baco_like.evaluators import MaxSimulatedTime, Repeats, ReplayEvaluator
 from baco_like.evaluators.replay import load
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.settings_table import RunArguments, Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.results import formats as storage
@@ -251,16 +251,22 @@ def test_from_table(tmp_path: Path) -> None:
     write(tmp_path, T4)
     space = Space({"x": [1, 2, 3, 4], "y": ["a"]})
     entries = {"kind": "replay", "file": "table.json", "capacity": 4}
-    made = ReplayEvaluator.from_table(Table("evaluator", entries), space, "ms", tmp_path)
+    made = ReplayEvaluator.from_table(
+        Table("evaluator", entries), RunArguments(space, "ms", tmp_path)
+    )
     assert made.capacity == 4
     assert ask(made, 0, 1).value == 2.0
     with pytest.raises(RunFileError, match="did you mean 'file'"):
-        ReplayEvaluator.from_table(Table("evaluator", {"fil": "x"}), space, "ms", tmp_path)
+        ReplayEvaluator.from_table(
+            Table("evaluator", {"fil": "x"}), RunArguments(space, "ms", tmp_path)
+        )
     other = Space({"x": [1], "xx": [2], "y": ["a"]})
     with pytest.raises(EvaluatorError, match="no parameter 'xx'"):
-        ReplayEvaluator.from_table(Table("evaluator", entries), other, "ms", tmp_path)
+        ReplayEvaluator.from_table(Table("evaluator", entries), RunArguments(other, "ms", tmp_path))
     with pytest.raises(EvaluatorError, match="the space has no parameter 'y'"):
-        ReplayEvaluator.from_table(Table("evaluator", entries), Space({"x": [1]}), "ms", tmp_path)
+        ReplayEvaluator.from_table(
+            Table("evaluator", entries), RunArguments(Space({"x": [1]}), "ms", tmp_path)
+        )
 
 
 # A simulated device -----------------------------------------------------------------------------------------------
@@ -375,13 +381,13 @@ def test_texts_of_a_file_stand_for_the_values_of_a_space(tmp_path: Path) -> None
         {"x": [16, 0.25], "flag": [True, False], "p": Permutation([0, 1]), "kind": ["4", "8"]}
     )
     entries = {"file": "samples.csv", "objective": "Value"}
-    ReplayEvaluator.from_table(Table("evaluator", entries), space, "ms", tmp_path)
+    ReplayEvaluator.from_table(Table("evaluator", entries), RunArguments(space, "ms", tmp_path))
     other = Space({**space.parameters, "kind": ["16"]})
     with pytest.raises(EvaluatorError, match=r"'kind': none of the recorded values \[4, 8\]"):
-        ReplayEvaluator.from_table(Table("evaluator", entries), other, "ms", tmp_path)
+        ReplayEvaluator.from_table(Table("evaluator", entries), RunArguments(other, "ms", tmp_path))
     wrong = {"file": "samples.csv", "objective": "power"}
     with pytest.raises(EvaluatorError, match="lacks 'power'"):
-        ReplayEvaluator.from_table(Table("evaluator", wrong), space, "ms", tmp_path)
+        ReplayEvaluator.from_table(Table("evaluator", wrong), RunArguments(space, "ms", tmp_path))
 
 
 def table_of_runs(*rows: list[float]) -> Recording:

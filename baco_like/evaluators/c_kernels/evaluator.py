@@ -36,7 +36,7 @@ from baco_like.evaluators.kernels.problems import (
 )
 from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
 from baco_like.evaluators.kernels.timing import is_seconds
-from baco_like.evaluators.settings_table import TEXT, TEXTS, Key, Table, whole
+from baco_like.evaluators.settings_table import TEXT, TEXTS, Key, RunArguments, Table, whole
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError, Infeasible
 from baco_like.records.reading import finite_number
@@ -387,31 +387,22 @@ class CKernelEvaluator(StagedEvaluator):
         return text
 
 
-def from_table(
-    table: Table,
-    space: Space,
-    unit: str,
-    folder: Path,
-    environment: Mapping[str, str] | None = None,
-) -> CKernelEvaluator:
+def from_table(table: Table, run: RunArguments) -> CKernelEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
         table: Keys as in `KEYS`.
-        space: Its parameters are passed to the problem's ``source``.
-        unit: The objective's unit, one of time.
-        folder: Folder of the TOML file; relative paths of the problem and the compiler begin here.
-        environment: Environment variables of the processes that measure, such as those of a device slot; or None.
+        run: The parameters of its space are passed to the problem's ``source``; its unit is one of time; relative paths
+            of the problem and the compiler begin at its folder.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `CKernelEvaluator`.
     """
-    fields = read_settings(table, KEYS, unit)
+    fields = read_settings(table, KEYS, run)
     ahead = fields.pop("ahead")
-    fields["compiler"] = locate_program(fields["compiler"], folder)
-    settings = CKernelSettings(**fields, environment=environment or {})
-    return CKernelEvaluator(space, settings, folder, ahead)
+    fields["compiler"] = locate_program(fields["compiler"], run.folder)
+    return CKernelEvaluator(run.space, CKernelSettings(**fields), run.folder, ahead)
 
 
 def count_bytes(program: Path) -> int:

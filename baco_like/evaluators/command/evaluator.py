@@ -38,6 +38,7 @@ from baco_like.evaluators.settings_table import (
     TABLE,
     TEXT,
     Key,
+    RunArguments,
     Table,
     per_second,
     whole,
@@ -217,31 +218,22 @@ def command_evaluator(
     return StagedEvaluator(CommandBench(commands), repeats or Repeats(), ahead)
 
 
-def from_table(
-    table: Table,
-    space: Space,
-    unit: str,
-    folder: Path,
-    environment: Mapping[str, str] | None = None,
-) -> StagedEvaluator:
+def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
         table: Keys as in `KEYS`.
-        space: Its parameters are placeholders, in addition to ``{workdir}``.
-        unit: The objective's unit.
-        folder: Folder of the TOML file, in which the commands run.
-        environment: Environment variables of the processes that measure, such as those of a device slot; or None.
+        run: The parameters of its space are placeholders, in addition to ``{workdir}``; the commands run in its folder.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: A program does not exist.
     """
     values = table.read((KIND, *KEYS, _FLAGS))
-    names = tuple(space.parameters)
+    names = tuple(run.space.parameters)
     if "workdir" in names:
         raise RunFileError("[space.workdir]: {workdir} is the trial's folder; rename the parameter")
-    _check_texts(space)
+    _check_texts(run.space)
     repeats = Repeats.from_table(table, 1)
     # The run file's table [flags], which also belongs to what the measured values depend on.
     flags = (
@@ -252,20 +244,22 @@ def from_table(
     if flags is not None and "flags" in names:
         raise RunFileError("[space.flags]: {flags} is the text of [flags]; rename the parameter")
     placeholders = (*names, "workdir", *(("flags",) if flags is not None else ()))
-    orders = {n: len(p.elements) for n, p in space.parameters.items() if isinstance(p, Permutation)}
+    orders = {
+        n: len(p.elements) for n, p in run.space.parameters.items() if isinstance(p, Permutation)
+    }
 
     def template(key: str) -> Template:
         return Template.parse(table.text(key), placeholders, table.label(key), orders)
 
-    metrics = CommandMetrics.from_table(table.table("metrics"), placeholders, folder)
+    metrics = CommandMetrics.from_table(table.table("metrics"), placeholders, run.folder)
     commands = Commands(
         run=template("run"),
-        measure=Measure.from_table(table, per_second(unit), metrics.names),
+        measure=Measure.from_table(table, per_second(run.unit), metrics.names),
         variables=variable_names(placeholders),
         build=template("build") if table.has("build") else None,
         check=template("check") if table.has("check") else None,
-        reference=Reference.from_table(table, placeholders, folder),
-        folder=folder,
+        reference=Reference.from_table(table, placeholders, run.folder),
+        folder=run.folder,
         build_timeout=values["build_timeout"],
         timeout=values["timeout"],
         warmup=values["warmup"],
@@ -274,12 +268,12 @@ def from_table(
         flags=flags,
         metrics=metrics,
         program=template("program") if table.has("program") else None,
-        environment=environment or {},
+        environment=run.environment or {},
     )
     if commands.program is not None and commands.build is None:
         raise RunFileError(f"{table.label('program')}: there is no build command that makes it")
     evaluator = command_evaluator(commands, repeats, values["ahead"])
-    _warn_of_unused(commands, space.active)
+    _warn_of_unused(commands, run.space.active)
     return evaluator
 
 

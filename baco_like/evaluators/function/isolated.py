@@ -10,7 +10,6 @@ import queue
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
@@ -19,13 +18,21 @@ from baco_like._checks import whole_number
 from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.executors.futures import FuturesEvaluator, end_calls
 from baco_like.evaluators.repeats import Repeats, repeats_keys
-from baco_like.evaluators.settings_table import KIND, POSITIVE, SIZE, TEXT, Key, Table, whole
+from baco_like.evaluators.settings_table import (
+    KIND,
+    POSITIVE,
+    SIZE,
+    TEXT,
+    Key,
+    RunArguments,
+    Table,
+    whole,
+)
 from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.journal.events import read_outcome
 from baco_like.journal.fields import check_outcomes
 from baco_like.records.trial import Outcome, Trial
-from baco_like.spaces.space import Space
 
 _MEMORY = Key("memory", SIZE, "limit of the memory of a worker process", absent="no limit")
 
@@ -216,21 +223,13 @@ def isolated_evaluator(
     )
 
 
-def from_table(
-    table: Table,
-    space: Space,
-    unit: str,
-    folder: Path,
-    environment: Mapping[str, str] | None = None,
-) -> IsolatedEvaluator | RepeatedEvaluator:
+def from_table(table: Table, run: RunArguments) -> IsolatedEvaluator | RepeatedEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
         table: Keys as in `KEYS`.
-        space: Not used: a function accepts any parameters.
-        unit: Not used: a function returns values in any unit.
-        folder: Folder of the TOML file, which is searched first for the function's module.
-        environment: Environment variables of the processes that measure, such as those of a device slot; or None.
+        run: Its folder is searched first for the function's module. Space and unit are not used: a function accepts any
+            parameters, and returns values in any unit.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
@@ -248,7 +247,7 @@ def from_table(
         workers=values["workers"],
         repeats=repeats.least if is_fixed else 1,
         objective=values["metric"],
-        path=[str(folder)],
-        environment=environment,
+        path=[str(run.folder)],
+        environment=run.environment,
     )
     return evaluator if is_fixed else RepeatedEvaluator(evaluator, repeats)

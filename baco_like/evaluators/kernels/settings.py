@@ -16,6 +16,7 @@ from baco_like.evaluators.settings_table import (
     TABLE,
     TEXT,
     Key,
+    RunArguments,
     Shape,
     Table,
     keys_of,
@@ -84,14 +85,14 @@ def kernel_keys(make: type[KernelSettings], own: Mapping[str, Shape]) -> tuple[K
 
 
 def read_settings(
-    table: Table, keys: Iterable[Key], unit: str, scale: float | None = None
+    table: Table, keys: Iterable[Key], run: RunArguments, scale: float | None = None
 ) -> dict[str, Any]:
     """Return the values of a table as fields of its settings.
 
     Args:
         table: The ``[evaluator]`` table.
         keys: All its keys.
-        unit: The objective's unit.
+        run: The run, with the objective's unit.
         scale: Units of the objective in one second, if the unit is not one of time.
 
     Raises:
@@ -107,7 +108,8 @@ def read_settings(
             for name, value in values.items()
         },
         "repeats": Repeats.from_table(table, FIVE_REPEATS.least),
-        "scale": time_scale(table, unit) if scale is None else scale,
+        "scale": time_scale(table, run.unit) if scale is None else scale,
         "memory": table.bytes(_MEMORY),
         "cpus": cpus_from_table(table),
+        "environment": run.environment or {},
     }

@@ -17,7 +17,7 @@ import pytest
 from baco_like.evaluators import StagedEvaluator
 from baco_like.evaluators.command import energy
 from baco_like.evaluators.command import evaluator as command
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.settings_table import RunArguments, Table
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.permutation import Permutation
@@ -56,7 +56,7 @@ CONFIG: dict[str, Any] = {"tile": 16, "text": HOSTILE, "order": ("j", "i", "k"),
 
 def make(space: Space, folder: Path, unit: str = "ms", **entries: Any) -> StagedEvaluator:
     entries = {"kind": "command", "measure": "wall", **entries}
-    return command.from_table(Table("evaluator", entries), space, unit, folder)
+    return command.from_table(Table("evaluator", entries), RunArguments(space, unit, folder))
 
 
 def evaluate(space: Space, folder: Path, unit: str = "ms", **entries: Any) -> Outcome:

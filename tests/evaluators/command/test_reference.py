@@ -9,7 +9,7 @@ import pytest
 
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.command.reference import compare_numbers, read_numbers
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.settings_table import RunArguments, Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
@@ -64,7 +64,9 @@ def evaluate(folder: Path, says: str, **entries: object) -> Outcome:
             **entries,
         },
     )
-    evaluator = command.from_table(table, Space({"says": ["right", "wrong", "none"]}), "ms", folder)
+    evaluator = command.from_table(
+        table, RunArguments(Space({"says": ["right", "wrong", "none"]}), "ms", folder)
+    )
     evaluator.submit(Trial(0, {"says": says}))
     (outcome,) = evaluator.wait()
     return outcome

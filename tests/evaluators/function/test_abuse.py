@@ -18,7 +18,7 @@ import pytest
 from baco_like.evaluators import Evaluator, isolated_function
 from baco_like.evaluators._processes import guardian
 from baco_like.evaluators.command import evaluator as command
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.settings_table import RunArguments, Table
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
 
@@ -47,7 +47,9 @@ def by_command(folder: Path) -> Evaluator:
         "timeout": LIMIT["command"],
         "memory": MEMORY,
     }
-    return command.from_table(Table("evaluator", {**table, "memory": "2GiB"}), SPACE, "ms", HERE)
+    return command.from_table(
+        Table("evaluator", {**table, "memory": "2GiB"}), RunArguments(SPACE, "ms", HERE)
+    )
 
 
 def by_isolation(folder: Path) -> Evaluator:

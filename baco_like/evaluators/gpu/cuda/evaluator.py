@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +14,15 @@ from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
 from baco_like.evaluators.kernels.worker_bench import make_bench
 from baco_like.evaluators.protocol import WrappingEvaluator
-from baco_like.evaluators.settings_table import FLAG, POSITIVE, TEXTS, Key, Table, whole
+from baco_like.evaluators.settings_table import (
+    FLAG,
+    POSITIVE,
+    TEXTS,
+    Key,
+    RunArguments,
+    Table,
+    whole,
+)
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.reading import finite_number, read_metrics
@@ -200,31 +207,21 @@ def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) 
     return MeteredEvaluator(StagedEvaluator(bench, settings.repeats), bench.worker, metering)
 
 
-def from_table(
-    table: Table,
-    space: Space,
-    unit: str,
-    folder: Path,
-    environment: Mapping[str, str] | None = None,
-) -> MeteredEvaluator:
+def from_table(table: Table, run: RunArguments) -> MeteredEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
         table: Keys as in `KEYS`.
-        space: Its parameters are macros of the source.
-        unit: The objective's unit, one of time or of energy (J, mJ, uJ).
-        folder: Folder of the TOML file.
-        environment: Environment variables of the processes that measure, such as those of a device slot; or None.
+        run: The parameters of its space are macros of the source; its unit is one of time or of energy (J, mJ, uJ).
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `cupy_evaluator`; also `MissingExtra`.
     """
-    joules = _JOULES.get(unit)
-    fields = read_settings(table, KEYS, unit, None if joules is None else 1e3)
+    joules = _JOULES.get(run.unit)
+    fields = read_settings(table, KEYS, run, None if joules is None else 1e3)
     seconds, count = fields.pop("energy_seconds"), fields.pop("energy_repeats")
     if seconds is None:
         seconds = float(joules is not None)
     metering = Metering(seconds, count, joules)
-    settings = CudaSettings(**fields, metering=metering, environment=environment or {})
-    return cupy_evaluator(space, settings, folder)
+    return cupy_evaluator(run.space, CudaSettings(**fields, metering=metering), run.folder)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from baco_like._optional import require_installed
 from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
 from baco_like.evaluators.kernels.worker_bench import make_bench
-from baco_like.evaluators.settings_table import TEXT, TEXTS, Table, whole
+from baco_like.evaluators.settings_table import TEXT, TEXTS, RunArguments, Table, whole
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.spaces.space import Space
 
@@ -61,26 +60,16 @@ def opencl_evaluator(
     return StagedEvaluator(bench, settings.repeats)
 
 
-def from_table(
-    table: Table,
-    space: Space,
-    unit: str,
-    folder: Path,
-    environment: Mapping[str, str] | None = None,
-) -> StagedEvaluator:
+def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
         table: Keys as in `KEYS`.
-        space: Its parameters are macros of the source.
-        unit: The objective's unit, one of time.
-        folder: Folder of the TOML file.
-        environment: Environment variables of the processes that measure, such as those of a device slot; or None.
+        run: The parameters of its space are macros of the source; its unit is one of time.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `opencl_evaluator`; also `MissingExtra`.
     """
-    fields = read_settings(table, KEYS, unit)
-    settings = OpenCLSettings(**fields, environment=environment or {})
-    return opencl_evaluator(space, settings, folder)
+    settings = OpenCLSettings(**read_settings(table, KEYS, run))
+    return opencl_evaluator(run.space, settings, run.folder)
