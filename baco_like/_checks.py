@@ -1,4 +1,4 @@
-"""Checks of whole numbers and of the nesting of texts, used by all packages."""
+"""Checks of whole numbers, of JSON's constants and of the nesting of texts, used by all packages."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def whole_number(name: str, value: Any, low: int, error: type[Exception] = Value
     if isinstance(value, (bool, np.bool_)) or number < low:
         raise error(f"{name} must be a whole number from {low}, not {value!r}")
     return number
+
+
+def reject_constant(text: str) -> Any:
+    """Raise `ValueError` for NaN and infinities, which Python reads in JSON; for ``parse_constant``."""
+    raise ValueError(f"{text} is not valid JSON")
 
 
 _HIDES_BRACKETS = re.compile(

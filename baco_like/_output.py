@@ -93,6 +93,17 @@ def wrap_items(items: Iterable[str], width: int, separator: str = " ") -> list[s
     return lines
 
 
+def align_cells(rows: Iterable[Sequence[str]], left: int = 0) -> list[str]:
+    """Return a line for each row of a table; the first ``left`` columns are aligned to the left, others to the right.
+
+    Control characters are escaped.
+    """
+    cells = [[escape_control_characters(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    formats = [f"{'<' if i < left else '>'}{width}" for i, width in enumerate(widths)]
+    return ["  ".join(map(format, row, formats)).rstrip() for row in cells]
+
+
 @contextmanager
 def explain_os_error(
     error_type: type[BacoError], action: str, path: Path, hint: str = ""

@@ -17,6 +17,7 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._optional import require
+from baco_like._output import align_cells
 from baco_like._typing import Array
 from baco_like.exceptions import ConfigError, TrialError
 from baco_like.explanations.importance import LEVEL
@@ -142,11 +143,7 @@ class Ablation:
             result = "fails" if np.isnan(step.value) else f"{step.value:.4g}"
             lines.append((text, result, known, relative if step.parameters else ""))
             value = step.value
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
-            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
-            for line in lines
-        )
+        return "\n".join(align_cells(lines, left=1))
 
 
 def _shown(value: Any) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._optional import require
+from baco_like._output import align_cells
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.exceptions import TrialError
@@ -96,8 +97,7 @@ class Dependence:
         for p in self.points:
             ends = f"{p.low:.4g} to {p.high:.4g}"
             lines.append((*map(str, p.values), f"{p.value:.4g}", ends, f"{100.0 * p.runs:.0f} %"))
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)
+        return "\n".join(align_cells(lines))
 
 
 def compute_dependence(

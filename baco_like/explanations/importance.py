@@ -22,7 +22,7 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._optional import require
-from baco_like._output import in_percent
+from baco_like._output import align_cells, in_percent
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Ints
 from baco_like.explanations.models import HistoryModels, fit_models
@@ -125,11 +125,7 @@ class Importance:
         lines = [head, *(_cells(effect) for effect in (*self.effects, *self.features))]
         if not self.failed:
             lines = [line[:4] for line in lines]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
-            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
-            for line in lines
-        )
+        return "\n".join(align_cells(lines, left=1))
 
 
 def _cells(effect: Effect) -> tuple[str, ...]:

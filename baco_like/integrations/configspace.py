@@ -154,10 +154,7 @@ def _forbidden_clauses(
     count = math.prod(parameter.cardinality for parameter in parameters.values())
     if count > _MAX_TESTED:
         raise SpaceError(f"{problem}: there are {count} combinations to list")
-    free = Space(parameters)
-    (codes,) = free.feasible.iterate(_MAX_TESTED)
-    columns = {n: p.column(codes[:, free.columns[n]]) for n, p in parameters.items()}
-    violations = free.decode(codes[~np.asarray(part.holds(columns))])
+    _, violations = _split_configs(part, parameters)
     if len(violations) > MAX_CLAUSES:
         raise SpaceError(
             f"{problem}: {len(violations)} combinations violate it (at most {MAX_CLAUSES} can be listed)"
@@ -166,6 +163,17 @@ def _forbidden_clauses(
         values = write_permutations(violation, space)
         equal = [cs.ForbiddenEqualsClause(converted[n], v) for n, v in values.items()]
         yield cs.ForbiddenAndConjunction(*equal) if len(equal) > 1 else equal[0]
+
+
+def _split_configs(
+    constraint: Constraint, parameters: Mapping[str, Parameter]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the combinations of values that satisfy a constraint, and those that violate it."""
+    free = Space(parameters)
+    (codes,) = free.feasible.iterate(_MAX_TESTED)
+    columns = {n: p.column(codes[:, free.columns[n]]) for n, p in parameters.items()}
+    holds = np.asarray(constraint.holds(columns))
+    return free.decode(codes[holds]), free.decode(codes[~holds])
 
 
 def _condition(
@@ -195,10 +203,7 @@ def _condition(
     parameters = {name: space.parameters[name] for name in expression.parameters}
     if math.prod(p.cardinality for p in parameters.values()) > _MAX_TESTED:
         return _bounds(child, expression, parameters, converted)
-    free = Space(parameters)
-    (codes,) = free.feasible.iterate(_MAX_TESTED)
-    columns = {n: p.column(codes[:, free.columns[n]]) for n, p in parameters.items()}
-    configs = free.decode(codes[np.asarray(expression.holds(columns))])
+    configs, _ = _split_configs(expression, parameters)
     if not configs:
         return False
     boxes = _boxes([write_permutations(config, space) for config in configs])

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, final
 
+from baco_like._checks import reject_constant
 from baco_like._output import explain_os_error
 from baco_like.exceptions import JournalConflict, JournalError
 from baco_like.journal.events import Event, Mark, to_json
@@ -132,11 +133,7 @@ def _starts_chain(event: Event) -> bool:
     return type(schema) is int and schema >= _CHAINED_SCHEMA
 
 
-def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is not valid JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_number)
+_DECODER = json.JSONDecoder(parse_constant=reject_constant)
 
 
 def _read_new(fd: int, after: Mark, path: Path) -> Iterator[tuple[Event, Mark]]:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from baco_like._checks import reject_constant
 from baco_like.journal.events import config_from_json, outcome_row, read_outcome
 from baco_like.records.table import MARK, OURS, STAGE, TIMES
 from baco_like.records.trial import Trial
@@ -70,13 +71,9 @@ def _read_cell(text: str) -> Any:
     if text == "":
         return None
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return json.loads(text, parse_constant=reject_constant)
     except (ValueError, RecursionError):
         return text
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is not valid JSON")
 
 
 def is_table(header: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from baco_like._output import escape_control_characters
+from baco_like._output import align_cells, escape_control_characters
 from baco_like.records import History, Objective, Status, TaskRecommendation, Trial, sign_of
 
 
@@ -49,12 +49,7 @@ def task_table(history: History, objective: Objective) -> tuple[list[str], list[
 
 def format_task_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a table as text."""
-    cells = [list(head), *([_shown(cell) for cell in row] for row in rows)]
-    cells = [[escape_control_characters(cell) for cell in row] for row in cells]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(f"{c:>{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in cells
-    ]
+    lines = align_cells([head, *([_shown(cell) for cell in row] for row in rows)])
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baco_like._optional import open_plot
-from baco_like._output import escape_control_characters
+from baco_like._output import align_cells
 from baco_like.records import History, Objective, Status, Trial
 from baco_like.records.trial import read_values
 
@@ -79,12 +79,7 @@ def format_front(
 ) -> str:
     """Return the front as a text table, see `front_table`; each line is at most as wide as its cells."""
     head, rows = front_table(front, objectives, knee, default, most_parameters)
-    cells = [head, *([_cell(value) for value in row] for row in rows)]
-    cells = [[escape_control_characters(cell) for cell in row] for row in cells]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(f"{c:>{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in cells
-    ]
+    lines = align_cells([head, *([_cell(value) for value in row] for row in rows)])
     left = len(front) - sum(trial.id in {row[1] for row in rows} for trial in front)
     more = [f"{left} more trials of the front are not shown"] if left else []
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:], *more])

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from baco_like._output import escape_control_characters, in_percent, wrap_items
+from baco_like._output import align_cells, escape_control_characters, in_percent, wrap_items
 from baco_like._threads import thread_limit
 from baco_like.evaluators.confirmation import different_configs
 from baco_like.exceptions import JournalError, SpaceError, TrialError
@@ -339,10 +339,10 @@ def _best_table(view: JournalView, top: int, width: int) -> str:
             rows[-1].append("again" if dict(trial.config) in again else "in search")
     names = list(dict.fromkeys(name for trial in best for name in trial))
     values = [[shown_value(trial.config.get(name, "-")) for name in names] for trial in best]
-    table = _aligned([[*row, *more] for row, more in zip(rows, [names, *values], strict=True)])
+    table = align_cells([[*row, *more] for row, more in zip(rows, [names, *values], strict=True)])
     if max(map(len, table)) <= width:
         return "\n".join(table)
-    return "\n".join(_with_changes(_aligned(rows), best, history.space.default_config, width))
+    return "\n".join(_with_changes(align_cells(rows), best, history.space.default_config, width))
 
 
 def _front_table(view: JournalView, width: int) -> str:
@@ -478,12 +478,3 @@ def _facts(facts: Sequence[tuple[str, Any]]) -> list[str]:
     shown = [(escape_control_characters(name), shown_value(value)) for name, value in facts]
     width = max((len(name) for name, _ in shown), default=0)
     return [f"  {name:<{width}}  {value}" for name, value in shown]
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    cells = [[escape_control_characters(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in cells
-    ]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from baco_like._optional import open_plot
-from baco_like._output import in_percent
+from baco_like._output import align_cells, in_percent
 from baco_like._typing import Array
 from baco_like.records import (
     Confirmation,
@@ -244,12 +244,8 @@ def format_summary(summary: Summary) -> str:
     if speedup is not None:
         cells = ("speed-up", "1.00", f"{speedup:.2f}")
         columns = [[*column, cell] for column, cell in zip(columns, cells, strict=True)]
-    widths = [max(map(len, column)) for column in columns]
-    lines = [
-        f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}".rstrip()
-        for a, b, c in zip(*columns, strict=True)
-    ]
-    rule = "-" * (sum(widths) + 4)
+    lines = align_cells(zip(*columns, strict=True), left=1)
+    rule = "-" * max(map(len, lines))
     n = len(names)
     same = [f"{len(every) - n} more have their default"] if n < len(every) else []
     lines = [lines[0], rule, *lines[1 : n + 1], *same, rule, *lines[n + 1 :]]

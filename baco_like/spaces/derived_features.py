@@ -25,7 +25,12 @@ from baco_like.parameters.real import Real
 from baco_like.parameters.values import is_number
 from baco_like.spaces.activity import ActiveSources, Activity
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
-from baco_like.spaces.feature_table import FeatureColumns, FeatureTable, feature_column
+from baco_like.spaces.feature_table import (
+    FeatureColumns,
+    FeatureTable,
+    OwnedFeatures,
+    feature_column,
+)
 from baco_like.spaces.order_features import order_features
 
 _ALIKE = 0.95
@@ -35,19 +40,12 @@ _DRAWN = 1024
 """Feasible rows from which the range of a product is estimated."""
 
 
-class FeaturedSpace(Protocol):
-    """The members of `Space` that `DerivedFeatures` reads."""
+class FeaturedSpace(OwnedFeatures, Protocol):
+    """The members of `Space` that `DerivedFeatures` and `ParameterFeatures` read."""
 
-    parameters: dict[str, Parameter]
-    columns: dict[str, slice]
-    active: tuple[str, ...]
     constraints: tuple[Constraint, ...]
     feasible: FeasibleSet
     activity: Activity
-
-    @property
-    def feature_owner(self) -> Ints:
-        """For each feature column, the index of its active parameter, ``(k,)``."""
 
     def affordable(self, draws: int) -> int:
         """Return the number of random rows that are worth their time."""

@@ -19,6 +19,12 @@ from baco_like.spaces.space import Space
 Taken = Callable[[Codes], Mask]
 """Returns which rows are excluded: observed or pending."""
 
+
+def exclude_nothing(codes: Codes) -> Mask:
+    """Exclude no row, ``(n, w)`` -> ``(n,)``."""
+    return np.zeros(len(codes), dtype=np.bool_)
+
+
 Draw = Callable[[int, Rng], Codes]
 """Returns n random feasible rows, with repetition."""
 

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Features, Ints
 from baco_like.parameters.protocol import Parameter
-from baco_like.spaces.activity import ActiveSources, Activity
-from baco_like.spaces.feasible.feasible_set import FeasibleSet
+from baco_like.spaces.activity import ActiveSources
+from baco_like.spaces.derived_features import FeaturedSpace
 from baco_like.spaces.feature_table import FeatureTable, feature_column
 
 _DRAWN = 1024
 """Values of a parameter from which the mean of its features is taken, if it has more."""
-
-
-class _Space(Protocol):
-    """The members of `Space` that features read."""
-
-    parameters: dict[str, Parameter]
-    columns: dict[str, slice]
-    active: tuple[str, ...]
-    feasible: FeasibleSet
-    activity: Activity
 
 
 class ParameterFeatures:
@@ -35,7 +24,7 @@ class ParameterFeatures:
         space: The space.
     """
 
-    def __init__(self, space: _Space) -> None:
+    def __init__(self, space: FeaturedSpace) -> None:
         self._space = space
 
     def __call__(self, codes: Codes) -> Features:

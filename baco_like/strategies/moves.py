@@ -47,22 +47,18 @@ _TRIES = 16
 
 def draw_uniform(space: Space, n: int, rng: Rng) -> Codes:
     """Return at most n distinct feasible rows, uniformly drawn; fewer only if there are no more."""
-    return design.uniform(space, n, rng, _exclude_nothing)
+    return design.uniform(space, n, rng, design.exclude_nothing)
 
 
 def draw_latin_hypercube(space: Space, n: int, rng: Rng) -> Codes:
     """Return at most n distinct feasible rows of a Latin hypercube; fewer only if there are no more."""
-    return design.latin_hypercube(space, n, rng, _exclude_nothing)
+    return design.latin_hypercube(space, n, rng, design.exclude_nothing)
 
 
 def draw_anywhere(space: Space, n: int, rng: Rng) -> Codes:
     """Return n legal rows at uniform points of the unit box; they may be infeasible or equal."""
     box = UnitBox.of(space)
     return box.from_unit(rng.random((n, box.axes)))
-
-
-def _exclude_nothing(codes: Codes) -> Mask:
-    return np.zeros(len(codes), dtype=np.bool_)
 
 
 def repair_by_nearest(space: Space, codes: Codes, rng: Rng) -> Codes:

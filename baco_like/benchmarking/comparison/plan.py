@@ -25,6 +25,7 @@ from baco_like.benchmarking.comparison.figures import ComparisonFigures, compute
 from baco_like.benchmarking.comparison.runs import Contender, RunBudget, RunJob, StrategyRun
 from baco_like.benchmarking.comparison.spaces import RecordedSpace
 from baco_like.benchmarking.comparison.store import ComparisonSpecification, RunKey, RunStore
+from baco_like.evaluators.executors.futures import exit_after
 from baco_like.exceptions import BacoError, StrategyError
 from baco_like.running.lock import sole_runner
 from baco_like.running.progress import Display
@@ -231,9 +232,4 @@ def _initialise() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
-
-
-def _exit_after(sentinel: int) -> None:
-    multiprocessing.connection.wait([sentinel])
-    os._exit(1)
+        threading.Thread(target=exit_after, args=(parent.sentinel,), daemon=True).start()

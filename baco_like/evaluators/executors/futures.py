@@ -58,7 +58,7 @@ def call_in_worker(owner: int, session: str, call: Callable[..., Any], *args: An
     if parent is not None and parent.pid == owner and os.getpid() not in _watching:
         _watching.clear()
         _watching.add(os.getpid())
-        threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
+        threading.Thread(target=exit_after, args=(parent.sentinel,), daemon=True).start()
     start, clock = time.time(), time.perf_counter()
     outcome = call(*args)
     if not isinstance(outcome, Outcome):
@@ -79,7 +79,7 @@ def _worker_name() -> str:
     return f"{socket.gethostname()}:{process}" + (f".{number}" if number else "")
 
 
-def _exit_after(sentinel: int) -> None:
+def exit_after(sentinel: int) -> None:
     """End this process at once when the process of a sentinel has ended."""
     wait([sentinel])
     os._exit(1)

@@ -10,11 +10,12 @@ from typing import Any, final
 import numpy as np
 
 from baco_like._random import Purpose, generator
-from baco_like._typing import Codes, Mask, Rng
+from baco_like._typing import Codes, Rng
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Proposal, Trial
 from baco_like.spaces.design import (
+    exclude_nothing,
     has_distinct_middle,
     latin_hypercube,
     middle,
@@ -200,7 +201,7 @@ class AdaptiveDesign:
         if design == MIDDLE:
             return middle(space, 1, rng, history.is_excluded)
         # The same hypercube at every call, so that the points of single calls spread as those of one call do.
-        cube = latin_hypercube(space, self.most, generator(seed, Purpose.MODEL, 1), _nothing)
+        cube = latin_hypercube(space, self.most, generator(seed, Purpose.MODEL, 1), exclude_nothing)
         free = cube[~history.is_excluded(cube)]
         return free[:1] if len(free) else uniform(space, 1, rng, history.is_excluded)
 
@@ -225,8 +226,3 @@ def _design_of(trial: Trial) -> str | None:
     """Return the design that chose a trial, or None."""
     design = trial.tag.get("design") if isinstance(trial.tag, Mapping) else None
     return design if isinstance(design, str) else None
-
-
-def _nothing(codes: Codes) -> Mask:
-    """Exclude no row."""
-    return np.zeros(len(codes), dtype=np.bool_)

@@ -17,7 +17,7 @@ priors and are scored in one batch, on a subset of the rows if there are many. T
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -216,6 +216,13 @@ def cho_solve(factor: Array, right: Array) -> Array:
     return np.asarray(dpotrs(factor, right, lower=1)[0])
 
 
+def invert_factor(factor: Array) -> Array:
+    """Return the inverse of a lower Cholesky factor: products with it are faster than solving."""
+    from scipy.linalg.lapack import dtrtri
+
+    return np.asarray(dtrtri(factor, lower=1)[0])
+
+
 def _cholesky(batch: Array) -> Array:
     """Return the Cholesky factors of a batch; the factor of a matrix that is not positive definite is NaN."""
     try:
@@ -292,7 +299,8 @@ def maximise_evidence(
         steps = effort.steps
         fresh = effort.starts if earlier is None else effort.fresh_starts
         starts += _best_draws(evidence, effort, fresh, rng)
-    return Hyperparameters.from_logs(_refine(evidence, starts, steps, effort.tolerance))
+    best = refine(evidence, starts, _bounds(groups), steps, effort.tolerance)
+    return Hyperparameters.from_logs(best)
 
 
 def _best_draws(evidence: Evidence, effort: Effort, count: int, rng: Rng) -> list[Array]:
@@ -385,8 +393,22 @@ def chosen_rows(y: Array, most: int, rng: Rng) -> Ints:
     return np.sort(np.concatenate([best, others]))
 
 
-def _refine(evidence: Evidence, starts: Sequence[Array], steps: int, tolerance: float) -> Array:
-    """Return the best point that L-BFGS-B reaches from the starts, as logarithms."""
+def refine(
+    evidence: Callable[[Array], tuple[float, Array]],
+    starts: Sequence[Array],
+    bounds: Sequence[tuple[float, float]],
+    steps: int,
+    tolerance: float,
+) -> Array:
+    """Return the best point that L-BFGS-B reaches from the starts.
+
+    Args:
+        evidence: Returns the value to maximise at a point, and its gradient.
+        starts: The points where it starts, ``(p,)`` each.
+        bounds: Lowest and highest value of each coordinate.
+        steps: Maximum number of iterations from each start.
+        tolerance: The search stops when a step gains less than this, relative to the value.
+    """
     from scipy.optimize import fmin_l_bfgs_b
 
     def loss(theta: Array) -> tuple[float, Array]:
@@ -394,7 +416,6 @@ def _refine(evidence: Evidence, starts: Sequence[Array], steps: int, tolerance: 
         # L-BFGS-B shortens its step when it meets a large finite value, but not when it meets an infinite one.
         return (-value, -gradient) if math.isfinite(value) else (1e25, np.zeros_like(theta))
 
-    bounds = _bounds(evidence.squares.groups)
     factor = tolerance / np.finfo(float).eps
     best, lowest = starts[0], math.inf
     for start in starts:

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from baco_like._typing import Array, Codes, Features, Rng
-from baco_like.surrogates.gp.fit import Hyperparameters, Mean, cho_solve, solve_mean, to_json
+from baco_like.surrogates.gp.fit import (
+    Hyperparameters,
+    Mean,
+    cho_solve,
+    invert_factor,
+    solve_mean,
+    to_json,
+)
 from baco_like.surrogates.gp.kernel import (
     Kernel,
     cross_squared_distances,
@@ -85,10 +92,8 @@ class GPModel:
 
     @cached_property
     def inverse_factor(self) -> Array:
-        """The inverse of `factor`: products with it are faster than solving."""
-        from scipy.linalg.lapack import dtrtri
-
-        return np.asarray(dtrtri(self.factor, lower=1)[0])
+        """The inverse of `factor`."""
+        return invert_factor(self.factor)
 
     @cached_property
     def _factors(self) -> tuple[Array, Array, Array, Array]:

@@ -19,7 +19,14 @@ import numpy as np
 from baco_like._threads import load_libraries
 from baco_like._typing import Array, Codes, Features, Ints, Rng
 from baco_like.surrogates.gp.distances import parameter_distances
-from baco_like.surrogates.gp.fit import LENGTHSCALES, LOG_2PI, NOISES, cho_solve
+from baco_like.surrogates.gp.fit import (
+    LENGTHSCALES,
+    LOG_2PI,
+    NOISES,
+    cho_solve,
+    invert_factor,
+    refine,
+)
 from baco_like.surrogates.gp.kernel import MATERN52, Kernel
 from baco_like.surrogates.gp.model import correlations, safe_cholesky
 from baco_like.surrogates.gp.prior import Gamma, LogNormal, Prior
@@ -74,9 +81,7 @@ class MultiTaskModel:
     @cached_property
     def inverse_factor(self) -> Array:
         """The inverse of `factor`."""
-        from scipy.linalg.lapack import dtrtri
-
-        return np.asarray(dtrtri(self.factor, lower=1)[0])
+        return invert_factor(self.factor)
 
     @cached_property
     def covariance_of_tasks(self) -> Array:
@@ -245,7 +250,8 @@ class MultiTaskGP:
             )
             own = [earlier[1]] if earlier is not None and earlier[0] is family else []
             points = own if not is_fresh else own + self._fresh(evidence, chosen, rng)
-            theta = _climb(evidence, points, self.steps if is_fresh else self.follow_steps)
+            steps = self.steps if is_fresh else self.follow_steps
+            theta = refine(evidence, points, evidence.bounds, steps, 1e-5)
             fitted = len(data.y) if is_fresh or earlier is None else earlier[2]
             models.append(self._posterior(space, data, evidence, theta, fitted))
         return max(models, key=lambda model: model.leave_one_out_density())
@@ -323,27 +329,6 @@ class MultiTaskGP:
             if theta.shape == (expected,) and np.isfinite(theta).all()
             else None
         )
-
-
-def _climb(evidence: TaskEvidence, points: Sequence[Array], steps: int) -> Array:
-    """Return the best point that L-BFGS-B reaches from some starts."""
-    from scipy.optimize import fmin_l_bfgs_b
-
-    def loss(theta: Array) -> tuple[float, Array]:
-        value, gradient = evidence(theta)
-        return (-value, -gradient) if math.isfinite(value) else (1e25, np.zeros_like(theta))
-
-    own = len(evidence.task_kernel.prior[0])
-    ranges = [LENGTHSCALES] * (evidence.squares.groups * evidence.sets) + [NOISES]
-    bounds = [(math.log(low), math.log(high)) for low, high in ranges] + [(-8.0, 8.0)] * own
-    best, lowest = points[0], math.inf
-    for start in points:
-        reached, value, _ = fmin_l_bfgs_b(
-            loss, start, bounds=bounds, factr=1e-5 / np.finfo(float).eps, pgtol=1e-3, maxiter=steps
-        )
-        if float(value) < lowest:
-            best, lowest = np.asarray(reached), float(value)
-    return best
 
 
 def families_of(

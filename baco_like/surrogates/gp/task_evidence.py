@@ -11,7 +11,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints
 from baco_like.surrogates.gp.distances import SquaredDistances
-from baco_like.surrogates.gp.fit import LOG_2PI, cho_solve
+from baco_like.surrogates.gp.fit import LENGTHSCALES, LOG_2PI, NOISES, cho_solve
 from baco_like.surrogates.gp.kernel import Kernel
 from baco_like.surrogates.gp.prior import Prior
 from baco_like.surrogates.gp.task_kernels import TaskKernel
@@ -94,6 +94,13 @@ class TaskEvidence:
     def sets(self) -> int:
         """Number of sets of lengthscales: one for all tasks, and one for each task with its own."""
         return 1 + len(self._by_task)
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Lowest and highest value of each of the hyperparameters, as logarithms."""
+        ranges = [LENGTHSCALES] * (self.squares.groups * self.sets) + [NOISES]
+        logs = [(math.log(low), math.log(high)) for low, high in ranges]
+        return logs + [(-8.0, 8.0)] * len(self.task_kernel.prior[0])
 
     def split(self, theta: Array) -> tuple[Array, float, Array]:
         """Return lengthscales, ``(sets, groups)``, noise and the parameters of the task kernel."""
