@@ -228,7 +228,7 @@ class History:
         return self._with(_buffer=buffer)
 
     def front(self) -> list[Observation]:
-        """Return the OK trials inside the space that no other one dominates, sorted by the cost of the first objective."""
+        """Return the front: the undominated OK trials inside the space, sorted by the cost of the first objective."""
         ok = np.flatnonzero(self.where(Status.OK) & self.is_target)
         costs = self.objective_costs()[0][ok]
         kept = np.flatnonzero(is_non_dominated(costs))
