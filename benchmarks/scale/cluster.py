@@ -247,10 +247,10 @@ class Cluster:
         moments = [each[0] for each in self._arrived[:1]]
         if self._free:
             moments += self._leases[:1]
-            if self._empty_since is not None and self.patience is not None:
-                moments.append(self._empty_since + self.patience)
         if not self._is_over:
             moments.append(self.horizon)
+            if self._free and self._empty_since is not None and self.patience is not None:
+                moments.append(self._empty_since + self.patience)
         if self._fill is not None:
             moments.append(self._fill[0])
         self.now = max(self.now, min(moments, default=math.inf))

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import forked
+import numpy as np
 import pytest
 
 from baco_like import Space
@@ -156,3 +157,25 @@ def test_a_simulated_cluster_loses_nothing(tmp_path: Path) -> None:
         row["fallback"] > 0.3
     )  # the first wave: without patience, nobody waits for the first fill
     assert "| 20 | 12 ordinals, 10 s |" in table.read_text()
+
+
+def test_the_clock_of_a_simulated_cluster_skips_to_the_next_result_after_the_measurement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")  # the script sets them; restored after the test
+    simulation = runpy.run_path(str(BENCHMARKS / "scale" / "cluster.py"))
+    cluster = simulation["Cluster"](
+        optimizer=None,
+        evaluate=None,
+        death=np.array([np.inf, np.inf]),
+        horizon=12.0,
+        ahead=1,
+        patience=1.0,
+        meter=None,
+        now=12.0,
+    )
+    cluster._free, cluster._empty_since = [0], 11.5  # a worker without a trial, since then
+    cluster._arrived = [(50.0, 1, 0, 1.0)]
+    cluster._wait()
+    assert cluster.now == 50.0
