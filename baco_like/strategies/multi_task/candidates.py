@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,6 +26,12 @@ from baco_like.surrogates.gp.multi_task import MultiTaskModel
 
 MOST_SEARCHED = 8
 """Largest number of tasks among which one proposal searches; with more, those with the fewest evaluations."""
+
+COST_EXPONENT = 0.5
+"""Exponent of the cost of an evaluation, as for seconds and fidelities."""
+
+_REFUSED = -1e7
+"""Score of a configuration that cannot reach the goal."""
 
 DESIGN = "design"
 """Phase in the tag of the configurations with which every task begins."""
@@ -134,6 +140,48 @@ def is_excluded_on(
     """Return which rows must not be proposed on any of the tasks."""
     each = [problem.is_excluded(history, with_task(rows, task)) for task in tasks]
     return np.asarray(np.all(each, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class SetCandidates:
+    """The configurations that may become a part of a set, and their scores.
+
+    Attributes:
+        problem: The problem.
+        table: The results.
+        goal: The acquisition function.
+        size: Number of configurations in the set.
+        room: Number of evaluations that are left; None without a budget.
+    """
+
+    problem: Problem
+    table: TaskTable
+    goal: GoalScore
+    size: int
+    room: int | None
+
+    def missing(self, rows: Codes) -> Mask:
+        """Return on which tasks each row could be evaluated, ``(m, w)`` -> ``(m, t)``."""
+        places, new = self.table.find(rows), allows(self.problem.space, rows)
+        if not len(self.table.rows):
+            return new
+        return np.where(places[:, None] >= 0, self.table.missing[places], new)
+
+    def score(self, rows: Codes) -> Array:
+        """Return the gain per cost of all missing evaluations; rows that cannot reach the goal are refused."""
+        left = self.missing(rows).sum(axis=1)
+        values = self.goal.score(rows) - COST_EXPONENT * np.log(np.maximum(left, 1))
+        places, failed = self.table.find(rows), np.asarray(self.table.failed.any(axis=1))
+        refused = (places >= 0) & failed[places] if len(failed) else np.zeros(len(rows), bool)
+        if self.size == 1:
+            refused |= ~allows(self.problem.space, rows).all(axis=1)
+            if self.room is not None and self.room < len(self.problem.space.task_columns.tasks):
+                refused |= left > max(self.room, 1)
+        return np.where(refused, _REFUSED, values)
+
+    def is_excluded(self, rows: Codes) -> Mask:
+        """Return which rows cannot be evaluated on any task that may be proposed."""
+        return np.asarray(~self.missing(rows)[:, allowed_tasks(self.problem)].any(axis=1))
 
 
 def weight_by_running(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from baco_like import acquisitions
-from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions.functions import log_ei
 from baco_like.acquisitions.protocol import Score
 from baco_like.exceptions import StrategyError, TrialError
@@ -24,11 +24,12 @@ from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
 from baco_like.strategies.composite.wrappers import Phased
 from baco_like.strategies.levels import history_of_part
 from baco_like.strategies.multi_task.candidates import (
+    COST_EXPONENT,
     DESIGN,
     MOST_SEARCHED,
     FittedTasks,
+    SetCandidates,
     allowed_tasks,
-    allows,
     check_common,
     goal_of,
     is_excluded_on,
@@ -50,18 +51,12 @@ from baco_like.strategies.random_search import RandomSearch
 from baco_like.surrogates.gp.multi_task import MultiTaskGP, families_of
 from baco_like.surrogates.gp.task_evidence import TaskData
 
-COST_EXPONENT = 0.5
-"""Exponent of the cost of an evaluation, as for seconds and fidelities."""
-
 LEAD = 3
 """Number of evaluations by which a task may be ahead of another, so that a task whose first results look hopeless is
 searched too. Without it, one of three devices got 11 of 90 evaluations and stayed 44 % above its optimum."""
 
 MOST_COREGIONALISED = 12
 """Largest number of tasks whose covariance is free; with more, it depends on the descriptors."""
-
-_REFUSED = -1e7
-"""Score of a configuration that cannot reach the goal."""
 
 
 class MultiTaskState(NamedTuple):
@@ -377,51 +372,26 @@ class MultiTask:
         columns, bayesian, table = problem.space.task_columns, self._bayesian(problem), fitted.table
         tasks, count = allowed_tasks(problem), len(columns.tasks)
         room = None if problem.budget is None else problem.budget - len(history)
-        runs_on = partial(allows, problem.space)
-        failed = np.asarray(table.failed.any(axis=1))
-
-        def missing(rows: Codes) -> Mask:
-            """Return on which tasks each row could be evaluated."""
-            places = table.find(rows)
-            new = runs_on(rows)
-            return (
-                np.where(places[:, None] >= 0, table.missing[places], new)
-                if len(table.rows)
-                else new
-            )
-
-        def score(rows: Codes) -> Array:
-            values = goal.score(rows)
-            left = missing(rows).sum(axis=1)
-            values = values - COST_EXPONENT * np.log(np.maximum(left, 1))
-            places = table.find(rows)
-            refused = (places >= 0) & failed[places] if len(failed) else np.zeros(len(rows), bool)
-            if size == 1:
-                refused |= ~runs_on(rows).all(axis=1)
-                if room is not None and room < count:
-                    refused |= left > max(room, 1)
-            return np.where(refused, _REFUSED, values)
-
-        def excluded(rows: Codes) -> Mask:
-            return np.asarray(~missing(rows)[:, tasks].any(axis=1))
-
+        candidates = SetCandidates(problem, table, goal, size, room)
         best: tuple[float, Codes] | None = None
         with np.errstate(invalid="ignore"):
             totals = np.where(table.known, fitted.logs, np.nan)
         order = np.argsort(mean_ranks(totals), kind="stable")[:5]
         for task in searched_tasks(problem.space, size, rng):
             space = problem.space.at_task(task)
-            weighted = self._weighted(problem, history, score, space)
+            weighted = self._weighted(problem, history, candidates.score, space)
             weighted = weight_by_running(
                 weighted, fitted, columns.with_task, range(min(count, MOST_SEARCHED))
             )
             start = table.rows[order][table.feasible[order, task]]
-            rows = bayesian.search_of(space).maximise(weighted, space, 1, rng, start, excluded)
+            rows = bayesian.search_of(space).maximise(
+                weighted, space, 1, rng, start, candidates.is_excluded
+            )
             if len(rows) and (best is None or float(weighted(rows)[0]) > best[0]):
                 best = float(weighted(rows)[0]), rows
         if best is None:
             return None
-        free = np.array([t for t in tasks if missing(best[1])[0, t]])
+        free = np.array([t for t in tasks if candidates.missing(best[1])[0, t]])
         costs = task_costs(history, columns.index_of(history.codes), count)
         value = goal.informative(best[1], free) / costs[free] ** COST_EXPONENT
         return self._proposal(best[1], int(free[np.argmax(value)]), fitted, columns.with_task)
