@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Space
-from baco_like.exceptions import ConfigError, MissingExtra, SpaceError
+from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.strategies import RandomSearch
 
 pytest.importorskip("ax.generation_strategy")
@@ -238,13 +236,6 @@ def test_sums_of_metrics_are_rejected():
         BacoNode(strategy="bayesain")
     with pytest.raises(ValueError, match="after Ax has requested"):
         _ = BacoNode().optimizer
-
-
-def test_a_missing_package_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ax.core.data", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.ax")
-    with pytest.raises(MissingExtra, match=r"baco-like\[ax\]"):
-        importlib.import_module("baco_like.integrations.ax")
 
 
 def test_the_documentation_page_runs(capsys):

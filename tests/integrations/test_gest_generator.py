@@ -1,6 +1,5 @@
 """The generator, by the real package."""
 
-import importlib
 import re
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
-from baco_like.exceptions import MissingExtra, SpaceError
+from baco_like.exceptions import SpaceError
 
 gest_api = pytest.importorskip("gest_api")
 from gest_api.vocs import VOCS  # noqa: E402
@@ -247,13 +246,6 @@ def test_results_of_earlier_runs_are_not_suggested_again():
     assert {(1, 0), (2, 3)}.isdisjoint((point["a"], point["b"]) for point in points)
     with pytest.raises(ValueError, match="num_points = 1"):
         made.suggest(1)
-
-
-def test_a_missing_package_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "gest_api", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.gest")
-    with pytest.raises(MissingExtra, match=r"baco-like\[gest\]"):
-        importlib.import_module("baco_like.integrations.gest")
 
 
 def test_the_documentation_page_runs(capsys):

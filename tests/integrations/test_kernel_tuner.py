@@ -15,7 +15,7 @@ import pytest
 from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.evaluators import ReplayEvaluator
 from baco_like.evaluators.replay import load
-from baco_like.exceptions import BacoWarning, ConfigError, MissingExtra, StrategyError
+from baco_like.exceptions import BacoWarning, ConfigError, StrategyError
 
 kernel_tuner = pytest.importorskip("kernel_tuner")
 from constraint import FunctionConstraint  # noqa: E402
@@ -326,13 +326,6 @@ def test_other_names_come_from_kernel_tuner():
 def test_tune_cache_with_the_import_replaced(cache):
     results, _ = ours.tune_cache(Path(cache), quiet=True, strategy_options={"max_fevals": 5})
     assert len(results) == 5
-
-
-def test_a_missing_package_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "kernel_tuner.searchspace", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.kernel_tuner")
-    with pytest.raises(MissingExtra, match=r"baco-like\[kernel-tuner\]"):
-        importlib.import_module("baco_like.integrations.kernel_tuner")
 
 
 def test_results_of_earlier_runs_are_not_measured_again(cache):

@@ -1,6 +1,5 @@
 """The sampler, in the real package."""
 
-import importlib
 import multiprocessing
 import pickle
 import re
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space, SpaceExhausted
-from baco_like.exceptions import BacoWarning, MissingExtra, SpaceError, StrategyError
+from baco_like.exceptions import BacoWarning, SpaceError, StrategyError
 
 optuna = pytest.importorskip("optuna")
 from optuna.storages import JournalStorage  # noqa: E402
@@ -435,14 +434,6 @@ def test_a_strategy_for_one_objective_and_wrong_arguments_are_rejected():
         study.ask(optuna_distributions(SMALL))
     with pytest.raises(ValueError, match="bayesain"):
         BacoSampler(SMALL, strategy="bayesain")
-
-
-def test_a_missing_package_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.optuna")
-    monkeypatch.delitem(sys.modules, "baco_like.integrations._optuna_conversion")
-    with pytest.raises(MissingExtra, match=r"baco-like\[optuna\]"):
-        importlib.import_module("baco_like.integrations.optuna")
 
 
 def test_the_documentation_page_runs(capsys):

@@ -1,15 +1,13 @@
 """The search technique, in the real package."""
 
-import importlib
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 from baco_like import MaxEvals, Space, tune
-from baco_like.exceptions import Infeasible, MissingExtra, SpaceError, SpaceExhausted
+from baco_like.exceptions import Infeasible, SpaceError, SpaceExhausted
 
 pyatf = pytest.importorskip("pyatf")
 from pyatf.abort_conditions import Evaluations  # noqa: E402
@@ -172,13 +170,6 @@ def test_each_run_begins_with_the_results_of_earlier_runs():
         _, _, evaluated = tuned(second, space, Evaluations(5))
         assert not any(dict(config) in known for config in evaluated)
         assert len(second.optimizer.trials) == len(known) + 4  # the last cost is not reported
-
-
-def test_a_missing_package_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyatf.search_space", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.pyatf")
-    with pytest.raises(MissingExtra, match=r"baco-like\[pyatf\]"):
-        importlib.import_module("baco_like.integrations.pyatf")
 
 
 def test_the_documentation_page_runs(capsys):

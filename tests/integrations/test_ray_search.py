@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import math
 import pickle
 import re
 import runpy
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
 from baco_like import Optimizer, Ordinal, Permutation, Space
-from baco_like.exceptions import JournalError, MissingExtra, TrialError
+from baco_like.exceptions import JournalError, TrialError
 
 tune = pytest.importorskip("ray.tune")
 import ray  # noqa: E402
@@ -173,13 +171,6 @@ def test_wrong_arguments_are_rejected():
         BacoSearch(SPACE, strategy="bayesain")
     with pytest.raises((ValueError, AssertionError), match="min"):
         BacoSearch(SPACE, "time", "smallest")
-
-
-def test_a_missing_package_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray.tune.search", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.ray")
-    with pytest.raises(MissingExtra, match=r"baco-like\[ray\]"):
-        importlib.import_module("baco_like.integrations.ray")
 
 
 # With Ray running -------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import uuid
@@ -26,21 +25,13 @@ from baco_like.evaluators._processes.worker import Worker
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status
 
+pytestmark = pytest.mark.usefixtures("temporary")
+
 LIMIT = 0.3
 needs_setsid = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("setsid") is None, reason="needs setsid of util-linux"
 )
 INVALID = "it wrote something else than an answer into its pipe"
-
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Temporary folders are made here, and all are removed."""
-    place = tmp_path / "temporary"
-    place.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(place))
-    yield place
-    assert list(place.iterdir()) == []
 
 
 @pytest.fixture

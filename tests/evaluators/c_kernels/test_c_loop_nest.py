@@ -7,7 +7,6 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -33,18 +32,11 @@ from baco_like.parameters.real import Real
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.space import Space
 
+pytestmark = pytest.mark.usefixtures("temporary")
+
 SIZE = 24
 PROBLEM = KERNELS / "c_loop_nest.py"
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
-
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    place = tmp_path / "temporary"
-    place.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(place))
-    yield place
-    assert list(place.iterdir()) == []
 
 
 @pytest.fixture

@@ -6,9 +6,7 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +22,11 @@ from baco_like.parameters.permutation import Permutation
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.space import Space
 
+pytestmark = pytest.mark.usefixtures("temporary")
+
 PYTHON = f"{sys.executable} -I -c"
 HOSTILE = "$(touch owned); `touch owned` && touch owned | 'x' \"y\" {tile} \\ -rf *"
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
-
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Let temporary folders be made where a test can look, and require that none is left."""
-    place = tmp_path / "temporary"
-    place.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(place))
-    yield place
-    assert list(place.iterdir()) == []
 
 
 @pytest.fixture

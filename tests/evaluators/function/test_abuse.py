@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -59,14 +58,10 @@ def by_isolation(folder: Path) -> Evaluator:
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Temporary files are made here by us and by children, and none is left."""
-    place = tmp_path / "temporary"
-    place.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(place))
-    monkeypatch.setenv("TMPDIR", str(place))
-    yield place
-    assert list(place.iterdir()) == []
+def temporary(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Temporary files are made there by children too."""
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    return temporary
 
 
 def evaluate(evaluator: Evaluator, number: int, does: str, tag: str) -> Outcome:
