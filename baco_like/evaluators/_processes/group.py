@@ -128,12 +128,12 @@ def kill_marked(mark: str, since: int) -> None:
 
     Args:
         mark: The mark of the child.
-        since: Process number of the child. Numbers are given in ascending order, so only later ones can be its
-            descendants.
+        since: Process number of the child, or an earlier one. Numbers are given in ascending order, so only later ones
+            can be its descendants.
     """
     # A process may start another one while the search is under way; so search until a round finds no more.
     for _ in range(_MAX_ROUNDS):
-        last = _last_number()
+        last = last_number()
         if last == since or not _kill_round(mark, since, last):
             return
 
@@ -183,7 +183,7 @@ def _is_later(number: int, since: int, last: int | None) -> bool:
     return last is None or 0 < (number - since) % period <= (last - since) % period
 
 
-def _last_number() -> int | None:
+def last_number() -> int | None:
     """Return the number given to the newest process or thread, or None if the system does not report it."""
     try:
         return int((_PROC / "loadavg").read_bytes().split()[4])

@@ -160,18 +160,20 @@ def run_command(
     _check_program(command[0], folder, variables)
     outputs = (OutputBuffer(), OutputBuffer())
     guardian.prepare()  # before the clock starts
+    # A Ctrl-C may come while Popen waits for the start: then there is a process without an object.
+    child, since = None, group.last_number() or 0
     started = time.perf_counter()
-    with restrict_cpus(cpus):
-        child = subprocess.Popen(
-            _add_limits(command, memory, mark),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env=variables,
-            start_new_session=True,
-        )
     try:
+        with restrict_cpus(cpus):
+            child = subprocess.Popen(
+                _add_limits(command, memory, mark),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                env=variables,
+                start_new_session=True,
+            )
         with guardian.guard(child.pid, group.mark_number(mark)), contextlib.ExitStack() as stack:
             watch = _Watch(child, outputs, stop, stack)
             timed_out = not watch.wait_for_exit(timeout)
@@ -183,11 +185,13 @@ def run_command(
             group.signal_group(child, signal.SIGKILL)
             watch.drain()
     except BaseException:  # KeyboardInterrupt, too
-        group.signal_group(child, signal.SIGKILL)
+        if child is not None:
+            group.signal_group(child, signal.SIGKILL)
         raise
     finally:
-        group.kill_marked(mark, since=child.pid)
-        group.reap(child)
+        group.kill_marked(mark, since=since if child is None else child.pid)
+        if child is not None:
+            group.reap(child)
     out, err = (output.text() for output in outputs)
     status = child.returncode
     code, name = (status, None) if status >= 0 else (None, group.signal_name(-status))

@@ -68,7 +68,7 @@ def test_a_stop_ends_what_runs_in_other_threads_and_lets_nothing_start() -> None
     stop.set()
     stop.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     go()
     assert ended == ["the command was ended because the evaluator is closed"] * 4
     assert select.select([stop], [], [], 0)[0] == [stop]

@@ -11,14 +11,18 @@ import threading
 import time
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from baco_like.evaluators._processes import guardian
 from baco_like.evaluators._processes.group import signal_name
-from baco_like.evaluators._processes.process import MAX_BYTES, run_command
+from baco_like.evaluators._processes.process import MAX_BYTES, Finished, run_command
 
 PYTHON = sys.executable
+
+PATIENCE = 60.0
+"""Seconds in which a command ends or a killed process is gone: more than any pause of this machine."""
 
 
 def script(code: str) -> list[str]:
@@ -40,10 +44,19 @@ def alive(tag: str) -> list[str]:
 
 
 def gone(tag: str) -> bool:
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + PATIENCE
     while alive(tag) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not alive(tag)
+
+
+def run_until_printed(text: str, command: list[str]) -> Finished:
+    """Run a command that must be ended, with a limit in which it has printed a text before."""
+    for timeout in (0.6, 6.0, PATIENCE):
+        finished = run_command(command, timeout=timeout)
+        if finished.out == text:
+            break
+    return finished
 
 
 @pytest.fixture
@@ -84,7 +97,10 @@ def test_environment_and_folder(tmp_path: Path) -> None:
 
 
 def test_standard_input_is_empty() -> None:
-    assert run_command(script("import sys; print(repr(sys.stdin.read()))"), timeout=5).out == "''\n"
+    assert (
+        run_command(script("import sys; print(repr(sys.stdin.read()))"), timeout=PATIENCE).out
+        == "''\n"
+    )
 
 
 def test_a_missing_program_is_an_os_error() -> None:
@@ -105,7 +121,7 @@ def test_a_child_that_ignores_sigterm_is_killed(tag: str) -> None:
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True)"
         "; time.sleep(60)"
     )
-    finished = run_command([*script(code), tag], timeout=0.6)
+    finished = run_until_printed("ready\n", [*script(code), tag])
     assert finished.timed_out
     assert finished.signal == "SIGKILL"
     assert finished.out == "ready\n"
@@ -122,7 +138,7 @@ def test_a_stopped_child_is_killed(tag: str) -> None:
 
 def test_a_child_may_end_while_its_own_child_goes_on(tag: str) -> None:
     inner = f"{PYTHON} -c 'import time; time.sleep(60)' {tag}"
-    finished = run_command(["sh", "-c", f"{inner} & echo started"], timeout=20)
+    finished = run_command(["sh", "-c", f"{inner} & echo started"], timeout=PATIENCE)
     assert finished.ok
     assert finished.out == "started\n"
     assert gone(tag)
@@ -135,7 +151,7 @@ def test_a_child_in_a_session_of_its_own_is_found(tag: str) -> None:
         f"'import time; time.sleep(60)', {tag!r}], start_new_session=True); "
         "print('started', flush=True); time.sleep(60)"
     )
-    finished = run_command(script(code), timeout=1.0)
+    finished = run_until_printed("started\n", script(code))
     assert finished.out == "started\n"
     assert gone(tag)
 
@@ -151,7 +167,7 @@ def test_a_daemon_without_environment_is_found(ending: str) -> None:
     """It has a session of its own, no variables, no open files of ours, and no parent any more."""
     tag = f"6{uuid.uuid4().int}"
     daemon = f"env -i {shutil.which('setsid')} -f sleep {tag} </dev/null >/dev/null 2>&1"
-    finished = run_command(["sh", "-c", f"{daemon}; echo started; {ending}"], timeout=1.0)
+    finished = run_until_printed("started\n", ["sh", "-c", f"{daemon}; echo started; {ending}"])
     assert finished.out == "started\n"
     assert gone(tag)
 
@@ -184,7 +200,7 @@ def test_a_flood_is_bounded_and_keeps_both_ends() -> None:
         "for i in range(8000): print(line)\n"
         "print('last')"
     )
-    finished = run_command(script(code), timeout=20)
+    finished = run_command(script(code), timeout=PATIENCE)
     assert finished.ok
     assert finished.out.startswith("first\n")
     assert finished.out.endswith("last\n")
@@ -193,7 +209,9 @@ def test_a_flood_is_bounded_and_keeps_both_ends() -> None:
 
 
 def test_the_count_of_what_is_left_out_is_exact() -> None:
-    finished = run_command(script("import sys; sys.stdout.write('y' * 5_000_000)"), timeout=20)
+    finished = run_command(
+        script("import sys; sys.stdout.write('y' * 5_000_000)"), timeout=PATIENCE
+    )
     kept = finished.out.count("y")
     dropped = int(finished.out.split("[", 1)[1].split(" ", 1)[0])
     # the note itself has a y in "bytes"
@@ -217,11 +235,13 @@ def test_output_that_is_not_utf8() -> None:
 )
 def test_memory_limit() -> None:
     finished = run_command(
-        script("x = bytearray(2_000_000_000); print(len(x))"), memory=500 * 2**20, timeout=20
+        script("x = bytearray(2_000_000_000); print(len(x))"), memory=500 * 2**20, timeout=PATIENCE
     )
     assert not finished.ok
     assert "MemoryError" in finished.err
-    assert run_command(script("print('fits')"), memory=500 * 2**20, timeout=20).out == "fits\n"
+    assert (
+        run_command(script("print('fits')"), memory=500 * 2**20, timeout=PATIENCE).out == "fits\n"
+    )
 
 
 def test_words_are_not_interpreted_where_limits_are_set() -> None:
@@ -243,30 +263,57 @@ def test_descriptors_are_closed() -> None:
     for _ in range(5):
         run_command(["true"])
         run_command(["sleep", "30"], timeout=0.02)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
-def test_ctrl_c_kills_the_group_and_is_raised_again(tag: str) -> None:
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+def test_ctrl_c_kills_the_group_and_is_raised_again(
+    tag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = guardian._send
+    monkeypatch.setattr(guardian, "_send", lambda line: (send(line), (tmp_path / "on").touch()))
+    inner = f"{PYTHON} -c 'import time; time.sleep(60)' {tag}"
+    interrupt = "until [ -e on ]; do sleep 0.01; done; kill -s INT $PPID"
     before = children_of_ours()
     with pytest.raises(KeyboardInterrupt):
-        run_command(
-            ["sh", "-c", f"{PYTHON} -c 'import time; time.sleep(60)' {tag} & wait"], timeout=30
-        )
-    timer.join()
+        run_command(["sh", "-c", f"{inner} & {interrupt}; wait"], timeout=PATIENCE, folder=tmp_path)
     assert gone(tag)
     assert children_of_ours() == before
 
 
+def test_ctrl_c_during_the_start_kills_the_command(
+    tag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, started = subprocess.Popen, []
+
+    def interrupted(*args: Any, **settings: Any) -> Any:
+        started.append(start(*args, **settings))
+        raise KeyboardInterrupt
+
+    run_command(["true"])  # the guardian starts before
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_command([*script("import time; time.sleep(60)"), tag])
+    (child,) = started
+    assert child.wait(PATIENCE) == -signal.SIGKILL
+    child.stdout.close()
+    child.stderr.close()
+
+
 def test_a_killed_caller_leaves_nothing_running(tag: str) -> None:
-    command = ["sh", "-c", f"{PYTHON} -c 'import time; time.sleep(60)' {tag} & wait"]
-    code = f"from baco_like.evaluators._processes import process; process.run_command({command})"
-    caller = subprocess.Popen([PYTHON, "-c", code])
-    while not alive(tag):
-        time.sleep(0.02)
-    os.kill(caller.pid, signal.SIGKILL)
-    caller.wait()
+    code = (
+        "import os; from baco_like.evaluators._processes import guardian, process\n"
+        "send = guardian._send\n"
+        "guardian._send = lambda line: (send(line), print('guarded', flush=True))\n"
+        f"inner = \"{PYTHON} -c 'import time; time.sleep(60)' \" + os.environ['TAG']\n"
+        "process.run_command(['sh', '-c', inner + ' & wait'])"
+    )
+    environment = {**os.environ, "TAG": tag}
+    with subprocess.Popen([PYTHON, "-c", code], env=environment, stdout=-1, text=True) as caller:
+        assert caller.stdout is not None
+        assert caller.stdout.readline() == "guarded\n"
+        while not alive(tag):
+            time.sleep(0.02)
+        os.kill(caller.pid, signal.SIGKILL)
     assert gone(tag)
 
 

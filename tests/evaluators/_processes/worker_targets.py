@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,13 +17,15 @@ from typing import Any
 
 from baco_like.evaluators._processes.worker_main import Report
 
+ENDLESS = ("hang", "ignore_sigterm", "flood")
+
 
 def misbehaving(settings: Any) -> Callable[[Any, Report], Any]:
-    """Serve requests ``[name, *arguments]``; the settings say how long a run may take."""
+    """Serve requests ``[name, *arguments]``; the settings say how long an endless run may take."""
 
     def handle(request: Any, report: Report) -> Any:
-        report.stage("compile", settings.get("compile"))
-        report.stage("run", settings["limit"])
+        report.stage("compile")
+        report.stage("run", settings["limit"] if request[0] in ENDLESS else None)
         report.note(0.5)
         if request[0] == "forge":
             return _forge(report, *request[1:])
@@ -124,8 +125,10 @@ def _long() -> str:
     return "x" * (1 << 20)
 
 
-def _die_later() -> None:
-    threading.Timer(0.05, os._exit, (7,)).start()
+def _interrupt() -> None:
+    """Send a Ctrl-C to the process that waits for the reply, and do not reply."""
+    os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(60)
 
 
 def _allocate(size: int) -> int:
@@ -141,7 +144,7 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "folder": os.getcwd,
     "long": _long,
     "die": _die,
-    "die_later": _die_later,
+    "interrupt": _interrupt,
     "abort": _abort,
     "segfault": _segfault,
     "exit": sys.exit,
