@@ -34,7 +34,7 @@ from baco_like.journal.events import normalise, observed_event
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial
 from baco_like.testing import assert_raises
 
-_PATIENCE = 5.0
+_PATIENCE = 30.0
 """Seconds that threads and processes have to end after `Evaluator.close`."""
 
 

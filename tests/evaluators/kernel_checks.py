@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import patient
 import pytest
 
 from baco_like.evaluators import Evaluator, load_problem, registry
@@ -23,10 +24,12 @@ def load(name: str, **constants: Any) -> ModuleType:
     return load_problem(KERNELS / f"{name}.py", constants)
 
 
-def evaluate(evaluator: Evaluator, config: Mapping[str, Any]) -> Outcome:
-    evaluator.submit(Trial(1, config))
-    (outcome,) = evaluator.wait()
-    return outcome
+def evaluate(
+    evaluator: Evaluator,
+    config: Mapping[str, Any],
+    is_expected: Callable[[Outcome], bool] | None = None,
+) -> Outcome:
+    return patient.evaluate(evaluator, Trial(1, config), is_expected)
 
 
 def check_refusal(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -34,8 +34,9 @@ from baco_like.spaces.space import Space
 from baco_like.testing.evaluators import CHECKS, Case, Check
 
 POOL = ThreadPoolExecutor(2)
+_meeting = threading.Barrier(2)
 for _ in range(2):
-    POOL.submit(time.sleep, 0.05)  # both threads are there before anything is counted
+    POOL.submit(_meeting.wait)  # both threads are there before anything is counted
 XS = [{"x": x} for x in (1, 2, 3, 4)]
 TILES = [{"ti": 1}, {"ti": 5}, {"ti": 4}]
 

@@ -103,7 +103,7 @@ def test_a_problem_of_the_users(target: str, words: dict[str, str | None]) -> No
 
 def test_a_compilation_has_its_limit() -> None:
     evaluator = halide_evaluator(matmul.space(SIZE), settings("matmul", build_timeout=0.01))
-    outcome = evaluate(evaluator, {})
+    outcome = evaluate(evaluator, {}, lambda outcome: True)
     evaluator.close()
     assert (outcome.status, outcome.failed) == (Status.FAILED, "timeout")
 

@@ -163,7 +163,7 @@ def test_the_best_is_of_successes_and_moves() -> None:
 
 def test_builds_are_made_ahead_and_measurements_one_at_a_time() -> None:
     started = threading.Barrier(3)
-    bench = Told(gate=lambda one: started.wait(10))
+    bench = Told(gate=lambda one: started.wait(60))
     evaluator = StagedEvaluator(bench, Repeats(), ahead=3)
     assert evaluator.capacity == 4
     for number in range(3):
@@ -176,7 +176,7 @@ def test_builds_are_made_ahead_and_measurements_one_at_a_time() -> None:
 
 def test_whatever_is_built_first_is_measured_first() -> None:
     slow = threading.Event()
-    bench = Told(gate=lambda one: one.id == 0 and slow.wait(10))
+    bench = Told(gate=lambda one: one.id == 0 and slow.wait(60))
     evaluator = StagedEvaluator(bench, Repeats(), ahead=2)
     evaluator.submit(trial(0, 1.0))
     evaluator.submit(trial(1, 1.0))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import patient
 import pytest
 import taco_tensors as tensors
 from kernel_checks import KERNELS, check_refusal, evaluate, load
@@ -78,7 +79,7 @@ FAULTS: list[tuple[Mapping[str, Any], str | None, str]] = [
     ({"chunk": 2}, "compile", "taco: ended by SIGABRT: what():  Error at transformations.cpp"),
     ({"chunk": 4}, "compile", "undeclared"),
     ({"chunk": 8}, "correctness", "differs from the reference"),
-    ({"chunk": 32}, "timeout", "stopped after"),
+    ({"chunk": 32}, "timeout", "run: stopped after"),
     ({"chunk": 64}, "runtime", "SIGSEGV"),
     ({"chunk": 128}, "runtime", "exit code 73"),
     ({"chunk": 128, "omp_threads": 2, "omp_chunk": 4, "omp_schedule": "dynamic"}, None, ""),
@@ -92,7 +93,7 @@ def test_what_may_go_wrong(taco: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = settings("spmm", taco, {"TACO_TIMEOUT": 1.0}, timeout=0.3)
     evaluator = CKernelEvaluator(Space({"chunk": [2**p for p in range(1, 9)]}), chosen)
     for config, word, message in FAULTS:
-        outcome = evaluate(evaluator, config)
+        outcome = evaluate(evaluator, config, patient.says(message))
         assert outcome.failed == word, (config, outcome.message)
         assert message in outcome.message
         assert outcome.bound == (300.0 if config["chunk"] == 32 else None)

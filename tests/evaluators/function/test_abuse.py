@@ -12,13 +12,14 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+import patient
 import pytest
 
 from baco_like.evaluators import Evaluator, isolated_function
 from baco_like.evaluators._processes import guardian
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.settings_table import RunArguments, Table
-from baco_like.records.trial import Outcome, Trial
+from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -64,12 +65,6 @@ def temporary(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return temporary
 
 
-def evaluate(evaluator: Evaluator, number: int, does: str, tag: str) -> Outcome:
-    evaluator.submit(Trial(number, {"does": does, "tag": tag}))
-    (outcome,) = evaluator.wait()
-    return outcome
-
-
 def running(tag: str) -> bool:
     """Whether a process with the tag in its command line lives, or is a zombie of ours."""
     for entry in Path("/proc").glob("[0-9]*"):
@@ -97,13 +92,16 @@ def test_the_run_goes_on(make: Callable[[Path], Evaluator], does: str, tmp_path:
     guardian.prepare()
     tag, evaluator = f"tag-{uuid.uuid4().hex}", make(tmp_path)
     word, texts = MISDEEDS[does]
-    outcome = evaluate(evaluator, 1, does, tag)
+    outcome = patient.evaluate(
+        evaluator, Trial(1, {"does": does, "tag": tag}), lambda outcome: word == "timeout"
+    )
     assert outcome.failed == word, outcome.message
     assert any(text in outcome.message for text in texts), outcome.message
     assert len(outcome.message) < 10_000
-    assert evaluate(evaluator, 2, "nothing", tag).value == 1.0  # the run goes on
+    harmless = Trial(2, {"does": "nothing", "tag": tag})
+    assert patient.evaluate(evaluator, harmless).value == 1.0  # the run goes on
     evaluator.close()
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + 60
     while running(tag) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not running(tag)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import cuda_on_cpu
 import numpy as np
 import nvrtc_library
+import patient
 import pytest
 from kernel_checks import KERNELS, check_refusal, load
 
@@ -52,10 +53,13 @@ needs_nvrtc = pytest.mark.skipif(
 )
 
 
-def evaluate(evaluator: MeteredEvaluator, **config: Any) -> Outcome:
-    evaluator.submit(Trial(1, {"fault": 0, "group": 8, "shared": 0, **config}))
-    (outcome,) = evaluator.wait()
-    return outcome
+def evaluate(
+    evaluator: MeteredEvaluator,
+    is_expected: Callable[[Outcome], bool] | None = None,
+    **config: Any,
+) -> Outcome:
+    trial = Trial(1, {"fault": 0, "group": 8, "shared": 0, **config})
+    return patient.evaluate(evaluator, trial, is_expected)
 
 
 def settings(**changed: Any) -> CudaSettings:
@@ -87,7 +91,7 @@ FAULTS: list[tuple[Mapping[str, Any], str | None, str]] = [
 def test_what_a_kernel_may_do(gpu: pytest.MonkeyPatch) -> None:
     evaluator = cupy_evaluator(SPACE, settings(), HERE)
     for config, word, message in FAULTS:
-        outcome = evaluate(evaluator, **config)
+        outcome = evaluate(evaluator, patient.says(message), **config)
         assert outcome.failed == word, (config, outcome.message)
         assert message in outcome.message
         assert outcome.bound == (500.0 if word == "timeout" else None)
@@ -150,7 +154,9 @@ def test_energy_as_the_objective(gpu: pytest.MonkeyPatch, counter: str) -> None:
         assert outcome.value == pytest.approx(500 / 8)
     else:
         assert outcome.metrics["power"] == pytest.approx(200)
-    late = evaluate(evaluator, fault=5)  # half a second of time is not a bound of its energy
+    late = evaluate(
+        evaluator, patient.says("run:"), fault=5
+    )  # half a second of time is not a bound of its energy
     assert (late.status, late.failed, late.bound) == (Status.FAILED, "timeout", None)
     evaluator.close()
 
@@ -356,6 +362,6 @@ def test_what_a_kernel_may_do_to_a_device() -> None:
         (5, "timeout", "stopped after 2 s"),
         (0, None, ""),
     ):
-        outcome = evaluate(evaluator, fault=fault)
+        outcome = evaluate(evaluator, patient.says(message), fault=fault)
         assert (outcome.failed, message in outcome.message) == (word, True), outcome.message
     evaluator.close()

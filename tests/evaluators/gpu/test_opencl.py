@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import patient
 import pytest
 from kernel_checks import KERNELS, check_refusal, evaluate, load
 
@@ -84,7 +85,8 @@ def test_what_a_kernel_may_do() -> None:
     space = Space({"fault": list(range(6)), "group": [8, 48]})
     evaluator = opencl_evaluator(space, settings("opencl_problem.py", timeout=0.5), HERE)
     for fault, group, word, message in FAULTS:
-        outcome = evaluate(evaluator, {"fault": fault, "group": group})
+        config = {"fault": fault, "group": group}
+        outcome = evaluate(evaluator, config, patient.says(message))
         assert outcome.failed == word, (fault, group, outcome.message)
         assert message in outcome.message
         assert outcome.bound == (500.0 if word == "timeout" else None)

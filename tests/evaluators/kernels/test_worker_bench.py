@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import patient
 import pytest
 
 from baco_like.evaluators import Repeats, StagedEvaluator
@@ -16,7 +17,8 @@ from baco_like.evaluators.kernels.worker_bench import KernelBench
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial
 
-LIMITS = KernelLimits(timeout=0.3, build_timeout=0.6, launch_timeout=0.3, tolerance=1e-5)
+LIMITS = KernelLimits(timeout=60.0, build_timeout=60.0, launch_timeout=60.0, tolerance=1e-5)
+SHORT = KernelLimits(timeout=0.3, build_timeout=0.6, launch_timeout=0.3, tolerance=1e-5)
 DEFAULT = {"fault": "none", "at": 0, "seconds": 0.25, "log": "", "program": None}
 
 
@@ -40,6 +42,14 @@ def evaluator() -> Iterator[StagedEvaluator]:
         made.close()
 
 
+@pytest.fixture
+def hasty(evaluator: StagedEvaluator) -> Iterator[StagedEvaluator]:
+    """An evaluator with short limits, for kernels that hang."""
+    made = StagedEvaluator(bench(SHORT), Repeats(3, 3))
+    yield made
+    made.close()
+
+
 def evaluate(evaluator: StagedEvaluator, **config: Any) -> Outcome:
     evaluator.submit(Trial(4, config))
     (outcome,) = evaluator.wait()
@@ -58,7 +68,6 @@ def test_times_are_in_the_objectives_unit(evaluator: StagedEvaluator) -> None:
     [
         ({"fault": "compile"}, "compile", "compile: builtins.SyntaxError: no such word"),
         ({"fault": "compiler crash"}, "compile", "SIGSEGV"),
-        ({"fault": "compiler hang"}, "timeout", "compile: stopped after 0.6 s"),
         ({"fault": "crash"}, "runtime", "launch: ended by SIGSEGV"),
         ({"fault": "crash", "at": 2}, "runtime", "run: ended by SIGSEGV"),
         ({"fault": "exit"}, "runtime", "exit code 3"),
@@ -67,7 +76,6 @@ def test_times_are_in_the_objectives_unit(evaluator: StagedEvaluator) -> None:
         ({"fault": "wrong", "at": 3}, "correctness", "check: element 0"),
         ({"fault": "nan"}, "correctness", "element 2 is nan instead of 3"),
         ({"fault": "silent"}, "correctness", "element 0 is nan instead of 1"),
-        ({"fault": "hang", "at": 2}, "timeout", "run: stopped after 0.3 s"),
     ],
 )
 def test_failures(
@@ -75,6 +83,29 @@ def test_failures(
 ) -> None:
     outcome = evaluate(evaluator, **config)
     assert (outcome.status, outcome.failed) == (Status.FAILED, word)
+    assert message in outcome.message
+
+
+def hang(
+    evaluator: StagedEvaluator, message: str, status: Status = Status.FAILED, **config: Any
+) -> Outcome:
+    return patient.evaluate(
+        evaluator,
+        Trial(4, config),
+        lambda outcome: (outcome.status, outcome.message) == (status, message),
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"fault": "compiler hang"}, "compile: stopped after 0.6 s"),
+        ({"fault": "hang", "at": 2}, "run: stopped after 0.3 s"),
+    ],
+)
+def test_a_hang_is_stopped(hasty: StagedEvaluator, config: dict[str, Any], message: str) -> None:
+    outcome = hang(hasty, message, **config)
+    assert (outcome.status, outcome.failed) == (Status.FAILED, "timeout")
     assert message in outcome.message
 
 
@@ -114,11 +145,12 @@ def test_a_compilation_with_a_wrong_identity_fails(evaluator: StagedEvaluator) -
     assert "the identity is 3" in outcome.message
 
 
-@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize(("at", "stage"), [(0, "launch"), (1, "run")])
 def test_a_kernel_that_was_stopped_before_it_was_timed_is_censored(
-    evaluator: StagedEvaluator, at: int
+    hasty: StagedEvaluator, at: int, stage: str
 ) -> None:
-    outcome = evaluate(evaluator, fault="hang", at=at)
+    message = f"{stage}: stopped after 0.3 s"
+    outcome = hang(hasty, message, Status.CENSORED, fault="hang", at=at)
     assert (outcome.status, outcome.failed) == (Status.CENSORED, "timeout")
     assert outcome.bound == 300.0
 
@@ -127,7 +159,7 @@ def test_a_first_launch_with_a_limit_of_its_own_says_nothing_of_the_kernel(
     evaluator: StagedEvaluator,
 ) -> None:
     compiling = StagedEvaluator(bench(KernelLimits(0.2, 0.4, 0.4, 1e-5)), Repeats(1, 1))
-    outcome = evaluate(compiling, fault="hang")
+    outcome = hang(compiling, "launch: stopped after 0.4 s", fault="hang")
     compiling.close()
     assert (outcome.status, outcome.failed) == (Status.FAILED, "timeout")
 
