@@ -68,7 +68,7 @@ def given(report: Report, text: str, folder: Path) -> None:
     template = Template.parse("printf '<%s>|<%s>' {x} pre{x}post", ["x"], "run")
     for memory in (None, 2**32):
         done = process.run_command(
-            template.fill({"x": to_text(text)}), folder=folder, memory=memory, timeout=10
+            template.fill({"x": to_text(text)}), folder=folder, memory=memory, timeout=60
         )
         report.check(done.out == f"<{text}>|<pre{text}post>", f"{text!r} became {done.out!r}")
 

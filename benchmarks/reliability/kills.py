@@ -31,7 +31,7 @@ from harness import (
 from baco_like import Optimizer, Trial
 
 LONGEST = 0.6
-"""Seconds after which a child is killed at the latest."""
+"""Seconds after which a child is killed at the latest; the double after each child without a result."""
 
 
 def optimizer(seed: int, path: Path | None) -> Optimizer:
@@ -93,16 +93,17 @@ def main() -> None:
     with scratch() as folder:
         while kills < wanted:
             path, log, count = folder / f"{seed}.jsonl", folder / f"{seed}.log", 0
-            starts = 0
+            starts, longest = 0, LONGEST
             whole = undisturbed(
                 seed, length
             )  # once in the parent, so that the children need no imports
             while not complete(path, length):
                 child = forked(partial(go_on, seed, length, path, log))
-                time.sleep(rng.uniform(0, LONGEST))
+                time.sleep(rng.uniform(0, longest))
                 kill(child)
-                kills, starts = kills + 1, starts + 1
+                kills, starts, before = kills + 1, starts + 1, count
                 count = check(report, path, log, starts)
+                longest = LONGEST if count > before else 2 * longest
             acknowledged += count
             compared += compare(report, seed, whole, path)
             seed += 1

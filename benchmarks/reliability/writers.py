@@ -80,7 +80,8 @@ def holder(folder: Path, path: Path) -> int:
     return child
 
 
-def holders(report: Report, folder: Path, times: int) -> None:
+def holders(report: Report, folder: Path, times: int, longest: float) -> None:
+    """Check that a dead or stopped holder delays the others by less than ``longest`` seconds."""
     path, killed, stopped = folder / "locked.jsonl", [], []
     opt = opened(path)
     for _ in range(times):
@@ -104,9 +105,11 @@ def holders(report: Report, folder: Path, times: int) -> None:
         report.check(path.read_bytes() == before, "written without the lock")
         kill(child)
         observe(opt, opt.suggest())
-    report.check(max(killed) < 1, f"a killed holder has delayed the others by {max(killed):.2f} s")
     report.check(
-        max(stopped) < 1, f"a stopped holder has delayed the others by {max(stopped):.2f} s"
+        max(killed) < longest, f"a killed holder has delayed the others by {max(killed):.2f} s"
+    )
+    report.check(
+        max(stopped) < longest, f"a stopped holder has delayed the others by {max(stopped):.2f} s"
     )
     report.figure(
         f"lock holder killed, {times} times: suggest and observe within {max(killed):.3f} s"
@@ -124,7 +127,7 @@ def leases(report: Report, folder: Path, lease: float) -> None:
     lost = Optimizer.load(path).pending[0]
     opt = opened(path, lease)
     waited: float | None = None
-    while waited is None and time.time() < lost.until + 5:
+    while waited is None and time.time() < lost.until + 60:
         trial = opt.suggest()
         if trial.id == lost.id:
             waited = time.time() - lost.until
@@ -145,7 +148,8 @@ def main() -> None:
     report = Report()
     with scratch() as folder:
         together(report, folder, processes, number)
-        holders(report, folder, 3 if args.quick else 50)
+        # As a test, only a hang is a violation: a lock is given up after a minute.
+        holders(report, folder, *((3, 30.0) if args.quick else (50, 1.0)))
         leases(report, folder, 0.2 if args.quick else 2.0)
     report.end()
 

@@ -32,7 +32,7 @@ class Disk:
         size = os.fstat(fd).st_size  # what is written during the call is not promised
         self.calls += 1
         self.entered.set()
-        assert self.permission.wait(30)
+        assert self.permission.wait(60)
         if self.error is not None:
             raise self.error
         self.durable = max(self.durable, size)
@@ -86,7 +86,7 @@ def test_events_that_are_written_during_a_call_share_the_next(optimizer, disk):
     disk.permission.clear()
     with ThreadPoolExecutor(9) as pool:
         first = pool.submit(optimizer.observe, trials[0], 0.0)
-        assert disk.entered.wait(30)
+        assert disk.entered.wait(60)
         others = [pool.submit(optimizer.observe, trial, 1.0) for trial in trials[1:]]
         wait_until_written(optimizer, 9)
         assert not any(future.done() for future in [first, *others])
@@ -130,7 +130,7 @@ def test_an_error_of_the_disk_undoes_every_event_that_shared_the_call(
     disk.error = OSError(errno.EIO, os.strerror(errno.EIO))
     with ThreadPoolExecutor(number) as pool:
         futures = [pool.submit(optimizer.observe, trials[0], 0.0)]
-        assert disk.entered.wait(30)
+        assert disk.entered.wait(60)
         futures += [pool.submit(optimizer.observe, trial, 1.0) for trial in trials[1:]]
         wait_until_written(optimizer, number)
         disk.permission.set()
@@ -151,7 +151,7 @@ def test_events_behind_which_others_have_written_are_kept_after_an_error(optimiz
     disk.permission.clear()
     with ThreadPoolExecutor(2) as pool:
         own = pool.submit(optimizer.observe, first, 0.0)
-        assert disk.entered.wait(30)
+        assert disk.entered.wait(60)
         disk.error = OSError(errno.EIO, os.strerror(errno.EIO))
         others = pool.submit(other.observe, second, 1.0)
         wait_until_written(other, 2)
@@ -168,7 +168,7 @@ def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent(optimizer, disk
     disk.permission.clear()
     thread = threading.Thread(target=optimizer.suggest)
     thread.start()
-    assert disk.entered.wait(30)
+    assert disk.entered.wait(60)
     child = os.fork()
     if not child:
         disk.permission = threading.Event()

@@ -229,7 +229,7 @@ def test_a_full_disk_changes_nothing_and_the_journal_is_usable_afterwards(tmp_pa
         target=_fill_the_disk, args=(tmp_path / "j",)
     )
     child.start()
-    child.join(30)
+    child.join(120)
     assert child.exitcode == 0
 
 

@@ -39,7 +39,7 @@ class InOrder:
 
     def ask(self, problem: Any, history: Any, state: None, n: int, rng: Any) -> list[Proposal]:
         self.entered.set()
-        assert self.permission.wait(30)
+        assert self.permission.wait(60)
         rows = np.arange(40.0)[:, None]
         rows = rows[~problem.is_excluded(history, rows)][:n]
         return [Proposal(row, {"results": len(history)}) for row in rows]
@@ -79,7 +79,7 @@ def test_results_are_recorded_while_proposals_are_computed(strategy):
     strategy.permission.clear()
     trials += optimizer.suggest(2)
     strategy.entered.clear()
-    assert strategy.entered.wait(30)
+    assert strategy.entered.wait(60)
     optimizer.observe(trials, [1.0] * 4)
     strategy.permission.set()
     following = optimizer.suggest(4)
@@ -149,10 +149,10 @@ def test_a_forked_child_fills_its_own_store(strategy):
     strategy.permission.clear()
     strategy.entered.clear()
     optimizer.suggest()
-    assert strategy.entered.wait(30)
+    assert strategy.entered.wait(60)
     child = os.fork()
     if not child:
-        signal.alarm(20)
+        signal.alarm(60)
         strategy.permission.set()
         os._exit(len(optimizer.suggest(5)))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5

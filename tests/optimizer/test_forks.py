@@ -35,7 +35,7 @@ class Waiting:
     def ask(self, problem: Any, history: Any, state: None, n: int, rng: Any) -> list[Any]:
         if os.getpid() == self.parent:
             self.entered.set()
-            assert self.permission.wait(30)
+            assert self.permission.wait(60)
         return []
 
     def tell(self, problem: Any, state: None, observation: Any, rng: Any) -> None:
@@ -46,7 +46,7 @@ def run_in_child(action: Any) -> int:
     """Run an action in a forked child, and return its exit code."""
     child = os.fork()
     if not child:
-        signal.alarm(20)
+        signal.alarm(60)
         try:
             action()
         except BaseException:
@@ -68,7 +68,7 @@ def test_a_child_that_is_forked_during_a_suggestion_can_suggest(
     )
     thread = threading.Thread(target=optimizer.suggest)
     thread.start()
-    assert strategy.entered.wait(30)
+    assert strategy.entered.wait(60)
 
     def go_on() -> None:
         trial = optimizer.suggest()
@@ -92,12 +92,12 @@ def test_callbacks_are_called_in_a_child_that_was_forked_during_one() -> None:
         called.append(trial.id)
         if threading.current_thread() is not threading.main_thread():
             entered.set()
-            assert permission.wait(30)
+            assert permission.wait(60)
 
     optimizer = Optimizer(SPACE, strategy="random_search", callbacks=[callback])
     thread = threading.Thread(target=optimizer.observe, args=({"x": 1}, 1.0))
     thread.start()
-    assert entered.wait(30)
+    assert entered.wait(60)
 
     def go_on() -> None:
         optimizer.observe({"x": 2}, 1.0)
@@ -118,11 +118,11 @@ def test_cached_properties_are_usable_in_a_child() -> None:
     def hold() -> None:
         with properties[0].lock:  # type: ignore[attr-defined]
             entered.set()
-            assert permission.wait(30)
+            assert permission.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    assert entered.wait(30)
+    assert entered.wait(60)
     name = properties[0].attrname
     assert run_in_child(lambda: getattr(Space({"x": [1, 2]}), str(name))) == 0
     permission.set()

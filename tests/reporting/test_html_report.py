@@ -413,7 +413,7 @@ def test_a_slow_report_says_what_it_is_doing(journal, tmp_path, capsys, monkeypa
     def write(journal, target, *, peak, note):
         note("reading")
         note("explaining")
-        shown.wait(10)
+        shown.wait(60)
         note("drawing")
 
     class Soon(threading.Timer):

@@ -90,6 +90,12 @@ def slot_number(trial: Trial) -> float:
     return float(os.environ["SLOT"])
 
 
+def wait_for(path: str) -> None:
+    """Return when a file exists."""
+    while not Path(path).exists():
+        time.sleep(0.01)
+
+
 if __name__ == "__main__":
     import sys
 

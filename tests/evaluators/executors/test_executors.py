@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import os
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import executor_targets
@@ -89,6 +91,7 @@ def dask(workers: int) -> Iterator[Any]:
         distributed.Client(cluster) as client,
     ):
         yield client
+    gc.collect()  # warnings of what the cluster has left open belong to this test
 
 
 @pytest.fixture(scope="module")
@@ -540,22 +543,26 @@ def test_a_run_records_late_answers_as_further_results() -> None:
     ]
 
 
-def test_signs_of_life_extend_the_lease(tmp_path: Path) -> None:
-    executor, evaluator = by_hand(lease=0.05, attempts=2, heartbeats=tmp_path)
+def test_signs_of_life_extend_the_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr("baco_like.evaluators.executors.evaluator.time", clock)
+    executor, evaluator = by_hand(lease=60.0, attempts=2, heartbeats=tmp_path)
+
+    def calls_after(seconds: float) -> int:
+        now[0] += seconds
+        assert evaluator._receive(0.0) == []
+        return len(executor.calls)
+
     evaluator.submit(Trial(0, {"x": 0}))
     (folder,) = tmp_path.iterdir()
     executor.calls[0][1].set_running_or_notify_cancel()
-    deadline = time.monotonic() + 0.15
-    while time.monotonic() < deadline:  # no worker has begun
-        assert evaluator._receive(0.02) == []
-    assert len(executor.calls) == 1
-    with beat(str(folder / "0-1"), 0.01):
-        deadline = time.monotonic() + 0.3
-        while time.monotonic() < deadline:
-            assert evaluator._receive(0.02) == []
-    assert len(executor.calls) == 1
-    while len(executor.calls) == 1:  # and now it is silent
-        assert evaluator._receive(0.1) == []
+    assert [calls_after(61.0) for _ in range(3)] == [1, 1, 1]  # no worker has begun
+    for number in range(3):
+        (folder / "0-1").write_text(str(number))
+        assert calls_after(61.0) == 1
+    assert calls_after(59.0) == 1
+    assert calls_after(2.0) == 2  # it was silent for a whole lease
     executor.answer(1, 2.0)
     assert evaluator.wait()[0].value == 2.0
     executor.answer(0, 1.0)
@@ -563,6 +570,17 @@ def test_signs_of_life_extend_the_lease(tmp_path: Path) -> None:
     assert [trial.value for trial in evaluator.take_late()] == [1.0]
     evaluator.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_beat_gives_one_sign_after_another(tmp_path: Path) -> None:
+    path, seen = tmp_path / "0-1", set[str]()
+    with beat(str(path), 0.001):
+        while len(seen - {""}) < 3:  # it is empty for a moment in each write
+            if path.exists():
+                seen.add(path.read_text())
+    last = path.read_text()
+    time.sleep(0.01)
+    assert path.read_text() == last
 
 
 def test_a_worker_gives_signs_of_life(tmp_path: Path) -> None:
@@ -742,22 +760,29 @@ def test_a_death_costs_one_call_in_lanes(lanes: ProcessLanes, tmp_path: Path) ->
 def test_lanes_replace_a_process_that_dies_idle(lanes: ProcessLanes) -> None:
     first = lanes.submit(os.getpid).result()
     os.kill(first, signal.SIGKILL)
-    time.sleep(0.3)
+    while not any(lane._broken for lane, _ in lanes._idle.queue):  # a call meanwhile would be lost
+        time.sleep(0.01)
     assert all(lanes.submit(os.getpid).result() != first for _ in range(2))
 
 
-def test_lanes_queue_cancel_and_wait() -> None:
-    lanes = ProcessLanes(1)
-    running = lanes.submit(time.sleep, 0.3)
+def test_lanes_queue_cancel_and_wait(tmp_path: Path) -> None:
+    lanes, sign = ProcessLanes(1), tmp_path / "sign"
+    running = lanes.submit(executor_targets.wait_for, str(sign))
     waiting = [lanes.submit(os.getpid) for _ in range(3)]
     assert waiting[0].cancel()
+    sign.touch()
     lanes.shutdown(cancel_futures=False)
     assert running.done()
     assert waiting[1].result() == waiting[2].result()
     other = ProcessLanes(1)
-    held = other.submit(time.sleep, 0.2)
+    sign.unlink()
+    held = other.submit(executor_targets.wait_for, str(sign))
+    while not held.running():
+        time.sleep(0.01)
     dropped = other.submit(os.getpid)
-    other.shutdown(cancel_futures=True)
+    other.shutdown(wait=False, cancel_futures=True)
+    sign.touch()
+    other.shutdown()
     assert (held.done(), dropped.cancelled()) == (True, True)
     with pytest.raises(RuntimeError, match="shut down"):
         other.submit(print)
