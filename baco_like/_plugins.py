@@ -122,16 +122,14 @@ class Registry(Generic[T]):
         """Return our own part, or the plug-in that is not imported yet.
 
         Raises:
-            KeyError: The name is unknown.
+            ValueError: The name is unknown; the message has a similar name, or all names.
         """
         if name in self:
             return self.own[name] if name in self.own else self.plugins[name]
-        raise KeyError(name)
-
-    def hint(self, name: str) -> str:
-        """Return a hint for an unknown name: a similar name, or all names."""
         near = difflib.get_close_matches(name, self.names, 1)
-        return f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(self.names)}"
+        hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(self.names)}"
+        setting = self._noun.partition(" ")[0]  # "acquisition" for an acquisition function
+        raise ValueError(f"{setting} {name!r} is unknown; {hint}")
 
 
 def require_methods(part: Any, name: str, plugin: Plugin, methods: Iterable[str]) -> None:

@@ -29,10 +29,7 @@ def create_acquisition(name: str) -> AcquisitionFunction:
         ValueError: The name is unknown.
         PluginError: The plug-in cannot be imported, or makes something else than an acquisition function.
     """
-    try:
-        part = REGISTRY.find(name)
-    except KeyError:
-        raise ValueError(f"acquisition {name!r} is unknown; {REGISTRY.hint(name)}") from None
+    part = REGISTRY.find(name)
     if not isinstance(part, Plugin):
         return part()
     function: AcquisitionFunction = part.load()()

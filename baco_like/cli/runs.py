@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -138,10 +139,13 @@ def _run_and_confirm(
         reason = run_locked(optimizer, evaluator, search, progress, run_file.control)
         if settings is not None:
             display = Display(sys.stdout, None, "eval")
+            announce = partial(
+                print_line, "confirming the winner: the best and the default are measured in rounds"
+            )
             with contextlib.closing(display):
                 seconds = time_limit(stop)
                 confirmation = confirm_winner(
-                    optimizer, evaluator, settings, seconds, display, _announce_confirmation
+                    optimizer, evaluator, settings, seconds, display, announce
                 )
     except KeyboardInterrupt:
         reason, confirmation = None, read_confirmation(optimizer.history)
@@ -152,10 +156,6 @@ def _run_and_confirm(
         raise
     _write_results(run_file, optimizer, evaluator, folder, confirmation)
     return reason
-
-
-def _announce_confirmation() -> None:
-    print_line("confirming the winner: the best and the default are measured in rounds")
 
 
 def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None) -> Optimizer:

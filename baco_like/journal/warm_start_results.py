@@ -67,16 +67,9 @@ class WarmStartResults:
         return cls(part["mode"], part["source"], numbered(rows), part["found"], left_out, notes)
 
 
-def numbered(
-    rows: Sequence[tuple[Mapping[str, Any], Outcome]], first: int = 0
-) -> tuple[Trial, ...]:
-    """Return configurations with their outcomes as trials of origin ``warm``.
-
-    Args:
-        rows: The results.
-        first: Number of the first trial.
-    """
+def numbered(rows: Sequence[tuple[Mapping[str, Any], Outcome]]) -> tuple[Trial, ...]:
+    """Return configurations with their outcomes as trials of origin ``warm``, with the numbers from 0."""
     return tuple(
-        Trial(first + i, config, None, "warm", replace(outcome, trial_id=first + i))
+        Trial(i, config, None, "warm", replace(outcome, trial_id=i))
         for i, (config, outcome) in enumerate(rows)
     )

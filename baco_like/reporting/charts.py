@@ -105,7 +105,8 @@ def draw_search(facts: RunFacts, best: Sequence[float], by_time: bool) -> Report
     values: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
-    at: list[float] = [m or 0.0 for m in facts.minutes] if by_time else _numbers(facts)
+    numbers = [float(n - facts.history.warm) for n in range(1, len(facts.trials) + 1)]
+    at = [minutes or 0.0 for minutes in facts.minutes] if by_time else numbers
     for x, trial, level in zip(at, facts.trials, best, strict=True):
         row = {"x": round(x, 3), "trial": trial.id}
         if trial.value is not None:
@@ -183,10 +184,6 @@ def draw_front(facts: RunFacts, i: int, j: int) -> ReportChart:
         tooltip=_hints("trial:Q", "kind:N", "x:Q", "value:Q"),
     )
     return _finish(chart, f"The front: {objectives[j].name} over {objectives[i].name}")
-
-
-def _numbers(facts: RunFacts) -> list[float]:
-    return [float(n - facts.history.warm) for n in range(1, len(facts.trials) + 1)]
 
 
 def draw_speedups(confirmation: Confirmation) -> ReportChart | None:

@@ -408,11 +408,8 @@ def _settings(facts: RunFacts) -> list[list[str]]:
     settings = options.strategy.get("settings") or {}
     rows += [[f"strategy: {key}", show(value)] for key, value in settings.items()]
     rows += [[key, _short(value)] for key, value in facts.context.items() if key != COMPILER]
-    return [*rows, *(["constraint", str(each)] for each in _constraints(facts))]
-
-
-def _constraints(facts: RunFacts) -> Iterable[object]:
-    return facts.view.header.space.get("constraints") or ()
+    constraints = facts.view.header.space.get("constraints") or ()
+    return [*rows, *(["constraint", str(each)] for each in constraints)]
 
 
 def _short(value: object) -> str:

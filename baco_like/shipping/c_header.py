@@ -195,9 +195,8 @@ class _HeaderWriter:
         for name, word in self._fields.items():
             parameter = self._table.space.parameters[name]
             size = f"[{len(parameter.elements)}]" if is_permutation(parameter) else ""
-            lines.append(
-                f"    {self._types[name].removesuffix(' *')} {self._star(name)}{word}{size};"
-            )
+            word = f"*{word}" if self._types[name].endswith("*") else word
+            lines.append(f"    {self._types[name].removesuffix(' *')} {word}{size};")
         rows = [
             "    {" + ", ".join(self._member(name, config) for name in self._fields) + "}"
             for config in self._configs
@@ -210,9 +209,6 @@ class _HeaderWriter:
             "};",
         ]
         return "\n".join(lines)
-
-    def _star(self, name: str) -> str:
-        return "*" if self._types[name].endswith("*") else ""
 
     def functions(self) -> str:
         """Return the functions that choose a configuration."""

@@ -69,7 +69,7 @@ def check_mappings(configs: Iterable[Any]) -> None:
             )
 
 
-def parameter_from_values(name: str, values: Iterable[Any], default: Any = None) -> Parameter:
+def parameter_from_values(name: str, values: Iterable[Any]) -> Parameter:
     """Return an `Ordinal` if all values are numbers, else a `Categorical`.
 
     Raises:
@@ -82,7 +82,7 @@ def parameter_from_values(name: str, values: Iterable[Any], default: Any = None)
     plain_values = [plain(value) for value in in_order(values)]
     numeric = bool(plain_values) and all(map(is_number, plain_values))
     make: Callable[..., Parameter] = Ordinal if numeric else Categorical
-    return make_named(name, make, plain_values, default=default)
+    return make_named(name, make, plain_values)
 
 
 def make_named(name: str, make: Callable[..., Made], *args: Any, **kwargs: Any) -> Made:

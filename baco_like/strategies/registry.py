@@ -270,10 +270,7 @@ def find_maker(name: str) -> Maker:
         ValueError: The name is unknown.
         PluginError: The plug-in cannot be imported.
     """
-    try:
-        part = REGISTRY.find(name)
-    except KeyError:
-        raise ValueError(f"strategy {name!r} is unknown; {REGISTRY.hint(name)}") from None
+    part = REGISTRY.find(name)
     return part.load() if isinstance(part, Plugin) else part
 
 

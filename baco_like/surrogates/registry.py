@@ -35,10 +35,7 @@ def create_surrogate(name: str, closed_form: ClosedForm, device: str = "auto") -
         StrategyError: This machine has no such device.
         PluginError: The plug-in cannot be imported, or makes something else than a surrogate.
     """
-    try:
-        part = REGISTRY.find(name)
-    except KeyError:
-        raise ValueError(f"surrogate {name!r} is unknown; {REGISTRY.hint(name)}") from None
+    part = REGISTRY.find(name)
     if name != "gpytorch" and device not in ("auto", "cpu"):
         raise ValueError(
             f"device = {device!r} needs surrogate = 'gpytorch'; surrogate {name!r} runs on the CPU"

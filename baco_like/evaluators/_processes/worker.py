@@ -54,6 +54,9 @@ from baco_like.evaluators._processes.process import restrict_cpus
 from baco_like.evaluators._processes.temporary import LazyFolder
 from baco_like.exceptions import EvaluatorError
 
+_START_TIMEOUT = 120.0
+"""Limit of the start in seconds: the imports and the call of ``target``."""
+
 _EXIT_TIMEOUT = 2.0
 """Seconds that an idle process has to end on its own when it is closed."""
 
@@ -76,7 +79,6 @@ class Worker:
         environment: Variables in addition to the ones of this process.
         folder: Working directory; by default the one of this process.
         cpus: Numbers of the CPUs that it may use; None for the CPUs of this process.
-        start_timeout: Limit of the start in seconds: the imports and the call of ``target``.
     """
 
     def __init__(
@@ -88,11 +90,9 @@ class Worker:
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
         cpus: frozenset[int] | None = None,
-        start_timeout: float = 120.0,
     ) -> None:
         self._opening = {"target": target, "settings": settings, "memory": memory}
         self._environment, self._folder, self._cpus = dict(environment or {}), folder, cpus
-        self._start_timeout = start_timeout
         self._lock = threading.Lock()  # held during a request; `kill` must work without it
         self._process: _WorkerProcess | None = None
         self.starts = 0  # number of processes started so far
@@ -148,7 +148,7 @@ class Worker:
         if self._process is None:
             self._process = _WorkerProcess(self._environment, self._folder, self._cpus)
             self.starts += 1
-            reply = self._process.channel.ask(self._opening, self._start_timeout)
+            reply = self._process.channel.ask(self._opening, _START_TIMEOUT)
             if not reply.ok:
                 target = self._opening["target"]
                 raise EvaluatorError(f"the worker {target!r} does not start: {reply.describe()}")
