@@ -29,7 +29,7 @@ from baco_like.records.confirmation import (
     CandidateResults,
     ConfirmationState,
     check_settings,
-    default_index,
+    include_default,
 )
 
 __all__ = ["Confirmation", "confirm", "select_best"]
@@ -76,13 +76,8 @@ def confirm(
         raise EvaluatorError(f"top = {top}, rounds = {rounds}: expected 1 or more of each")
     check_settings(confidence, tolerance)
     candidates = select_best(trials, direction, top)
-    if (
-        default is not None
-        and default_index([t.config for t in candidates], default.config) is None
-    ):
-        candidates.append(default)
+    at = include_default(candidates, default)
     configs = tuple(trial.config for trial in candidates)
-    at = default_index(configs, None if default is None else default.config)
     ids = tuple(trial.id for trial in candidates)
     plan = ConfirmationPlan(configs, ids, at, confidence, tolerance)
     results = tuple(map(CandidateResults, candidates))

@@ -277,10 +277,12 @@ def check_settings(confidence: float, tolerance: float) -> None:
         raise ValueError(f"tolerance = {tolerance}: expected 0 or more")
 
 
-def default_index(
-    configs: Sequence[Mapping[str, Any]], default: Mapping[str, Any] | None
-) -> int | None:
-    """Return the index of the default configuration, or None."""
+def include_default(candidates: list[Trial], default: Trial | None) -> int | None:
+    """Append the default configuration's trial unless a candidate has it; return its index, or None without one."""
     if default is None:
         return None
-    return next((k for k, config in enumerate(configs) if dict(config) == dict(default)), None)
+    configs = [dict(trial.config) for trial in candidates]
+    if dict(default.config) in configs:
+        return configs.index(dict(default.config))
+    candidates.append(default)
+    return len(configs)

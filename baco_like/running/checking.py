@@ -158,21 +158,18 @@ def check_winner(
     """
     rule = RegressionRule() if rule is None else rule
     with contextlib.closing(evaluator):
-        meter = _Meter(evaluator, pair, seed, judge)
+        meter = _Meter(evaluator, pair, seed, judge, show)
         if pair.default is None or dict(pair.default) == dict(pair.winner):
             return _check_alone(meter, pair)
         looks = rule.looks(len(pair.before))
         alpha = rule.alpha / len(looks)
-        ratios: list[float] = []
         result = CheckResult("unknown", "nothing was measured")
         for look in looks:
-            while len(ratios) < look:
+            while len(meter.ratios) < look:
                 failed = meter.measure_round()
                 if failed is not None:
                     return failed
-                ratios.append(meter.ratio())
-                show(len(ratios))
-            result = _decide(meter, pair, rule, ratios, alpha)
+            result = _decide(meter, pair, rule, alpha)
             if result.status != "unknown":
                 return result
         return result
@@ -200,26 +197,23 @@ def record_baseline(
     """
     rule = RegressionRule() if rule is None else rule
     with contextlib.closing(evaluator):
-        meter = _Meter(evaluator, pair, seed, judge)
+        meter = _Meter(evaluator, pair, seed, judge, show)
         if pair.default is None or dict(pair.default) == dict(pair.winner):
             return CheckResult("unknown", "there is no other default configuration to compare with")
-        ratios: list[float] = []
-        while len(ratios) < rule.rounds:
+        while len(meter.ratios) < rule.rounds:
             failed = meter.measure_round()
             if failed is not None:
                 return failed
-            ratios.append(meter.ratio())
-            show(len(ratios))
-            if len(ratios) >= min(MANY, rule.rounds):
-                loss = compare_with_default(ratios, rule, rule.alpha)
+            if len(meter.ratios) >= min(MANY, rule.rounds):
+                loss = compare_with_default(meter.ratios, rule, rule.alpha)
                 if loss.high <= loss.low * (1.0 + rule.slowdown) ** (2.0 * _PRECISION):
                     break
         return CheckResult(
             "fine",
-            f"recorded {len(ratios)} rounds",
+            f"recorded {len(meter.ratios)} rounds",
             meter.values("winner"),
             meter.values("default"),
-            float(np.median(ratios)),
+            float(np.median(meter.ratios)),
         )
 
 
@@ -235,9 +229,8 @@ def _check_alone(meter: _Meter, pair: CheckedPair) -> CheckResult:
     return CheckResult("fine", reason, meter.values("winner"))
 
 
-def _decide(
-    meter: _Meter, pair: CheckedPair, rule: RegressionRule, ratios: Sequence[float], alpha: float
-) -> CheckResult:
+def _decide(meter: _Meter, pair: CheckedPair, rule: RegressionRule, alpha: float) -> CheckResult:
+    ratios = meter.ratios
     if len(pair.before) > 1:
         alpha /= max(1, pair.candidates)
         loss = compare_ratios(pair.before, ratios, rule, alpha)
@@ -279,7 +272,7 @@ _NO_BASELINE = (
 
 
 class _Meter:
-    """Measures the two configurations and keeps their values."""
+    """Measures the two configurations, and keeps their values and the speed-up in each round."""
 
     def __init__(
         self,
@@ -287,32 +280,30 @@ class _Meter:
         pair: CheckedPair,
         seed: int,
         judge: Callable[[Outcome], Outcome],
+        show: Callable[[int], None],
     ) -> None:
         self._evaluator, self._pair = bypass_caches(evaluator), pair
-        self._seed, self._judge = seed, judge
+        self._seed, self._judge, self._show = seed, judge, show
         self._configs = {"winner": pair.winner, "default": pair.default or {}}
         # A recording draws its values by the number of the trial.
         self._numbers = itertools.count(1_000_000 * (1 + seed % 1_000_000))
         self._values: dict[str, list[float]] = {"winner": [], "default": []}
-        self._rounds = 0
+        self.ratios: list[float] = []
 
     def values(self, which: str) -> tuple[float, ...]:
         """Return the values so far."""
         return tuple(self._values[which])
 
-    def ratio(self) -> float:
-        """Return the speed-up in the last round."""
-        ratio = self._values["default"][-1] / self._values["winner"][-1]
-        return float(ratio ** sign_of(self._pair.direction))
-
     def measure_round(self) -> CheckResult | None:
         """Measure both in random order; return the result of the check if one has failed."""
-        rng = generator(self._seed, Purpose.CONFIRM, self._rounds)
-        self._rounds += 1
+        rng = generator(self._seed, Purpose.CONFIRM, len(self.ratios))
         for k in rng.permutation(2):
             failed = self.measure(("winner", "default")[int(k)])
             if failed is not None:
                 return failed
+        ratio = self._values["default"][-1] / self._values["winner"][-1]
+        self.ratios.append(float(ratio ** sign_of(self._pair.direction)))
+        self._show(len(self.ratios))
         return None
 
     def _next_trial(self, which: str) -> Trial:

@@ -39,7 +39,7 @@ from baco_like.records.confirmation import (
     CONFIRMATION,
     check_settings,
     confirmation_state,
-    default_index,
+    include_default,
     is_current,
 )
 from baco_like.records.drift import read_drift
@@ -237,15 +237,11 @@ def _make_plan(
     candidates = rank_candidates(optimizer, top)
     if not candidates:
         return None
-    if (
-        default is not None
-        and default_index([t.config for t in candidates], default.config) is None
-    ):
-        candidates.append(default)
+    default_at = include_default(candidates, default)
     return ConfirmationPlan(
         tuple(dict(trial.config) for trial in candidates),
         tuple(trial.id if trial.id >= 0 else None for trial in candidates),
-        default_index([t.config for t in candidates], None if default is None else default.config),
+        default_at,
         settings.confidence,
         settings.tolerance,
     )
