@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -51,6 +51,22 @@ class FeaturedSpace(OwnedFeatures, Protocol):
         """Return the number of random rows that are worth their time."""
 
 
+class _Combination(NamedTuple):
+    """A product or quotient of parameters.
+
+    Attributes:
+        names: The parameters.
+        logs: The logarithms to add, with a negative sign for divisors.
+        low: Least sum.
+        high: Largest sum.
+    """
+
+    names: tuple[str, ...]
+    logs: FeatureTable
+    low: float
+    high: float
+
+
 class DerivedFeatures:
     """A space as models see it: parameters, halvings, products and quotients of values, and features of orders.
 
@@ -70,45 +86,34 @@ class DerivedFeatures:
         positive = _positive(space)
         logs = {name: _logarithms(parameter) for name, parameter in positive.items()}
         self._units = {name: _unit(table) for name, table in logs.items()}
-        halvings = {
-            name: _unit(counts)
-            for name, counts in ((n, _halvings(p)) for n, p in positive.items())
-            if np.ptp(counts) and abs(np.corrcoef(counts, self._units[name])[0, 1]) < _ALIKE
-        }
+        halvings = {}
+        for name, parameter in positive.items():
+            counts = _halvings(parameter)
+            if np.ptp(counts) and abs(np.corrcoef(counts, self._units[name])[0, 1]) < _ALIKE:
+                halvings[name] = _unit(counts)
         combined = _combinations(space, logs)
         self._halvings = len(halvings)
         self._halved = _join_tables(space, halvings, halvings)
-        self._combined = [(logs, low, high) for _, logs, low, high in combined.values()]
-        tables = {
-            name: self._units[name] if name in self._units else feature_column(parameter)
-            for name, parameter in ((name, space.parameters[name]) for name in space.active)
-        }
-        known = {name: table for name, table in tables.items() if table is not None}
-        self._all_own: FeatureTable | FeatureColumns | None = None
-        has_reals = any(isinstance(space.parameters[name], Real) for name in space.active)
-        if has_reals and not space.activity:
-            self._all_own = FeatureColumns(space, known)
-        elif len(known) == len(tables):
-            self._all_own = _join_tables(space, known, space.active)
-        self.own_owner = self._count_own_columns() if space.activity else space.feature_owner
-        own = np.asarray(self.own_owner)
-        additional = [f"halvings of {name}" for name in halvings]
-        additional += combined
+        self._combined = list(combined.values())
         self._orders = [
             group
             for name in space.active
             if space.parameters[name].kind is ParameterKind.PERMUTATION
             for group in order_features(name, space.columns[name])
         ]
+        self._all_own = self._join_own()
+        self.own_owner = self._count_own_columns() if space.activity else space.feature_owner
+        additional = [f"halvings of {name}" for name in halvings]
+        additional += combined
         widths = [1] * len(additional) + [group.width for group in self._orders]
         additional += [group.name for group in self._orders]
         self.active = (*space.active, *additional)
         owner = len(space.active) + np.repeat(np.arange(len(additional)), widths)
-        self.feature_owner: Ints = np.concatenate([own, owner])
+        self.feature_owner: Ints = np.concatenate([np.asarray(self.own_owner), owner])
         self._sources: ActiveSources | None = None
         if space.activity:
             read: list[tuple[str, ...]] = [(name,) for name in [*space.active, *halvings]]
-            read += [names for names, _, _, _ in combined.values()]
+            read += [combination.names for combination in self._combined]
             read += [(group.parameter,) for group in self._orders]
             drawn = space.feasible.sample(space.affordable(_DRAWN), np.random.default_rng(0))
             features, sources = self._features_of_values(drawn), np.arange(len(read))
@@ -116,6 +121,19 @@ class DerivedFeatures:
             self._sources = space.activity.sources(read, parts)
             self.feature_owner = self._sources.feature_owner
         self._latest: tuple[Codes, Features] = (np.empty((0, 0)), np.empty((0, 0)))
+
+    def _join_own(self) -> FeatureTable | FeatureColumns | None:
+        """Return the features of all parameters in one pass; None if some need a pass of their own."""
+        space = self.space
+        tables = {
+            name: self._units[name] if name in self._units else feature_column(parameter)
+            for name, parameter in ((name, space.parameters[name]) for name in space.active)
+        }
+        known = {name: table for name, table in tables.items() if table is not None}
+        has_reals = any(isinstance(space.parameters[name], Real) for name in space.active)
+        if has_reals and not space.activity:
+            return FeatureColumns(space, known)
+        return _join_tables(space, known, space.active) if len(known) == len(tables) else None
 
     def features(self, codes: Codes) -> Features:
         """Return the features that a model sees, ``(n, w)`` -> ``(n, k)``; those of the listed rows are cached."""
@@ -158,7 +176,7 @@ class DerivedFeatures:
         if not (self._halvings or self._combined or self._orders):
             return own
         parts = [own, self._halved(codes)]
-        for logs, low, high in self._combined:
+        for _, logs, low, high in self._combined:
             parts.append((logs(codes).sum(axis=1, keepdims=True) - low) / (high - low))
         parts += [group(codes) for group in self._orders]
         return np.concatenate(parts, axis=1)
@@ -207,13 +225,8 @@ def _halvings(parameter: Parameter) -> Array:
     return np.array([(v & -v).bit_length() - 1 for v in whole], dtype=np.float64)
 
 
-def _combinations(
-    space: FeaturedSpace, logs: Mapping[str, Array]
-) -> dict[str, tuple[tuple[str, ...], FeatureTable, float, float]]:
-    """Return the products and quotients that constraints name and that vary, by their text.
-
-    Each has the names of its parameters, the logarithms to add, and the range of the sum.
-    """
+def _combinations(space: FeaturedSpace, logs: Mapping[str, Array]) -> dict[str, _Combination]:
+    """Return the products and quotients that constraints name and that vary, by their text."""
     expressions = [c for c in space.constraints if isinstance(c, Expression)]
     named: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         (factors, ()) for expression in expressions for factors in expression.products()
@@ -228,16 +241,16 @@ def _combinations(
     if not varying:
         return {}
     rows = space.feasible.sample(space.affordable(_DRAWN), np.random.default_rng(0))
-    ranges = {}
+    found = {}
     for above, below in varying:
         tables = [(space.columns[name].start, logs[name]) for name in above]
         tables += [(space.columns[name].start, -logs[name]) for name in below]
         gather = FeatureTable(tables)
         sums = gather(rows).sum(axis=1)
         if np.ptp(sums) > 0:
-            text = _describe(above, below)
-            ranges[text] = ((*above, *below), gather, float(sums.min()), float(sums.max()))
-    return ranges
+            low, high = float(sums.min()), float(sums.max())
+            found[_describe(above, below)] = _Combination((*above, *below), gather, low, high)
+    return found
 
 
 def _describe(above: Sequence[str], below: Sequence[str]) -> str:

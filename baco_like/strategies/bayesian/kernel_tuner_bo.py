@@ -23,6 +23,7 @@ from baco_like.acquisitions.selectors import ACQUISITIONS, Turns, exploration_fa
 from baco_like.exceptions import StrategyError
 from baco_like.records import History, Observation, Proposal, Status, sign_of
 from baco_like.records.reading import finite_number
+from baco_like.spaces.space import Space
 from baco_like.strategies.bayesian.fitting import NEEDED
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates import Data, FixedGaussianProcess, Surrogate, UpdatableModel, standardise
@@ -94,20 +95,9 @@ class KernelTunerBO:
         if ok.sum() < NEEDED:
             return []
         costs = history.costs[ok]
-        scale = self.scale(costs)
-        y = scale.forward(costs)
-        data = Data(history.codes[ok], y, np.zeros(len(y)), np.zeros(len(y), bool))
-        model = fit_surrogate(self.surrogate, IndexFeatures(problem.space), data, rng)
-        if not isinstance(model, UpdatableModel):
-            raise StrategyError(
-                f"surrogate {name_of(self.surrogate)} has models without a method condition, which kernel_tuner_bo "
-                "needs; take surrogate gp or gpytorch"
-            )
-        space, count = problem.space, problem.space.feasible.count
-        if count is not None and count <= self.candidates:
-            rows = space.feasible.listed
-        else:
-            rows = space.feasible.sample(space.affordable(self.candidates), rng)
+        y = self.scale(costs).forward(costs)
+        model = self._fit(problem.space, history.codes[ok], y, rng)
+        rows = self._candidate_rows(problem.space, rng)
         common = {
             "phase": "model",
             "sign": sign_of(history.direction),
@@ -141,6 +131,23 @@ class KernelTunerBO:
             proposals.append(Proposal(best[0], tag))
             pending, history = np.concatenate([pending, best]), history.assume_pending(best)
         return proposals
+
+    def _fit(self, space: Space, codes: Codes, y: Array, rng: Rng) -> UpdatableModel:
+        data = Data(codes, y, np.zeros(len(y)), np.zeros(len(y), bool))
+        model = fit_surrogate(self.surrogate, IndexFeatures(space), data, rng)
+        if not isinstance(model, UpdatableModel):
+            raise StrategyError(
+                f"surrogate {name_of(self.surrogate)} has models without a method condition, which kernel_tuner_bo "
+                "needs; take surrogate gp or gpytorch"
+            )
+        return model
+
+    def _candidate_rows(self, space: Space, rng: Rng) -> Codes:
+        """Return all feasible rows, or random ones if there are more than `candidates`."""
+        count = space.feasible.count
+        if count is not None and count <= self.candidates:
+            return space.feasible.listed
+        return space.feasible.sample(space.affordable(self.candidates), rng)
 
     def tell(
         self, problem: Problem, state: KernelTunerState, observation: Observation, rng: Rng
