@@ -304,6 +304,7 @@ def _in_order(conditions: Mapping[str, Expression]) -> list[str]:
     order: list[str] = []
 
     def visit(name: str, path: tuple[str, ...]) -> None:
+        """Append a parameter after those that its condition reads; ``path`` leads to it."""
         if name in path:
             way = " -> ".join([*path[path.index(name) :], name])
             raise SpaceError(

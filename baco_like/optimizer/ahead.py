@@ -243,6 +243,7 @@ class ProposalStore:
         bases: dict[int, Mapping[str, int]] = {}
 
         def ask(state: OptimizerState, missing: int) -> Sequence[Trial]:
+            """Return trials from the store, and note the basis of each."""
             with self._changed:
                 stored = list(self._stored)
             taken[:], chosen = _choose(state, stored, missing)
@@ -256,6 +257,7 @@ class ProposalStore:
             return [replace(each.trial, id=number + i) for i, each in enumerate(chosen)]
 
         def make(state: OptimizerState) -> Draft:
+            """Return the event, with the basis of each trial from the store."""
             draft = build_suggestion(state, n, read_clocks(), self._terms, ask)
             rows = [{**row, **bases.get(row["id"], {})} for row in draft.event["trials"]]
             return draft._replace(event={**draft.event, "trials": rows})

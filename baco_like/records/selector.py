@@ -281,6 +281,7 @@ def _fit_tree(tasks: Tasks, rows: Sequence[int], costs: Array) -> Rule:
         tree = DecisionTreeRegressor(random_state=0).fit(ranks, costs).tree_
 
     def build(node: int) -> Rule:
+        """Return the rule of a node of scikit-learn's tree and all below it."""
         left = int(tree.children_left[node])
         if left < 0:
             return Leaf(_order(np.asarray(tree.value[node]).reshape(-1)))

@@ -170,6 +170,7 @@ def confirm_winner(
     has_begun = False
 
     def measure(k: int) -> Outcome:
+        """Measure a candidate once, and show the result."""
         nonlocal has_begun
         if announce is not None and not has_begun:
             announce()

@@ -292,6 +292,7 @@ static inline int {prefix}_is_other_device(const char *device) {{
         prefix, rows = self._prefix, []
 
         def walk(node: Rule) -> str:
+            """Return the number of the leaf of a task as a C expression, and append the rows of the leaves."""
             if isinstance(node, Split):
                 word = self._arguments[node.descriptor]
                 if isinstance(node.value, str):

@@ -311,6 +311,7 @@ def adjusted(problem: Problem, history: History, ratios: Mapping[int, float]) ->
     sign = 1.0 if history.direction == "minimize" else -1.0
 
     def convert(outcome: Outcome | None, level: int) -> Outcome | None:
+        """Return an outcome of a level at the size of the target's."""
         if outcome is None or level == fidelity.target:
             return outcome
         factor = factors[level]

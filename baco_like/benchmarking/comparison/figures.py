@@ -248,6 +248,7 @@ def compute_standing(
 
     @functools.cache  # three runs have only ten samples in any order
     def score_runs(name: str, runs: tuple[int, ...]) -> Performance:
+        """Return the score of some runs on a space; a run may occur several times."""
         costs, baseline, cutoff = curves[name][list(runs)], spaces[name].baseline, cutoffs[name]
         if seconds is None:
             return score.score(costs, baseline, cutoff=cutoff)

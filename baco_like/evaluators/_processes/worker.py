@@ -206,6 +206,7 @@ class _WorkerProcess:
         channel = Channel(child, requests, replies)
 
         def clean_up() -> None:
+            """End the process with its group, and remove its folder."""
             if os.getpid() != owner:  # a fork has copies, but the process belongs to its parent
                 return
             group.signal_group(child, signal.SIGKILL)

@@ -178,6 +178,7 @@ class FactorWalk:
         path: list[float] = []
 
         def follow(number: int, node: int, spent: float) -> None:
+            """Extend the path from a node of a step, reached at a cost, by each choice that may still be the best."""
             nonlocal best
             children = steps[number].children(node)
             for code, cost in offered[number]:
@@ -311,6 +312,7 @@ class SingleRows:
         """Return a random neighbour of an infeasible row, each as likely, by the first definition that has any."""
 
         def choose(walk: FactorWalk, definition: Definition) -> Row | None:
+            """Return random codes of one factor."""
             return walk.random([definition(step, row[step.column]) for step in walk.steps], rng)
 
         return self._first_neighbour(choose) or self.random_change(row, rng)
@@ -325,6 +327,7 @@ class SingleRows:
         """
 
         def choose(walk: FactorWalk, definition: Definition) -> Row | None:
+            """Return the nearest codes of one factor."""
             if walk.is_feasible(row):
                 return [row[step.column] for step in walk.steps]
             choices = [

@@ -198,6 +198,7 @@ class Incremental:
         most = LISTED_ROWS if self.is_listed else SEARCHED_ROWS
 
         def fit() -> GrownModel:
+            """Fit the hyperparameters to the anchor."""
             values = self._values(anchor)
             data = surrogates.Data(
                 anchor.codes[values.rows], values.y, values.variance, values.censored
@@ -230,6 +231,7 @@ class Incremental:
         size = max(POOL, 1 << (wanted - 1).bit_length())
 
         def search() -> tuple[GrownModel, CandidateTable]:
+            """Search for the best rows with the model of the history at the last refit of the table."""
             grown = self._grow(self._held, history)
             fitted = self._fitted(grown, history)
             rng = generator(self.seed, Purpose.HOLD, 2 * len(history) + 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -82,6 +83,7 @@ def costs_beyond(history: History) -> tuple[Mask, Array]:
         return failed & ~np.isnan(history.costs), history.costs
 
     def read() -> tuple[Mask, Array]:
+        """Return the mask and the costs, which the history keeps."""
         trials, costs = history.trials, history.costs.copy()
         for i in np.flatnonzero(failed & history.inside):
             if trials[i].failure == LIMIT and trials[i].repeats:
@@ -110,10 +112,7 @@ def objective_costs(history: History) -> tuple[Array, Array]:
 
 def margins_of(limits: RunLimits, history: History) -> Margins:
     """Return the margins of all observed trials."""
-
-    def read() -> Margins:
-        return Limits(limits.texts).margins(history.trials, limits.objective)
-
+    read = partial(Limits(limits.texts).margins, history.trials, limits.objective)
     return history.derive(("margins", limits), None, read)
 
 
@@ -171,6 +170,7 @@ def _hold(
         anchor, rows = history, known
 
     def fit() -> tuple[GPModel, Ints, int]:
+        """Return the model of the anchor, which the history keeps."""
         y = standardise(margins[rows]).forward(margins[rows])
         none = np.zeros(len(rows))
         data = Data(history.codes[rows], y, none, none > 0.0)

@@ -98,6 +98,7 @@ class LocalMinimiser:
         best, remaining = Minimum(start, math.inf, success=False), self.calls
 
         def limited(point: Array) -> float:
+            """Return the cost of a point, note the best one, and end the minimisation at the limit of calls."""
             nonlocal best, remaining
             if not remaining:
                 raise _CallLimitReached

@@ -234,6 +234,7 @@ def _draw_candidates(
     excluded, once = {*row_keys(old), *state.failed}, problem.noise == "none"
 
     def is_excluded(codes: Codes) -> Mask:
+        """Return which rows are candidates already, have failed, or may not be evaluated again."""
         known = state.observed.cost
         keys = row_keys(codes)
         return np.array([k in excluded or (once and known(k) is not None) for k in keys], bool)

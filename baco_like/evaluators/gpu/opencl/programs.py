@@ -43,6 +43,7 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
     size, session = settings["problem"]["size"], None
 
     def compile(config: Mapping[str, Any]) -> CompiledKernel:
+        """Build the kernel of a configuration, in a new session after a failed launch."""
         nonlocal session
         # After a failed launch the context may be unusable.
         if session is None or session.failed:
