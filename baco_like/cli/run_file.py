@@ -256,7 +256,9 @@ def _read_objectives(top: Table) -> tuple[Objective, tuple[Objective, ...]]:
         if not table.has("name"):
             raise RunFileError("[[objective]] needs the key 'name', as there are several")
         if sum(other.name == objective.name for other in objectives) > 1:
-            raise RunFileError(f"[[objective]] name = {objective.name!r}: two have this name")
+            raise RunFileError(
+                f"[[objective]] name = {objective.name!r}: two objectives have this name"
+            )
         if table.has("peak"):
             raise table.error(
                 "peak", table.entries["peak"], "one [objective]; omit it with several"
@@ -344,7 +346,7 @@ def _check_combinations(run_file: RunFile) -> None:
         )
     if run_file.objectives and run_file.confirmation is not None:
         raise RunFileError(
-            "[confirmation] decides between the best of one objective; leave it out with several [[objective]] tables"
+            "[confirmation] compares values of one objective; leave it out with several [[objective]] tables"
         )
     table = run_file.evaluator_table
     for key in ("slow_ratio", "first_repeats"):  # both compare running times with the best

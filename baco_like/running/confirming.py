@@ -152,7 +152,7 @@ def confirm_winner(
     """
     history = optimizer.history
     if history.objectives:
-        raise ValueError("a confirmation decides between the best of one objective, not of several")
+        raise ValueError("a confirmation compares one objective, and this run has several")
     budget = settings.budget(history.searched)
     if not is_current(history):
         plan = _make_plan(optimizer, settings, budget)

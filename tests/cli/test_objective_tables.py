@@ -65,10 +65,10 @@ def test_one_table_in_brackets_is_one_objective(file):
     ("old", "new", "message"),
     [
         ('name = "rate"\n', "", "needs the key 'name'"),
-        ('name = "rate"', 'name = "time"', "two have this name"),
+        ('name = "rate"', 'name = "time"', "two objectives have this name"),
         ('name = "rate"', 'name = "rat"', "'rat' is not measured"),
         ('unit = "ms"', "peak = 1.0", "peak"),
-        ("[budget]", "[confirmation]\n[budget]", "best of one objective"),
+        ("[budget]", "[confirmation]\n[budget]", "values of one objective"),
         ("[budget]", "[budget]\ntarget = 1.0", "Target is about the best value of one objective"),
         ("[budget]", "[budget]\noutlook = 9", "LowOutlook is about"),
         ('measure = "regex"', 'measure = "regex"\nslow_ratio = 3', "slow_ratio"),
