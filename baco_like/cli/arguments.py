@@ -47,6 +47,14 @@ def _add_tune(commands: Any) -> None:
     add("--report", action="store_true", help="write report.html too, for a browser")
     slots = "device slots, such as cuda:0,cuda:1 (default: the file's)"
     add("--slots", type=_words, metavar="A,B", help=slots)
+    task = "tune only this one of the file's [tasks], such as n=512 or A4000"
+    add("--task", type=_task_or_name, metavar="TASK", help=task)
+    worker = "share the run in --out with other processes, each with another name"
+    add("--worker", type=_name, metavar="NAME", help=worker)
+    lease = (
+        "a trial without a result is suggested again after S seconds without a sign of its process"
+    )
+    add("--lease", type=_positive, metavar="S", help=lease)
     _add_large(add)
 
 
@@ -242,6 +250,10 @@ class _ShippedFormats:
         return iter(FORMATS)
 
 
+def _task_or_name(text: str) -> dict[str, Any] | str:
+    return _task(text) if "=" in text else text
+
+
 def _task(text: str) -> dict[str, Any]:
     """Parse a descriptor: names and values, ``n=512,device=A4000``; a value is a number, true, false or a text."""
     task: dict[str, Any] = {}
@@ -277,6 +289,12 @@ def _whole(least: int, why: str = "") -> Callable[[str], int]:
         return number
 
     return parse
+
+
+def _name(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("needs a name")
+    return text
 
 
 def _words(text: str) -> list[str]:

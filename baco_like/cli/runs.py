@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from baco_like.cli.run_file import RunFile
 from baco_like.evaluators import Evaluator, SourceProvider, unwrap
 from baco_like.evaluators.command import program_commands
 from baco_like.exceptions import BacoError, JournalError, MissingExtra, RunFileError
+from baco_like.journal.lock import reserved
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import read_events
 from baco_like.records import Confirmation, read_confirmation
@@ -40,9 +43,60 @@ from baco_like.running.stopping import time_limit
 from baco_like.running.summary import format_summary, summarise
 from baco_like.running.tuner import run_locked
 from baco_like.spaces.space import format_size
+from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies import create_strategy, default_settings
 
 _RUNS = Path("runs")
+
+
+@dataclass(frozen=True)
+class Member:
+    """This process among those that share a run.
+
+    Attributes:
+        task: The only task that it tunes, or None.
+        worker: Its name, or None if it has the run alone.
+        lease: Seconds without a sign of life after which its trials are suggested to others, or None.
+    """
+
+    task: GivenTask | None = None
+    worker: str | None = None
+    lease: float | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may work on the run at the same time."""
+        return self.worker is not None
+
+    def check(self, run_file: RunFile, has_folder: bool) -> None:
+        """Reject what a shared run or one with a single task cannot have.
+
+        Args:
+            run_file: The file.
+            has_folder: Whether the folder of the run is known.
+
+        Raises:
+            RunFileError: The combination is wrong.
+        """
+        if self.is_shared and not has_folder:
+            raise RunFileError("--worker needs --out DIR, the folder that all processes share")
+        if self.is_shared and run_file.confirmation is not None:
+            raise RunFileError(
+                "[confirmation] would measure in each process; with --worker, leave it out"
+            )
+        if self.task is not None and run_file.ahead:
+            raise RunFileError(
+                f"[optimizer] ahead = {run_file.ahead}: proposals in store are of all tasks; with --task, leave it out"
+            )
+
+    def to_arguments(self) -> list[str]:
+        """Return the arguments of the command line."""
+        task = self.task
+        if isinstance(task, Mapping):
+            texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in task.items()}
+            task = ",".join(f"{name}={text}" for name, text in texts.items())
+        given = {"--task": task, "--worker": self.worker, "--lease": self.lease}
+        return [str(part) for item in given.items() if item[1] is not None for part in item]
 
 
 def run_and_report(
@@ -52,6 +106,7 @@ def run_and_report(
     seed: int | None = None,
     resume: bool = False,
     report: bool = False,
+    member: Member | None = None,
 ) -> tuple[int, Path]:
     """Run or resume what a file describes, and print the results.
 
@@ -61,6 +116,7 @@ def run_and_report(
         seed: The only seed, or None for the file's.
         resume: Whether to continue a run.
         report: Whether to write ``report.html`` too.
+        member: This process among those that share the run, or None.
 
     Returns:
         The exit code (0, or 1 if no evaluation has succeeded), and the folder of the results.
@@ -70,7 +126,8 @@ def run_and_report(
     """
     for module in ("altair", "vl_convert") if report else ():
         require_installed(module, "report")
-    stem = run_file.path.stem
+    stem, member = run_file.path.stem, member or Member()
+    member.check(run_file, out is not None or resume)
     with contextlib.ExitStack() as stack:
         evaluator = run_file.create_evaluator()
         stack.callback(evaluator.close)
@@ -78,25 +135,29 @@ def run_and_report(
             folder = folder_to_resume(out, stem)
         else:
             # Without a journal this only checks the arguments, before anything is written.
-            _create_optimizer(run_file, None, seed)
-            folder = _create_folder(out, stem)
+            _create_optimizer(run_file, None, seed, member)
+            folder = _create_folder(out, stem, member)
         journal = folder / JOURNAL
-        stack.enter_context(sole_runner(journal))
+        stack.enter_context(sole_runner(journal, member.is_shared))
         if not resume:
-            _check_no_journal(folder)  # again: another process may have been faster
-        optimizer = _create_optimizer(run_file, journal, seed)
+            _check_no_journal(folder, member)  # again: another process may have been faster
+        with _reserved(journal, member):
+            optimizer = _create_optimizer(run_file, journal, seed, member)
         size = format_size(run_file.space.feasible_size)
         print_line(f"{size} feasible configurations; results go to {folder}")
         for note in describe_machine() if run_file.control.every else ():
             print_line(f"note: {note}")
-        reason = _run_and_confirm(run_file, optimizer, evaluator, folder)
+        reason = _run_and_confirm(run_file, optimizer, evaluator, folder, member)
     if report:
         _write_report(folder)
     if reason is None:
         print_line(
             "interrupted; continue with: "
             + shlex.join(
-                ["baco-like", "tune", str(run_file.path), "--out", str(folder), "--resume"]
+                [
+                    *("baco-like", "tune", str(run_file.path), "--out", str(folder), "--resume"),
+                    *member.to_arguments(),
+                ]
             )
         )
         raise KeyboardInterrupt
@@ -120,7 +181,7 @@ def _write_report(folder: Path) -> None:
 
 
 def _run_and_confirm(
-    run_file: RunFile, optimizer: Optimizer, evaluator: Evaluator, folder: Path
+    run_file: RunFile, optimizer: Optimizer, evaluator: Evaluator, folder: Path, member: Member
 ) -> str | None:
     """Return why the run ended, or None after Ctrl-C; the results are written in any case."""
     limits: Any = (
@@ -152,20 +213,37 @@ def _run_and_confirm(
     except BaseException:
         with contextlib.suppress(BacoError):  # the error that ended the run is reported instead
             if optimizer.history.evaluations:
-                _write_results(run_file, optimizer, evaluator, folder)
+                with _reserved(folder / JOURNAL, member):
+                    _write_results(run_file, optimizer, evaluator, folder)
         raise
-    _write_results(run_file, optimizer, evaluator, folder, confirmation)
+    with _reserved(folder / JOURNAL, member):
+        optimizer.refresh()  # results of other processes
+        _write_results(run_file, optimizer, evaluator, folder, confirmation)
     return reason
 
 
-def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None) -> Optimizer:
+@contextlib.contextmanager
+def _reserved(journal: Path, member: Member) -> Iterator[None]:
+    """Keep the other processes of a shared run from writing its files within a ``with`` block."""
+    if not member.is_shared:
+        yield
+        return
+    with explain_os_error(JournalError, "make", journal, "choose another folder by --out"):
+        journal.touch()
+    with reserved(journal):
+        yield
+
+
+def _create_optimizer(
+    run_file: RunFile, journal: Path | None, seed: int | None, member: Member
+) -> Optimizer:
     """Create or resume the optimizer; the default configuration is evaluated first.
 
     Raises:
         RunFileError: The strategy or a setting does not exist, or a value is wrong.
     """
     context = run_file.context
-    if journal is not None and journal.exists():
+    if journal is not None and journal.exists() and journal.stat().st_size:
         options = read_events(journal)[0].options
         context = run_file.context_on_resume(options.context)
         seed = options.seed if seed is None else seed
@@ -196,13 +274,16 @@ def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None)
         storage=journal,
         warm_start=run_file.warm_start or None,
         context=context,
+        lease=member.lease,
+        worker=member.worker,
+        task=member.task,
     )
 
 
 # The folder of the results ------------------------------------------------------------------------------------------
 
 
-def _create_folder(out: Path | None, stem: str) -> Path:
+def _create_folder(out: Path | None, stem: str, member: Member) -> Path:
     """Create the folder of the results: ``out``, or the first free one of runs/STEM, runs/STEM-2, ...
 
     Raises:
@@ -210,7 +291,7 @@ def _create_folder(out: Path | None, stem: str) -> Path:
     """
     with explain_os_error(JournalError, "make", out or _RUNS, "choose another folder by --out"):
         if out is not None:
-            _check_no_journal(out)
+            _check_no_journal(out, member)
             out.mkdir(parents=True, exist_ok=True)
             return out
         _RUNS.mkdir(exist_ok=True)
@@ -221,9 +302,9 @@ def _create_folder(out: Path | None, stem: str) -> Path:
     raise AssertionError("the numbers are infinite")
 
 
-def _check_no_journal(folder: Path) -> None:
+def _check_no_journal(folder: Path, member: Member) -> None:
     journal = folder / JOURNAL
-    if journal.exists():
+    if journal.exists() and not member.is_shared:
         raise JournalError(
             f"{journal} exists; continue it by --resume, or choose another folder by --out"
         )

@@ -1,11 +1,15 @@
 """A run file with tasks: tune, resume, show, best.json, and what is refused."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
-from baco_like import cli
+from baco_like import Optimizer, cli
+from baco_like.cli.arguments import build_parser
 from baco_like.cli.run_file import read
+from baco_like.cli.runs import Member
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.records import Cover
 
@@ -85,6 +89,82 @@ def test_a_run_is_shipped_and_each_task_checked(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "regressed" in shown
     assert "3 evaluations; failures: none" in shown
+
+
+def tasks_of(folder, **named):
+    """Return the tasks of a run's trials; with ``worker``, of those that this process has suggested."""
+    trials = Optimizer.load(folder / "run.jsonl").trials
+    return [dict(t.task) for t in trials if not named or (t.worker in named.values())]
+
+
+def test_one_task_of_a_run_is_tuned(tmp_path):
+    path, out = write(tmp_path), tmp_path / "out"
+    tune = ["tune", str(path), "--out", str(out)]
+    assert cli.main([*tune, "--task", "n=256", "--budget", "3"]) == 0
+    assert tasks_of(out) == 3 * [{"n": 256}]
+    assert cli.main([*tune, "--task", "n=64", "--resume"]) == 0  # as on the next device
+    assert tasks_of(out) == 3 * [{"n": 256}] + 2 * [{"n": 64}]
+
+
+def test_processes_with_names_share_a_run(tmp_path):
+    path, out = write(tmp_path, 'goal = "each"'), tmp_path / "out"
+    text = path.read_text().replace('known = ["tile <= n"]', "known = []")
+    path.write_text(text.replace("32, 64]", "32, 64, 128, 256, 512, 1024, 2048]"))
+    options = {"a": ["--task", "n=64"], "b": ["--task", "n=256", "--lease", "600"]}
+    command = [sys.executable, "-m", "baco_like", "tune", str(path), "--out", str(out)]
+    members = [
+        subprocess.Popen([*command, "--worker", name, *more], stdout=subprocess.PIPE)
+        for name, more in options.items()
+    ]
+    for member in members:
+        assert b"results are in" in member.communicate(timeout=100)[0]
+        assert member.returncode == 0
+    best = json.loads((out / "best.json").read_text())
+    assert 5 <= best["evaluations"] == len(tasks_of(out)) <= 6
+    tune = ["tune", str(path), "--out", str(out), "--budget", "8"]
+    assert cli.main([*tune, "--worker", "c", "--task", "n=256"]) == 0  # joins without --resume
+    assert tasks_of(out, worker="c")
+    for name, task in (("a", 64), ("b", 256), ("c", 256)):
+        assert all(each == {"n": task} for each in tasks_of(out, worker=name))
+    assert len(tasks_of(out)) == 8
+    assert cli.main(tune) == 2, "without a name, an existing run needs --resume"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "message"),
+    [
+        (["--task", "n=65"], "", "the tasks are n=64, n=256"),
+        (["--task", "A4000"], "", "the tasks are n=64, n=256"),
+        (["--task", "n=64"], "[optimizer]\nahead = 2\n", "with --task, leave it out"),
+        (["--worker", "a"], "", "--worker needs --out DIR"),
+    ],
+)
+def test_wrong_arguments(arguments, more, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["tune", str(write(tmp_path, more=more)), *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_each_process_would_confirm_a_shared_run(tmp_path, capsys):
+    path = write(tmp_path, more="[confirmation]\n")
+    text = path.read_text().replace(
+        '[tasks]\nlist = [{ n = 64 }, { n = 256 }]\ngoal = "single"', ""
+    )
+    path.write_text(text.replace('known = ["tile <= n"]', "known = []"))
+    out = tmp_path / "out"
+    assert cli.main(["tune", str(path), "--out", str(out), "--worker", "a"]) == 2
+    assert "with --worker, leave it out" in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "member",
+    [Member(), Member("A4000"), Member({"n": 64, "half": True, "device": "A4000"}, "node 2", 60.0)],
+)
+def test_the_hint_how_to_continue_has_the_same_arguments(member):
+    args = build_parser().parse_args(["tune", "run.toml", *member.to_arguments()])
+    assert Member(args.task, args.worker, args.lease) == member
 
 
 @pytest.mark.parametrize(
