@@ -152,14 +152,14 @@ def _successive_halving(
 def _auto(
     initial: int | None = None, design: str = "middle", surrogate: str = "gp", device: str = "auto"
 ) -> Auto:
-    """The recommended strategy: Bayesian optimization whose models also see quantities named by the space."""
+    """The recommended strategy: Bayesian optimization with features derived from the space, such as products."""
     return Auto(initial, choose("design", design, DESIGNS), surrogate, device)
 
 
 def _ehvi(
     initial: int = 8, design: str = "latin_hypercube", surrogate: str = "gp", device: str = "auto"
 ) -> Phased:
-    """Several objectives: expected gain of hypervolume; for two or three of them. What `auto` takes."""
+    """Two or three objectives: expected improvement of the hypervolume. The choice of `auto`."""
     then = ExpectedHypervolume(model_of_auto(surrogate, device))
     return _after_design(then, initial, design)
 
@@ -167,7 +167,7 @@ def _ehvi(
 def _parego(
     initial: int = 8, design: str = "latin_hypercube", surrogate: str = "gp", device: str = "auto"
 ) -> Phased:
-    """Several objectives: expected improvement of a weighted maximum with random weights; for four or more of them."""
+    """Four or more objectives: expected improvement of a maximum with random weights. The choice of `auto`."""
     return _after_design(ParEGO(model_of_auto(surrogate, device)), initial, design)
 
 
