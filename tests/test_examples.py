@@ -50,6 +50,11 @@ def skip_without_target(name):
         pytest.skip("needs the program taco")
 
 
+def test_the_list_of_examples_is_complete():
+    listed = set(re.findall(r"`(\w+\.(?:py|toml))`", (EXAMPLES / "README.md").read_text()))
+    assert listed == {file.name for file in EXAMPLES.iterdir() if file.suffix in {".py", ".toml"}}
+
+
 SCRIPTS = sorted(set(EXAMPLES.glob("*.py")) - {EXAMPLES / "ray_tune.py"})  # runs in test_ray_search
 
 
