@@ -43,7 +43,9 @@ class _CompiledPipeline:
     output: Any
     target: Any
     array: NDArray[Any]  # the memory of the output
-    identity: None = None  # Halide numbers its names anew in every build, so equal pipelines have different texts
+    # Halide numbers its names anew in every build, so equal pipelines have different texts; they also round constants.
+    # Little is lost: in two runs of halide_blur, 6 of 149 pipelines were equal, and all runs took 1 % of all builds.
+    identity: None = None
 
     def prepare(self) -> None:
         poison(self.array)
