@@ -182,6 +182,7 @@ _WARM_START: Mapping[str, Field] = {
     "found": _COUNT,
     "left_out": Field(_object_of(_is_count), "whole numbers from 0 by name"),
     "notes": Field(_list_of(_TEXT.is_valid), "a list of texts"),
+    "objective": _TEXT.optional(),
     "rows": _OBJECTS,
 }
 """The fields of a warm start in the header, besides its mode."""

@@ -28,6 +28,7 @@ class WarmStartResults:
         found: Number of results in the source.
         left_out: Number of results that cannot be used, by reason.
         notes: One line per assumption.
+        objective: Name of the objective that the values are of, if a related task lacks the run's first one; else None.
     """
 
     mode: Mode
@@ -36,6 +37,7 @@ class WarmStartResults:
     found: int
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    objective: str | None = None
 
     def event(self) -> Event:
         """Return JSON values for the header; `read` is the inverse."""
@@ -45,6 +47,7 @@ class WarmStartResults:
             "found": self.found,
             "left_out": dict(self.left_out),
             "notes": list(self.notes),
+            **({} if self.objective is None else {"objective": self.objective}),
             "rows": observed_event(self.trials)["outcomes"],
         }
 
@@ -63,8 +66,9 @@ class WarmStartResults:
             raise TrialError(f"{where}mode is {part.get('mode')!r:.40}; expected one of {MODES}")
         check_warm_start(part, where)
         rows = [(config_from_json(row["config"]), read_outcome(row)) for row in part["rows"]]
-        left_out, notes = dict(part["left_out"]), tuple(part["notes"])
-        return cls(part["mode"], part["source"], numbered(rows), part["found"], left_out, notes)
+        left_out, notes, found = dict(part["left_out"]), tuple(part["notes"]), part["found"]
+        trials, objective = numbered(rows), part.get("objective")
+        return cls(part["mode"], part["source"], trials, found, left_out, notes, objective)
 
 
 def numbered(rows: Sequence[tuple[Mapping[str, Any], Outcome]]) -> tuple[Trial, ...]:

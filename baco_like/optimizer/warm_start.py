@@ -29,7 +29,7 @@ from baco_like.optimizer.warm_start_sources import (
     read_source,
 )
 from baco_like.parameters.bases import first_own_value
-from baco_like.records import Direction, Status, sign_of
+from baco_like.records import Direction, Objective, Status, sign_of
 from baco_like.records.front import crowding_distances, is_non_dominated
 from baco_like.records.limits import limits_of, measured_name
 from baco_like.records.reading import without_bound
@@ -72,7 +72,7 @@ def read_all(
         limits = limits_of(options.limits)
         metrics = [*tuple(options.objectives)[1:], *limits.names]
         metrics += [measured_name(options.objective)] if limits.soft else []
-        source = read_source(start, space, options.objective, metrics)
+        source = read_source(start, space, _objectives_of(start, options), metrics)
         try:
             source = _with_task(start, source, space)
             rng = generator(options.seed, Purpose.WARM, i)
@@ -88,6 +88,14 @@ def read_all(
             text = f"warm start {part.source}: {count} results are left out ({reasons})"
             warn_caller(text, WarmStartWarning)
     return tuple(parts)
+
+
+def _objectives_of(start: WarmStart, options: Options) -> tuple[str, ...]:
+    """Return the names of the objectives that the values of a source may be of: of a related task, any one."""
+    names = tuple(options.objectives) or (options.objective,)
+    if start.mode != "prior":
+        return names[:1]
+    return (start.objective,) if start.objective in names else names
 
 
 def _with_task(start: WarmStart, source: SourceResults, space: Space) -> SourceResults:
@@ -122,8 +130,10 @@ def _with_task(start: WarmStart, source: SourceResults, space: Space) -> SourceR
 def _use_source(
     start: WarmStart, source: SourceResults, space: Space, options: Options, rng: Rng
 ) -> WarmStartResults:
-    direction = options.direction
-    rows, known_direction = _rows_by_objective(start.objective, source, options.objective)
+    rows, known_direction, objective = _rows_by_objective(start, source, options)
+    direction = {o.name: o.direction for o in options.several_objectives}.get(
+        objective, options.direction
+    )
     if start.mode == "prior":  # excluded configurations were never run and carry no information
         rows = [(config, outcome) for config, outcome in rows if outcome.failed != "constraints"]
     if known_direction not in (None, direction):
@@ -132,19 +142,23 @@ def _use_source(
             "give a list of (configuration, value) with values that this run may have"
         )
     rows = [(config, without_bound(outcome, direction)) for config, outcome in rows]
-    if start.mode == "configs" and not _have_all_objectives(rows, options):
-        options = replace(options, objectives={})  # the best ones by the first objective
     if start.mode != "prior":  # earlier results may lack a metric
-        rows = [(config, options.judge(outcome, strict=False)) for config, outcome in rows]
+        first = replace(options, objectives={})  # configurations need no other objective
+        rows = [
+            (config, (options if start.mode == "data" else first).judge(outcome, strict=False))
+            for config, outcome in rows
+        ]
     matched, left_out, missing = _match_rows(start, space, source.names, rows, rng)
     assumed = "any value" if start.mode == "prior" else "its default"
     notes = [
         f"{name} is not in {start.source}: it is assumed to have {assumed}" for name in missing
     ]
     if start.mode == "configs":
-        matched = _select_best(matched, _costs(matched, options), start.best)
+        costs = _costs(matched, options, objective)
+        matched = _select_best(matched, costs, start.best)
+        _warn_of_missing_objectives(start, costs, options)
     elif start.mode == "prior":
-        costs = _costs(matched, options)
+        costs = _costs(matched, options, objective)
         used = _have_model(costs)
         matched = _select_for_model(matched, costs[:, used], start.rows, rng)
         lacking = [
@@ -156,34 +170,57 @@ def _use_source(
                 f"{FEWEST_RELATED} different values",
                 WarmStartWarning,
             )
-    trials = numbered(matched)
-    return WarmStartResults(start.mode, start.source, trials, len(rows), left_out, tuple(notes))
+    trials, own = numbered(matched), None if objective == options.objective else objective
+    return WarmStartResults(
+        start.mode, start.source, trials, len(rows), left_out, tuple(notes), own
+    )
 
 
 def _rows_by_objective(
-    given: str | None, source: SourceResults, objective: str
-) -> tuple[list[ConfigOutcome], Direction | None]:
-    """Return the results with the right measurement as the value, and its direction if it is known.
+    start: WarmStart, source: SourceResults, options: Options
+) -> tuple[list[ConfigOutcome], Direction | None, str]:
+    """Return the results with the right measurement as the value, its direction if it is known, and its objective.
 
     Args:
-        given: Name of the measurement that the user chose for the value, or None.
+        start: The warm start, in which the user may name the measurement.
         source: The results of the source.
-        objective: Name of the run's value.
+        options: The options of the run.
 
     Raises:
         ConfigError: The source has another objective and no such measurement.
     """
-    own, chosen = source.objective, given or objective
-    if own in (None, chosen):
-        return source.rows, source.direction
-    rows = by_measurement(source.rows, chosen, own)
-    if any(outcome.status is Status.OK for _, outcome in rows):
-        return rows, None
-    if given is None and _UNNAMED in (own, objective):
-        return source.rows, source.direction
+    own, given, first = source.objective, start.objective, options.objective
+    for objective in _objectives_of(start, options):
+        measurement = given or objective
+        if own in (None, measurement):
+            return source.rows, source.direction, objective
+        rows = by_measurement(source.rows, measurement, own)
+        if any(outcome.status is Status.OK for _, outcome in rows):
+            return rows, None, objective
+    if given is None and _UNNAMED in (own, first):
+        return source.rows, source.direction, first
+    remedy = f"if {own!r} is the objective of this run, write WarmStart(..., objective={own!r})"
+    if own in options.objectives:
+        remedy = "with mode='prior' it would inform the objectives that it has"
     raise ConfigError(
-        f"its objective is {own!r}, and it has no measurement {chosen!r}; "
-        f"if {own!r} is the objective of this run, write WarmStart(..., objective={own!r})"
+        f"its objective is {own!r}, and it has no measurement {measurement!r}; {remedy}"
+    )
+
+
+def _warn_of_missing_objectives(start: WarmStart, costs: Array, options: Options) -> None:
+    """Say which objectives the successes of a source lack; ``costs`` has a column for each objective."""
+    lacks = np.isnan(costs)
+    if not lacks.any():
+        return
+    names = [
+        o.name for o, lack in zip(options.several_objectives, lacks.T, strict=True) if lack.any()
+    ]
+    count, every = int(lacks.any(axis=1).sum()), int((~np.isinf(costs).any(axis=1)).sum())
+    place = "" if count == every else "come after the others and "
+    warn_caller(
+        f"warm start {start.source}: {count} of {every} successes lack {_join(names)}; they {place}"
+        f"are compared by {options.objective} alone",
+        WarmStartWarning,
     )
 
 
@@ -324,34 +361,42 @@ def _join(names: Iterable[str]) -> str:
     return ", ".join(sorted(map(str, names)))[:200]
 
 
-def _have_all_objectives(rows: Sequence[ConfigOutcome], options: Options) -> bool:
-    further = set(options.objectives) - {options.objective}
-    return all(o.metrics.keys() >= further for _, o in rows if o.status is Status.OK)
+def _costs(rows: Sequence[ConfigOutcome], options: Options, of_value: str) -> Array:
+    """Return the costs of all objectives, (n, m); infinity unless the status is OK, NaN for a missing metric.
 
-
-def _costs(rows: Sequence[ConfigOutcome], options: Options) -> Array:
-    """Return the costs of all objectives, (n, m); infinity unless the status is OK, NaN for a missing metric."""
-    costs = np.full((len(rows), max(1, len(options.objectives))), np.inf)
+    Args:
+        rows: Configurations with their outcomes.
+        options: The options of the run.
+        of_value: Name of the objective that the values are of.
+    """
+    objectives = options.several_objectives or (
+        Objective(options.objective, direction=options.direction),
+    )
+    costs = np.full((len(rows), len(objectives)), np.inf)
     for i, (_, outcome) in enumerate(rows):
         if outcome.value is None:
             continue
-        costs[i, 0] = sign_of(options.direction) * outcome.value
-        for j, objective in enumerate(options.several_objectives[1:], 1):
-            metric = outcome.metrics.get(objective.name, np.nan)
-            costs[i, j] = sign_of(objective.direction) * metric
+        measured = {**outcome.metrics, of_value: outcome.value}
+        for j, objective in enumerate(objectives):
+            costs[i, j] = sign_of(objective.direction) * measured.get(objective.name, np.nan)
     return costs
 
 
 def _best_first(costs: Array) -> Iterator[Any]:
-    """Yield the successful rows, the best first, (n, m): one front after the other, its ends and sparse parts first."""
+    """Yield the successful rows, the best first, (n, m): one front after the other, its ends and sparse parts first.
+
+    Rows with a missing cost, NaN, come after these, by their first cost.
+    """
     left = np.flatnonzero(np.isfinite(costs).all(axis=1))
     if costs.shape[1] == 1:
         yield from left[np.argsort(costs[left, 0], kind="stable")]
         return
+    lacking = np.flatnonzero(np.isfinite(costs[:, 0]) & np.isnan(costs).any(axis=1))
     while len(left):
         is_front = is_non_dominated(costs[left])
         front, left = left[is_front], left[~is_front]
         yield from front[np.argsort(-crowding_distances(costs[front]), kind="stable")]
+    yield from lacking[np.argsort(costs[lacking, 0], kind="stable")]
 
 
 def _select_best(rows: Sequence[ConfigOutcome], costs: Array, count: int) -> list[ConfigOutcome]:
@@ -430,7 +475,7 @@ def tasks_of(
     tasks: list[RelatedTask] = []
     for part in [part for part in parts if part.mode == "prior"]:
         rows = [(trial.config, trial.outcome) for trial in part.trials if trial.outcome]
-        costs = _costs(rows, options)
+        costs = _costs(rows, options, part.objective or options.objective)
         try:
             codes = space.encode([config for config, _ in rows])
         except (TypeError, ValueError, AttributeError) as error:

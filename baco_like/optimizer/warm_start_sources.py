@@ -39,8 +39,8 @@ class WarmStart:
         best: With ``configs``: number of configurations.
         rows: With ``prior``: maximum number of results; half are the best ones, the others are drawn from the rest.
         objective: Name of the measurement to use as the value, if the source has several. None uses the run's
-            objective. If the source has no such measurement, either the source or the run must have the unspecific
-            objective ``value``.
+            objective; with ``prior`` and several objectives, the first one that the source has. If the source has no
+            such measurement, either the source or the run must have the unspecific objective ``value``.
         large: Whether the file may have more than 64 MiB, unpacked.
         task: In a run with tasks: name or descriptor of the task that the results belong to. Without it, the results
             must have the descriptors among their parameters.
@@ -78,7 +78,7 @@ class SourceResults(NamedTuple):
         names: The parameters of the source.
         rows: Configurations with their outcomes.
         direction: Which values are better, if the source says so.
-        objective: Name of the value, if the source says so.
+        objective: Name of the value, if the source says so, or if it lacks the first objective of the run.
     """
 
     names: set[str]
@@ -88,14 +88,14 @@ class SourceResults(NamedTuple):
 
 
 def read_source(
-    start: WarmStart, space: Space, objective: str, metrics: Sequence[str] = ()
+    start: WarmStart, space: Space, objectives: Sequence[str], metrics: Sequence[str] = ()
 ) -> SourceResults:
     """Return the results in the data of a warm start.
 
     Args:
         start: The warm start.
         space: The space of the run.
-        objective: Name of the run's value.
+        objectives: Names of the objectives that the value may be of; the first one that the source has is taken.
         metrics: Names of the metrics that the run needs: further objectives, and those that limits read.
 
     Raises:
@@ -105,7 +105,7 @@ def read_source(
     """
     data = start.data
     if isinstance(data, str | os.PathLike):
-        data = _read_file(data, start, objective)
+        data = _read_file(data, start, objectives[0])
     if isinstance(data, Recording):
         recorded: list[ConfigOutcome] = list(zip(data.configs, data.outcomes, strict=True))
         return SourceResults(set(data.names), recorded, data.direction, data.objective)
@@ -114,11 +114,17 @@ def read_source(
         measured = getattr(getattr(data, "options", None), "objective", None)
         rows = _rows_of_trials(history.trials)
         return SourceResults(set(history.space.names), rows, history.direction, measured)
-    objective = start.objective or objective
     if hasattr(data, "columns") and hasattr(data, "to_dict"):
-        rows, texts = _rows_of_table(data, space, objective, metrics)
+        columns = list(data.columns)
+        known = [name for name in objectives if column(name, space.parameters) in columns]
+        objective = start.objective or next(iter(known), objectives[0])
+        others = [name for name in metrics if name != objective]
+        rows, texts = _rows_of_table(data, space, objective, others)
     elif isinstance(data, Iterable) and not isinstance(data, Mapping):
-        rows, texts = _rows_of_pairs(list(data), objective)
+        pairs = list(data)
+        known = [name for name in objectives if _have_measurement(pairs, name)]
+        objective = start.objective or next(iter(known), objectives[0])
+        rows, texts = _rows_of_pairs(pairs, objective)
     else:
         raise ValueError(
             f"warm_start = {data!r:.60}: give a path, an Optimizer, a DataFrame or a list of (configuration, value)"
@@ -129,7 +135,9 @@ def read_source(
             f"such as {texts[0]!r:.100}",
             WarmStartWarning,
         )
-    return SourceResults({parameter for config, _ in rows for parameter in config}, rows)
+    names = {parameter for config, _ in rows for parameter in config}
+    is_first = start.objective is not None or objective == objectives[0]
+    return SourceResults(names, rows, objective=None if is_first else objective)
 
 
 def _read_file(path: str | os.PathLike[str], start: WarmStart, objective: str) -> Recording:
@@ -174,6 +182,12 @@ def _rows_of_table(
         result = {objective: value, **{name: record[at] for name, at in named.items()}}
         rows.append((config, outcome_from(i, None if word else result, objective, word)))
     return rows, texts
+
+
+def _have_measurement(pairs: Sequence[Any], name: str) -> bool:
+    """Whether one of several (configuration, mapping of metrics) has a metric."""
+    values = [p[1] for p in pairs if isinstance(p, Sequence) and len(p) == 2]
+    return any(isinstance(value, Mapping) and name in value for value in values)
 
 
 def _rows_of_pairs(pairs: Sequence[Any], objective: str) -> tuple[list[ConfigOutcome], list[str]]:

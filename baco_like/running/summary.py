@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,9 @@ _FAILURE_COLOUR, _MODEL_COLOUR = "#d55e00", "#009e73"
 _CHANGED = 0.1
 """Relative change of a candidate's value, measured again, that the summary names."""
 
+_RANDOM_WEIGHTS = 10
+"""Suggestions from which the weight of a prior is taken if each has random weights of the objectives."""
+
 COMPLETE = 15
 """Most parameters whose unchanged values are shown too."""
 
@@ -65,6 +69,7 @@ class Summary:
         messages: The most frequent message (its first line) of each failure word.
         censored: Number of censored trials by reason: ``slow``, or ``at the time limit``.
         prior_weights: Weight of each related task in the last suggestion of a model; the largest of several objectives.
+            With `parego` the largest of the last ten suggestions, which have different weights of the objectives.
         confirmation: The repeated measurements of the best trials and the default, or None.
         drift: One sentence for each change of the machine during the run.
         utilisation: How busy the workers were, or None if no outcome names its worker.
@@ -184,18 +189,23 @@ def summarise(
 
 
 def _prior_weights(trials: Sequence[Trial]) -> dict[str, float]:
-    """Return the weight of each related task in the last suggestion of a model; the largest of several objectives."""
-    for trial in reversed(trials):
-        weights = trial.tag.get("weights") if isinstance(trial.tag, Mapping) else None
-        if isinstance(weights, Mapping):
-            several = any(isinstance(part, Mapping) for part in weights.values())
-            largest: dict[str, float] = {}
-            for part in weights.values() if several else [weights]:
-                for name, weight in part.items():
-                    largest[str(name)] = max(float(weight), largest.get(str(name), 0.0))
-            largest.pop(OWN_WEIGHT, None)
-            return largest
-    return {}
+    """Return the weight of each related task in the last suggestion of a model; the largest of several objectives.
+
+    `ParEGO` weighs a task for random weights of the objectives; then it is the largest weight of the last suggestions.
+    """
+    largest: dict[str, float] = {}
+    tags = (trial.tag for trial in reversed(trials) if isinstance(trial.tag, Mapping))
+    with_weights = (tag for tag in tags if isinstance(tag.get("weights"), Mapping))
+    for tag in islice(with_weights, _RANDOM_WEIGHTS):
+        weights = tag["weights"]
+        several = any(isinstance(part, Mapping) for part in weights.values())
+        for part in weights.values() if several else [weights]:
+            for name, weight in part.items():
+                largest[str(name)] = max(float(weight), largest.get(str(name), 0.0))
+        if "objective_weights" not in tag:
+            break
+    largest.pop(OWN_WEIGHT, None)
+    return largest
 
 
 def format_summary(summary: Summary) -> str:

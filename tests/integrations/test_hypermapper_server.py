@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from baco_like import Optimizer
-from baco_like.exceptions import BacoError, EvaluatorError, JournalError, RunFileError
+from baco_like.exceptions import (
+    BacoError,
+    EvaluatorError,
+    JournalError,
+    RunFileError,
+    StrategyError,
+)
 from baco_like.integrations import read_scenario
 from baco_like.integrations.hypermapper.messages import split_cells
 from baco_like.integrations.hypermapper.server import serve
@@ -368,6 +374,33 @@ def test_results_of_another_device_choose_the_first_points(tmp_path):
     wrong.write_text("a,b,runtime\n1,2,3\n")
     with pytest.raises(BacoError, match=r"wrong\.csv"):
         talk(Client(), fields(), tmp_path / "c", strategy="auto", priors=[wrong])
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    ("objectives", "model", "strategy", "remedy"),
+    [
+        (["runtime"], "random_forest", None, 'write "models": {"model": "gaussian_process"} into'),
+        (
+            ["runtime", "size"],
+            "random_forest",
+            None,
+            'write "models": {"model": "gaussian_process"',
+        ),
+        (["runtime", "size"], "gaussian_process", "nsga2", "inform; take the strategy auto, or"),
+        (["runtime", "size"], "random_forest", "nsga2", "scenario and take the strategy auto, or"),
+    ],
+)
+def test_a_strategy_that_cannot_use_a_prior_is_refused_in_the_words_of_the_scenario(
+    tmp_path, objectives, model, strategy, remedy
+):
+    prior = tmp_path / "prior.csv"
+    rows = [f'{tile},3,0.5,"(0, 1, 2)",{tile}.5,{9 - tile}' for tile in (1, 2, 4, 8)]
+    prior.write_text("\n".join(["tile,n,eps,p,runtime,size", *rows]))
+    source = fields(optimization_objectives=objectives, models={"model": model})
+    with pytest.raises(StrategyError) as caught:
+        talk(Client(), source, tmp_path / "c", strategy=strategy, priors=[prior])
+    assert remedy in str(caught.value)
     assert not (tmp_path / "c").exists()
 
 

@@ -14,6 +14,7 @@ from baco_like import (
     StrategyError,
     TrialError,
     WarmStart,
+    WarmStartWarning,
 )
 from baco_like.records import Status
 from baco_like.strategies import STRATEGIES, create_strategy
@@ -267,7 +268,8 @@ def test_a_table_without_an_objective_gives_no_data_but_configurations():
     with pytest.raises(TrialError, match=r"warm start DataFrame.*'rate' was not measured"):
         Optimizer(SPACE, objectives=OBJECTIVES, warm_start=frame)
     start = WarmStart(frame, mode="configs", best=1)
-    trial = Optimizer(SPACE, objectives=OBJECTIVES, warm_start=start).suggest()
+    with pytest.warns(WarmStartWarning, match="6 of 6 successes lack rate; they are compared by"):
+        trial = Optimizer(SPACE, objectives=OBJECTIVES, warm_start=start).suggest()
     assert trial["a"] == frame.sort_values("time")["a"].iloc[0]
 
 
@@ -287,6 +289,21 @@ def test_the_best_configurations_of_an_earlier_run_are_its_front():
         configs = [dict(trial) for trial in optimizer.suggest(best)]
         assert {config["a"] for config in configs} == expected
         assert {config["b"] for config in configs} == {1}
+
+
+def test_configurations_without_all_objectives_come_after_the_front():
+    results = [
+        ({"a": 1, "b": 1}, {"time": 5.0, "rate": 3.0}),
+        ({"a": 2, "b": 1}, {"time": 4.0, "rate": 9.0}),  # better than the first in both
+        ({"a": 4, "b": 1}, {"time": 1.0}),
+        ({"a": 8, "b": 1}, {"time": 2.0, "rate": "unknown"}),
+        ({"a": 16, "b": 1}, None),
+    ]
+    start = WarmStart(results, mode="configs", best=9)
+    text = "2 of 4 successes lack rate; they come after the others and are compared by time alone"
+    with pytest.warns(WarmStartWarning, match=text):
+        optimizer = Optimizer(SPACE, objectives=OBJECTIVES, warm_start=start)
+    assert [trial["a"] for trial in optimizer.suggest(4)] == [2, 1, 4, 8]
 
 
 @pytest.mark.parametrize("strategy", ["auto", "ehvi", "parego"])

@@ -1,10 +1,12 @@
 """Results of related tasks in runs with several objectives."""
 
 import math
+import shutil
 from functools import cache
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from baco_like import (
@@ -132,6 +134,17 @@ def test_a_prior_without_weight_is_said():
     assert "The prior list has no weight: " in format_summary(summary)
 
 
+def test_with_parego_a_prior_without_weight_has_none_for_many_weights_of_the_objectives():
+    strategy = create_strategy("parego", {"initial": 1})
+    start = WarmStart(elsewhere(), "prior")
+    optimizer = Optimizer(SPACE, objectives=TWO, strategy=strategy, warm_start=start)
+    suggested(optimizer, 16)
+    weights = [trial.tag["weights"]["list"] for trial in optimizer.trials[2:]]
+    summary = summarise(optimizer.history, Objective("time"))
+    assert summary.prior_weights == {"list": max(weights[-10:])}
+    assert weights[-1] < max(weights[-10:]), "else the last one would be enough"
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_source_without_one_objective_informs_the_others(name):
     """Here it has no rates, or always the same one."""
@@ -149,6 +162,62 @@ def test_a_source_without_one_objective_informs_the_others(name):
         if name != "parego":
             assert list(tags[-1]["weights"]) == ["time"]
         assert np.isfinite(optimizer.predict([dict(optimizer.trials[0].config)])[0]).all()
+
+
+def source_of_rates(kind):
+    """Return results of a task that lacks the first objective of the run."""
+    rows = [(config, {"rate": row["rate"]}) for config, row in elsewhere()]
+    if kind == "list":
+        return rows, None
+    if kind == "table":
+        return pd.DataFrame([{**config, **row} for config, row in rows]), None
+    if kind == "numbers":
+        return [(config, row["rate"]) for config, row in rows], "rate"
+    other = Optimizer(SPACE, "maximize", objective="rate", strategy="random_search")
+    for config, row in rows:
+        other.observe(config, {**row, "size": 3.0})
+    return other, None
+
+
+@pytest.mark.parametrize("kind", ["list", "table", "numbers", "optimizer"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_source_without_the_first_objective_informs_the_others(name, kind, tmp_path):
+    rates, objective = source_of_rates(kind)
+    with pytest.warns(WarmStartWarning, match="it says nothing about time, of which"):
+        optimizer = Optimizer(
+            SPACE,
+            objectives=TWO,
+            strategy=create_strategy(name, {"initial": 1}),
+            warm_start=WarmStart(rates, "prior", objective=objective),
+            storage=tmp_path / "run.jsonl",
+        )
+    first = suggested(optimizer, 1).suggest()
+    assert first.tag["phase"] == "sources"
+    best = sorted((row["rate"] for _, row in elsewhere()), reverse=True)[:12]
+    assert measure(first, 0.5)["rate"] >= best[-1], "it is one of the best rates there"
+    optimizer.observe(first, measure(first))
+    suggested(optimizer, 3)
+    copy = shutil.copy(tmp_path / "run.jsonl", tmp_path / "copy.jsonl")
+    resumed = Optimizer.load(copy, strategy=create_strategy(name, {"initial": 1}))
+    following, again = optimizer.suggest(), resumed.suggest()
+    assert (dict(following), following.tag) == (dict(again), again.tag)
+    assert following.tag["phase"] == "model"
+    if name != "parego":
+        assert list(following.tag["weights"]) == ["rate"]
+
+
+def test_a_source_without_the_first_objective_has_the_direction_of_its_own():
+    other = Optimizer(SPACE, objective="rate", strategy="random_search")
+    for config, row in elsewhere()[:9]:
+        other.observe(config, row["rate"])
+    with pytest.raises(ConfigError, match="its values are to minimize, this run is to maximize"):
+        Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(other, "prior"))
+    with pytest.raises(ConfigError, match="no measurement 'time'; with mode='prior' it would"):
+        Optimizer(SPACE, objectives=TWO, warm_start=other)
+    power = Optimizer(SPACE, objective="power", strategy="random_search")
+    power.observe(elsewhere()[0][0], 1.0)
+    with pytest.raises(ConfigError, match="'power', and it has no measurement 'rate'"):
+        Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(power, "prior"))
 
 
 def test_a_source_needs_three_values_of_an_objective():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from baco_like._output import explain_os_error
-from baco_like.exceptions import RunFileError
+from baco_like.exceptions import RunFileError, StrategyError
 from baco_like.integrations.hypermapper import files, messages
 from baco_like.integrations.hypermapper.messages import Report
 from baco_like.integrations.hypermapper.scenario import Scenario, read_scenario
@@ -174,7 +174,10 @@ def _run(
         earlier = read_csv(scenario.resume, scenario.layout, large=large)
     files.check_samples(scenario.output, scenario.layout)
     warm = [WarmStart(file, mode="prior", large=large) for file in priors] or None
-    _create_optimizer(scenario, seed, None, 0, warm)  # its checks, before anything is written
+    try:
+        _create_optimizer(scenario, seed, None, 0, warm)  # its checks, before anything is written
+    except StrategyError as error:
+        raise _explain_prior(error, scenario) if warm else error from None
     with contextlib.ExitStack() as stack:
         with explain_os_error(RunFileError, "write", scenario.output):
             scenario.output.parent.mkdir(parents=True, exist_ok=True)
@@ -209,6 +212,17 @@ def _describe_best(optimizer: Optimizer) -> str:
         return f"best {best.value!r} with {config}"
     knee = describe_values(best, objectives)
     return f"{describe_front(optimizer.front, objectives)}; knee {knee} with {config}"
+
+
+def _explain_prior(error: StrategyError, scenario: Scenario) -> StrategyError:
+    """Return the error of a strategy that cannot use a prior, in the words of a scenario."""
+    remedies = []
+    if scenario.strategy == "random_forest" or scenario.settings.get("surrogate") == "forest":
+        remedies.append('write "models": {"model": "gaussian_process"} into the scenario')
+    if scenario.strategy not in ("auto", "random_forest"):
+        remedies.append("take the strategy auto")
+    problem = str(error).partition(";")[0]
+    return StrategyError(f"{problem}; {' and '.join(remedies)}, or leave the prior out")
 
 
 def _create_optimizer(

@@ -463,8 +463,8 @@ class TransferLearning:
         surrogate = self.then.surrogate
         if not isinstance(surrogate, surrogates.GaussianSurrogate):
             raise StrategyError(
-                f"a related task informs Gaussian processes, not a {type(surrogate).__name__}; take strategy='auto', "
-                "or WarmStart(..., mode='configs') for the task's best configurations"
+                f"a related task informs Gaussian processes, not a {type(surrogate).__name__}; take surrogate='gp', "
+                "the default of strategy='auto', or WarmStart(..., mode='configs') for the task's best configurations"
             )
         return surrogate
 
