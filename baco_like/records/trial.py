@@ -310,6 +310,10 @@ class Trial(Mapping[str, Any]):
         """The observed value, or None while pending and when failed."""
         return None if self.outcome is None else self.outcome.value
 
+    def read_tag(self, key: str) -> Any:
+        """Return an entry of the tag; None if the tag is not a mapping with this key."""
+        return self.tag.get(key) if isinstance(self.tag, Mapping) else None
+
     @property
     def failure(self) -> str | None:
         """The failure word, such as ``compile``; None unless failed or censored."""

@@ -330,8 +330,7 @@ def _best_table(view: JournalView, top: int, width: int) -> str:
     best = different_configs([*confirmed, *others], top)
     if not best:
         return ""
-    label = objective.name + (f" ({objective.unit})" if objective.unit else "")
-    rows = [["trial", label, "repeats", *(["measured"] if confirmed else [])]]
+    rows = [["trial", objective.label, "repeats", *(["measured"] if confirmed else [])]]
     for trial in best:
         number = str(trial.id) if trial.id >= 0 else "default"
         rows.append([number, format_result(trial), str(len(trial.repeats))])

@@ -412,7 +412,7 @@ def relative_spread(trial: Trial) -> float | None:
 
 def model_start(trials: Sequence[Trial]) -> int | None:
     """Return the number (from 1) of the first evaluation that a model proposed, or None."""
-    phases = [t.tag.get("phase") if isinstance(t.tag, Mapping) else None for t in trials]
+    phases = [trial.read_tag("phase") for trial in trials]
     return phases.index("model") + 1 if "model" in phases else None
 
 

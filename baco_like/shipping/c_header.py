@@ -72,7 +72,7 @@ def header_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
         name: Beginning of all names.
 
     Raises:
-        RunFileError: A value or a constraint has no form in C, or the name is no identifier.
+        RunFileError: A value or a constraint has no form in C, or the name is not an identifier.
     """
     prefix = check_prefix(name)
     writer = _HeaderWriter(table, prefix)
@@ -126,7 +126,7 @@ class _HeaderWriter:
         return self._scalar(self._types[name], value)
 
     def _member(self, name: str, config: Config) -> str:
-        """Return the value of a member of the struct; that of an inactive parameter is 0 or an empty text."""
+        """Return the value of a member of the struct; an inactive parameter has 0 or an empty text."""
         if name in config:
             return self._value(name, config[name])
         zero = '""' if self._types[name].endswith("*") else "0"

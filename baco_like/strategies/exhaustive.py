@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -50,8 +49,7 @@ class Exhaustive:
 
     def tell(self, problem: Problem, state: int, observation: Observation, rng: Rng) -> int:
         """Return the rank after the highest observed one."""
-        tag = observation.tag
-        rank = tag.get("rank") if isinstance(tag, Mapping) else None
+        rank = observation.read_tag("rank")
         return max(state, rank + 1) if isinstance(rank, int) else state
 
 

@@ -12,7 +12,7 @@ from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions.functions import deviations, log_ei
 from baco_like.acquisitions.protocol import Score
 from baco_like.exceptions import StrategyError
-from baco_like.records import History, Observation, Outcome, Proposal, Status
+from baco_like.records import History, Observation, Outcome, Proposal, Status, sign_of
 from baco_like.spaces.fidelity import Fidelity
 from baco_like.strategies import protocol
 from baco_like.strategies.auto import FAILED_AS, PRIORS
@@ -308,7 +308,7 @@ def adjusted(problem: Problem, history: History, ratios: Mapping[int, float]) ->
     """
     fidelity, is_ratio = fidelity_of(problem), has_one_sign(history)
     factors = {**ratios, fidelity.target: 1.0 if is_ratio else 0.0}
-    sign = 1.0 if history.direction == "minimize" else -1.0
+    sign = sign_of(history.direction)
 
     def convert(outcome: Outcome | None, level: int) -> Outcome | None:
         """Return an outcome of a level at the size of the target's."""

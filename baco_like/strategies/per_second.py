@@ -218,7 +218,7 @@ def fit_seconds(
 
 def _exponent(budget: float, trials: Sequence[Trial]) -> float:
     """Return (t - t_k) / (t - t_init), from 0 to 1, times `_LARGEST_EXPONENT`."""
-    is_model = [isinstance(t.tag, Mapping) and t.tag.get("phase") == "model" for t in trials]
+    is_model = [trial.read_tag("phase") == "model" for trial in trials]
     first = is_model.index(True) if True in is_model else len(trials)
     initial, used = total_seconds(trials[:first]), total_seconds(trials)
     left = np.clip((budget - used) / max(budget - initial, _LEAST_SECONDS), 0.0, 1.0)
@@ -227,6 +227,5 @@ def _exponent(budget: float, trials: Sequence[Trial]) -> float:
 
 def _last_starts(history: History) -> Sequence[Mapping[str, Any]]:
     """Return the hyperparameters in the last observation's tag."""
-    tag = None if history.last is None else history.last.tag
-    starts = tag.get(_TAG) if isinstance(tag, Mapping) else None
+    starts = None if history.last is None else history.last.read_tag(_TAG)
     return starts if isinstance(starts, list) else ()

@@ -233,8 +233,7 @@ def _has_repeated(history: History) -> bool:
 
 def _fit_counts(history: History, objectives: int) -> list[int]:
     """Return the number of observations at the last fit of each objective's hyperparameters; 0 if unknown."""
-    tag = None if history.last is None else history.last.tag
-    counts = tag.get("fitted_at") if isinstance(tag, Mapping) else None
+    counts = None if history.last is None else history.last.read_tag("fitted_at")
     if not isinstance(counts, list) or len(counts) != objectives:
         return [0] * objectives
     return [int(count) for count in counts]

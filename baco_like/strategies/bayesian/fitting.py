@@ -161,8 +161,7 @@ def last_hyperparameters(history: History) -> Mapping[str, Any] | None:
 
     They are in the journal, so a resumed run starts from the same ones.
     """
-    tag = None if history.last is None else history.last.tag
-    hyperparameters = tag.get("hyperparameters") if isinstance(tag, Mapping) else None
+    hyperparameters = None if history.last is None else history.last.read_tag("hyperparameters")
     return hyperparameters if isinstance(hyperparameters, Mapping) else None
 
 

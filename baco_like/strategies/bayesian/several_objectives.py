@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, final
@@ -190,11 +190,10 @@ def histories_of(history: History) -> list[History]:
 
 def _with_own_tag(trial: Trial, number: int) -> Trial:
     """Return the trial with the hyperparameters of one objective in its tag, as `Bayesian` reads them."""
-    tag = trial.tag if isinstance(trial.tag, Mapping) else {}
-    every = tag.get("hyperparameters")
+    every = trial.read_tag("hyperparameters")
     if not isinstance(every, list) or len(every) <= number:
         return trial
-    return replace(trial, tag={**tag, "hyperparameters": every[number]})
+    return replace(trial, tag={**trial.tag, "hyperparameters": every[number]})
 
 
 @final

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -224,5 +224,5 @@ def share_of_wins(history: History) -> float | None:
 
 def _design_of(trial: Trial) -> str | None:
     """Return the design that chose a trial, or None."""
-    design = trial.tag.get("design") if isinstance(trial.tag, Mapping) else None
+    design = trial.read_tag("design")
     return design if isinstance(design, str) else None

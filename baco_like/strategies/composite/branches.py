@@ -124,9 +124,7 @@ def _has_converged(history: History) -> bool:
     own = [
         i
         for i, trial in enumerate(history.trials)
-        if isinstance(trial.tag, Mapping)
-        and trial.tag.get("phase") == "model"
-        and not _entered(trial.tag)
+        if trial.read_tag("phase") == "model" and not _entered(trial.tag)
     ]
     ok = history.where(Status.OK)
     if len(own) < _RECENT or not ok[: own[-_RECENT]].any():

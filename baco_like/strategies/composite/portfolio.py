@@ -226,7 +226,7 @@ class Portfolio:
 
     def _arm_of(self, trial: Trial) -> int | None:
         """Return the arm that proposed a trial, or None."""
-        name = trial.tag.get("arm") if isinstance(trial.tag, Mapping) else None
+        name = trial.read_tag("arm")
         return list(self.arms).index(name) if isinstance(name, str) and name in self.arms else None
 
     def _retag(self, arm: int, trial: T) -> T:

@@ -178,7 +178,7 @@ class RandomAfterStall(StrategyWrapper):
 
     def ask(self, problem: Problem, history: History, state: Any, n: int, rng: Rng) -> Proposals:
         """Return the uniform draw if it is due, then proposals of the other strategy."""
-        pending = any(_is_restart(trial.tag) for trial in history.pending.values())
+        pending = any(t.read_tag("phase") == "restart" for t in history.pending.values())
         expected = 0.0 if pending else self.count_expected(history)
         if expected < self.expected:
             return self.then.ask(problem, history, state, n, rng)
@@ -198,13 +198,8 @@ class RandomAfterStall(StrategyWrapper):
         last_gain = int(np.nanargmin(history.costs))
         expected = 0.0
         for trial in history.trials[:last_gain:-1]:
-            if _is_restart(trial.tag):
+            if trial.read_tag("phase") == "restart":
                 break
             if isinstance(trial.tag, Mapping) and "branch" not in trial.tag:
                 expected += trial.tag.get("p_gain", 0.0)
         return expected
-
-
-def _is_restart(tag: Any) -> bool:
-    """Return whether a draw after a stall has this tag."""
-    return isinstance(tag, Mapping) and tag.get("phase") == "restart"

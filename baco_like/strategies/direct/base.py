@@ -187,7 +187,7 @@ def _proposed_ahead(observation: Observation) -> int:
     """Return the number of requests between the pending one and this trial; 0 if it was not proposed ahead."""
     if observation.origin == "fill":
         return 1
-    ahead = observation.tag.get("ahead") if isinstance(observation.tag, Mapping) else None
+    ahead = observation.read_tag("ahead")
     return ahead if isinstance(ahead, int) else 0
 
 

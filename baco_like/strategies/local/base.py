@@ -405,7 +405,7 @@ class LocalSearchStrategy(BudgetedSettings, ABC, Generic[M]):
         awaited = any(new is not old for new, old in zip(scans, state.scans, strict=True))
         state = replace(state, scans=scans)
         if not awaited:
-            state = _note_unawaited(state, (code, cost), observation.tag)
+            state = _note_unawaited(state, (code, cost), observation)
         state = replace(state, best_cost=min(state.best_cost, cost))
         for _ in range(_MOVES_PER_TELL):
             if not any(scan.settled for scan in state.scans):
@@ -421,10 +421,10 @@ def _needed(scans: Sequence[Scan], limit: int) -> Iterator[tuple[Scan, int]]:
     return (item for item in chain.from_iterable(zip_longest(*columns)) if item is not None)
 
 
-def _note_unawaited(state: SearchState[M], point: CostedRow, tag: Any) -> SearchState[M]:
+def _note_unawaited(state: SearchState[M], point: CostedRow, trial: Observation) -> SearchState[M]:
     """Return the state after an observation that no scan awaits."""
-    is_spare = isinstance(tag, Mapping) and tag.get("phase") == "spare"
-    if is_spare and tag.get("waiting") and tag.get("turn") == state.turn:
+    is_spare = trial.read_tag("phase") == "spare"
+    if is_spare and trial.read_tag("waiting") and trial.read_tag("turn") == state.turn:
         state = replace(state, overtaken=state.overtaken + 1)
         if state.overtaken >= _LOST_AFTER:
             state = replace(state, scans=tuple(scan.give_up() for scan in state.scans))

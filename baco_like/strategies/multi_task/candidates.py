@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.acquisitions.functions import add_feasibility, feasibility_weight
 from baco_like.acquisitions.protocol import Score
 from baco_like.exceptions import StrategyError
-from baco_like.records import Cover, History
+from baco_like.records import Cover, History, Trial
 from baco_like.records.covering import least_cover
 from baco_like.spaces.space import Space
 from baco_like.strategies.multi_task.scores import GoalScore, WeightedGain, set_gain
@@ -94,10 +94,9 @@ def problem_at_task(problem: Problem, task: int) -> Problem:
     return replace(problem, space=problem.space.at_task(task), goal=None, task=None)
 
 
-def is_shared(trial: Any) -> bool:
+def is_shared(trial: Trial) -> bool:
     """Whether every task begins with the configuration of a trial."""
-    tag = trial.tag if isinstance(trial.tag, Mapping) else {}
-    return tag.get("phase") == DESIGN
+    return bool(trial.read_tag("phase") == DESIGN)
 
 
 def mean_ranks(costs: Array) -> Array:

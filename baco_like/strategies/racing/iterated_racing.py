@@ -11,7 +11,7 @@ once; then a race has one round, and its best candidates are the elites.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, final
 
@@ -199,7 +199,7 @@ def _elites(problem: Problem) -> int:
 
 def _note_cost(state: Race, observation: Observation) -> Race:
     """Return the state after one observation, of a candidate or of any other configuration."""
-    code, cost, tag = observation.code, observation.cost, observation.tag
+    code, cost = observation.code, observation.cost
     assert code is not None
     (key,) = row_keys(code[None, :])
     keys = row_keys(state.candidates)
@@ -209,7 +209,7 @@ def _note_cost(state: Race, observation: Observation) -> Race:
         used=state.used + (observation.origin not in ("told", "imported")),
         failed=state.failed if math.isfinite(cost) else state.failed | {key},
     )
-    is_own = isinstance(tag, Mapping) and tag.get("phase") == "racing"
+    is_own = observation.read_tag("phase") == "racing"
     waited = state.waited + (is_own or observation.origin == "fill")
     if key not in keys:
         better = math.isfinite(cost) and (state.outsider is None or cost < state.outsider[1])
