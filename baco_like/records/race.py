@@ -246,13 +246,18 @@ class Race:
             return None
         if k == self.default:
             return Speedup(1.0, 1.0, 1.0) if self.costs[k] else None
-        n = min(len(self.costs[k]), len(self.costs[self.default]))
-        if not n:
+        gains = self._gains(k)
+        if not len(gains):
             return None
-        gain = np.subtract(self.costs[self.default][:n], self.costs[k][:n])
-        mean, half = confidence_sequence(gain, self.alpha)
+        mean, half = confidence_sequence(gains, self.alpha)
         high = math.inf if half == math.inf else math.exp(mean + half)
         return Speedup(math.exp(mean), math.exp(mean - half), high)
+
+    def _gains(self, k: int) -> Array:
+        """Return how much lower the cost of candidate k is than the default's, for each of their rounds, ``(n,)``."""
+        assert self.default is not None
+        n = min(len(self.costs[k]), len(self.costs[self.default]))
+        return np.subtract(self.costs[self.default][:n], self.costs[k][:n])
 
     def is_tied_with_default(self, k: int) -> bool:
         """Return whether it is not shown that candidate k is better than the default.
@@ -265,19 +270,18 @@ class Race:
         """
         if self.default is None or self.failed[self.default] or k == self.default:
             return False
-        n = min(len(self.costs[k]), len(self.costs[self.default]))
-        low, high = self._difference(self.default, k, n)
+        gains = self._gains(k)
+        low, high = self._difference(self.default, k, len(gains))
         if low > 0.0 or math.isinf(high):
             return False
-        kept = self._kept(n)
-        differences = np.subtract(self.costs[self.default][:n], self.costs[k][:n])
-        differences = differences[kept[k] & kept[self.default]]
-        mean, count = float(np.mean(differences)), len(differences)
+        kept = self._kept(len(gains))
+        gains = gains[kept[k] & kept[self.default]]
+        mean, count = float(np.mean(gains)), len(gains)
         if count < 2 or mean <= 0.0:
             return True
         from scipy.special import stdtr  # `import baco_like` loads no SciPy
 
-        error = float(np.std(differences, ddof=1)) / math.sqrt(count)
+        error = float(np.std(gains, ddof=1)) / math.sqrt(count)
         return error > 0.0 and float(stdtr(count - 1, -mean / error)) > self.alpha
 
     @property
@@ -291,9 +295,8 @@ class Race:
         """Return the standard deviation of the differences of candidate k from the default; 0 with fewer than two."""
         if self.default is None:
             return 0.0
-        n = min(len(self.costs[k]), len(self.costs[self.default]))
-        differences = np.subtract(self.costs[self.default][:n], self.costs[k][:n])
-        return float(np.std(differences, ddof=1)) if n > 1 else 0.0
+        gains = self._gains(k)
+        return float(np.std(gains, ddof=1)) if len(gains) > 1 else 0.0
 
     def loss(self, k: int) -> float:
         """Return by how much the level of candidate k exceeds the winner's; infinite if it left before the end."""

@@ -1,8 +1,9 @@
 """A table of several tasks, with constraints that read their descriptors, and the import of shipped modules."""
 
 import importlib.util
+import subprocess
 
-from baco_like import Categorical, Ordinal, Permutation, Real, Space
+from baco_like import Categorical, Ordinal, Permutation, Real, Space, TrialError
 from baco_like.shipping import Evidence, ShippedEntry, ShippedTable, Stamp
 from baco_like.shipping.stamp import fingerprint
 
@@ -54,3 +55,24 @@ def imported(path, name="shipped"):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def index_of(table, task):
+    """Return the index of the configuration that a table selects; -1 if it refuses."""
+    try:
+        config = table.select(task)
+    except TrialError:
+        return -1
+    return next(i for i, one in enumerate(table.configs) if one is config)
+
+
+def run_c(folder, calls):
+    """Return the whole numbers that a program with these calls of tuned.h prints."""
+    source = (
+        f'#include "tuned.h"\n#include <stdio.h>\nint main(void) {{\n{calls}    return 0;\n}}\n'
+    )
+    (folder / "main.c").write_text(source)
+    strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-Wno-cpp"]
+    subprocess.run(["gcc", *strict, "main.c", "-lm", "-o", "main"], cwd=folder, check=True)
+    out = subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout
+    return [int(word) for word in out.split()]

@@ -1,12 +1,11 @@
 """No format gives a task, known or not, a configuration that violates a constraint of the task."""
 
 import shutil
-import subprocess
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
-from shipped_tables import imported
+from shipped_tables import imported, index_of, run_c
 
 from baco_like import (
     Cover,
@@ -118,14 +117,6 @@ def asked(optimizer):
     return [*known, *({"n": n, "device": d} for n in UNKNOWN for d in (*DEVICES, "c"))]
 
 
-def index_of(table, task):
-    try:
-        config = table.select(task)
-    except TrialError:
-        return -1
-    return next(i for i, one in enumerate(table.configs) if one is config)
-
-
 @settings(UNTIMED, max_examples=50)
 @given(problems())
 def test_no_task_gets_a_configuration_that_violates_a_constraint(tmp_path_factory, problem):
@@ -147,14 +138,7 @@ def index_in_c(table, tasks, folder):
     """Return what the header's function returns for each task."""
     ship(table, "c", folder / "tuned.h")
     calls = "".join(f'    printf("%d ", tuned_index({t["n"]}, "{t["device"]}"));\n' for t in tasks)
-    main = (
-        '#include "tuned.h"\n#include <stdio.h>\nint main(void) {\n' + calls + "    return 0;\n}\n"
-    )
-    (folder / "main.c").write_text(main)
-    strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-cpp"]
-    subprocess.run(["gcc", *strict, "main.c", "-lm", "-o", "main"], cwd=folder, check=True)
-    out = subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout
-    return [int(word) for word in out.split()]
+    return run_c(folder, calls)
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs GCC")

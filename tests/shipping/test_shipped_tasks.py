@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from shipped_tables import imported, stamp
+from shipped_tables import imported, index_of, run_c, stamp
 
 from baco_like import MaxEvals, Optimizer, Ordinal, RunFileError, Space, TrialError, cli, tune
 from baco_like.shipping import (
@@ -178,14 +178,6 @@ def test_a_tree_comes_before_the_distance_and_after_the_entry_of_the_task(tmp_pa
         assert module.index(n=n, device=device) == index_of(rows, {"n": n, "device": device})
 
 
-def index_of(rows, task):
-    try:
-        config = rows.select(task)
-    except TrialError:
-        return -1
-    return next(i for i, c in enumerate(rows.configs) if c is config)
-
-
 def table_with_leaf():
     """The same entries, and one order of the configurations for all other tasks."""
     from baco_like.records.selector import Leaf
@@ -222,17 +214,6 @@ def test_the_tree_in_a_c_header_chooses_as_the_table_does(make, tmp_path):
     asked = asked_of_tree()
     calls = "".join(f'    printf("%d ", tuned_index({n:.0f}, "{d}"));\n' for n, d in asked)
     assert run_c(tmp_path, calls) == [index_of(rows, {"n": n, "device": d}) for n, d in asked]
-
-
-def run_c(folder, calls):
-    source = (
-        f'#include "tuned.h"\n#include <stdio.h>\nint main(void) {{\n{calls}    return 0;\n}}\n'
-    )
-    (folder / "main.c").write_text(source)
-    strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-Wno-cpp"]
-    subprocess.run(["gcc", *strict, "main.c", "-lm", "-o", "main"], cwd=folder, check=True)
-    out = subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout
-    return [int(word) for word in out.split()]
 
 
 @pytest.mark.parametrize(

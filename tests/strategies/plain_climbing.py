@@ -20,6 +20,15 @@ class Objective:
         return self.seen[tuple(row)]
 
 
+def rugged(code):
+    """No two configurations cost the same; one in seven fails."""
+    if int(code.sum()) % 7 == 3:
+        return None
+    return float(
+        ((code - 5) ** 2).sum() + 9 * math.sin(code @ [3, 5, 7, 2]) + 1e-3 * code @ [1, 2, 3, 5]
+    )
+
+
 def neighbours(space, row, rng, name, ranks=None, begin=0):
     """Return the order of the parameters, and the neighbours in this order with the parameter each changes."""
     rows, _ = {"hamming": hamming, "adjacent": adjacent}[name](space, row[None, :], rng)

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from plain_climbing import Objective, climb_first
+from plain_climbing import Objective, climb_first, rugged
 from population_runs import Run
 
 from baco_like import Integer, Permutation, Space
@@ -17,15 +17,6 @@ from baco_like.strategies.local.genetic_local_search import (
 RNG = np.random.default_rng
 SPACE = Space({f"x{i}": Integer(0, 11) for i in range(4)}, ["x0 + x1 >= 4", "x2 != x3"])
 FREE = Space({f"x{i}": Integer(0, 11) for i in range(4)})
-
-
-def rugged(code):
-    """No two configurations cost the same; one in seven fails."""
-    if int(code.sum()) % 7 == 3:
-        return None
-    return float(
-        ((code - 5) ** 2).sum() + 9 * math.sin(code @ [3, 5, 7, 2]) + 1e-3 * code @ [1, 2, 3, 5]
-    )
 
 
 def cost(code):
