@@ -38,7 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_tune(commands: Any) -> None:
-    add = commands.add_parser("tune", help="tune what a TOML file describes").add_argument
+    add = commands.add_parser("tune", help="tune what a run file describes").add_argument
     add("file", type=Path, metavar="FILE.toml", help="space, objective, evaluator, budget, ...")
     add("--budget", type=_whole(1), metavar="N", help="evaluations (default: the file's)")
     add("--seed", type=_whole(0), metavar="S", help="the only seed (default: the file's, else 0)")

@@ -118,7 +118,7 @@ BUDGET = (
 OPTIMIZER = (
     Key("strategy", TEXT, "a [strategy](../strategies.md)", default="auto"),
     Key("seed", whole(0), "the seed of the run", default=0),
-    Key("initial", whole(1), "number of first configurations", absent="the strategy's own"),
+    Key("initial", whole(1), "size of the initial design", absent="the strategy's own"),
     Key(
         "noise",
         choice(get_args(Noise)),

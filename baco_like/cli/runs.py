@@ -1,4 +1,4 @@
-"""Run or resume the run that a TOML file describes, in a separate folder: ``tune`` and ``check --retune``."""
+"""Run or resume the run that a run file describes, in a separate folder: ``tune`` and ``check --retune``."""
 
 from __future__ import annotations
 

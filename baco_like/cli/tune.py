@@ -1,4 +1,4 @@
-"""``baco-like tune``: run or resume the run that a TOML file describes."""
+"""``baco-like tune``: run or resume the run that a run file describes."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ look for the implementation:
 - `wrappers`: features for any evaluator (cache, check, repeats); `result_cache`: the file of a cache;
 - `slots`: device slots, in each of which one measurement runs at a time;
 - `replay`: recorded results as a simulated device;
-- `registry`: the kinds that a TOML file can name; `settings_table`: one table of a TOML file;
+- `registry`: the kinds that a run file can name; `settings_table`: one table of a run file;
 - `_processes` (internal): child processes with limits.
 
 An evaluator never imports the optimizer. The names are loaded on first use: a worker process, which starts again after

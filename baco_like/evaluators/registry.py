@@ -1,4 +1,4 @@
-"""The kinds of evaluators that a TOML file can name; a new kind is one line here, or a plug-in."""
+"""The kinds of evaluators that a run file can name; a new kind is one line here, or a plug-in."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
         table: The ``[evaluator]`` table; its key ``kind`` names the kind.
         space: The space.
         unit: The objective's unit.
-        folder: Folder of the TOML file.
+        folder: Folder of the run file.
 
     Raises:
         RunFileError: The kind is unknown, or a key of its table is unknown, missing or wrong.

@@ -102,7 +102,7 @@ class ReplayEvaluator:
 
     @classmethod
     def from_table(cls, table: Table, run: RunArguments) -> ReplayEvaluator:
-        """Create it from the ``[evaluator]`` table of a TOML file.
+        """Create it from the ``[evaluator]`` table of a run file.
 
         Args:
             table: Keys as in `KEYS`; ``file`` is relative to the run's folder, in any format that `baco_like.results`

@@ -1,4 +1,4 @@
-"""Read one table of a TOML file by a list of its keys, and describe the keys for readers and editors.
+"""Read one table of a run file by a list of its keys, and describe the keys for readers and editors.
 
 A `Key` holds the JSON Schema of its values. The reader, the reference page and the JSON Schema of a run file all use
 this one description, so they agree.
@@ -84,7 +84,7 @@ KIND = Key("kind", TEXT, "what runs the configurations")
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a TOML file.
+    """A table of a run file.
 
     Attributes:
         name: As written in the file, without brackets: ``evaluator``, ``space.tile``.
@@ -176,7 +176,7 @@ class RunArguments:
     Attributes:
         space: The space.
         unit: The objective's unit.
-        folder: Folder of the TOML file.
+        folder: Folder of the run file.
         environment: Environment variables of the processes that measure, of a device slot; None without slots.
     """
 

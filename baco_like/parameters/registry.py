@@ -41,7 +41,7 @@ TYPE_NAMES.update({make: name for name, make in PARAMETER_TYPES.items()})
 
 
 def register_parameter(type_name: str, make: Callable[..., Parameter]) -> None:
-    """Register a parameter type, so that journals, ``Space.from_dict`` and TOML files can read it.
+    """Register a parameter type, so that journals, ``Space.from_dict`` and run files can read it.
 
     A second call with the same name replaces the class, as when a notebook cell runs again.
 

@@ -1,7 +1,7 @@
 """Strategies by name, with their settings.
 
 A maker is a strategy class or a function that returns a strategy. Its keyword arguments are the settings that are
-accepted together with a name by ``strategy=``, by the TOML file and on the command line.
+accepted together with a name by ``strategy=``, by the run file and on the command line.
 """
 
 from __future__ import annotations

@@ -388,7 +388,7 @@ class CKernelEvaluator(StagedEvaluator):
 
 
 def from_table(table: Table, run: RunArguments) -> CKernelEvaluator:
-    """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
+    """Return the evaluator that the ``[evaluator]`` table of a run file describes.
 
     Args:
         table: Keys as in `KEYS`.

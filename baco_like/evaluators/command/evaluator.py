@@ -219,7 +219,7 @@ def command_evaluator(
 
 
 def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
-    """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
+    """Return the evaluator that the ``[evaluator]`` table of a run file describes.
 
     Args:
         table: Keys as in `KEYS`.

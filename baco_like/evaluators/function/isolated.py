@@ -224,7 +224,7 @@ def isolated_evaluator(
 
 
 def from_table(table: Table, run: RunArguments) -> IsolatedEvaluator | RepeatedEvaluator:
-    """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
+    """Return the evaluator that the ``[evaluator]`` table of a run file describes.
 
     Args:
         table: Keys as in `KEYS`.

@@ -48,7 +48,7 @@ def find_problem(name: str | Path, folder: Path) -> Path:
 
     Args:
         name: Path of the file, relative to ``folder`` or absolute.
-        folder: Usually the folder of the TOML file.
+        folder: Usually the folder of the run file.
 
     Raises:
         RunFileError: The name does not end with ``.py``.

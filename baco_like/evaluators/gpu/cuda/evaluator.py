@@ -208,7 +208,7 @@ def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) 
 
 
 def from_table(table: Table, run: RunArguments) -> MeteredEvaluator:
-    """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
+    """Return the evaluator that the ``[evaluator]`` table of a run file describes.
 
     Args:
         table: Keys as in `KEYS`.
