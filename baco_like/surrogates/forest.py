@@ -11,6 +11,7 @@ its neighbourhood, and one success does not clear it.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -79,7 +80,17 @@ def grow_trees(features: Features, y: Array, growth: Growth, rng: Rng) -> tuple[
     n = len(y)
     rows = _single_precision(features)
     target = np.ascontiguousarray(y, dtype=np.float64)
-    random_state = np.random.RandomState(rng.integers(2**31))  # a new one for every tree takes time
+    # One estimator and one random state grow all trees: new ones for every tree take time.
+    grower = DecisionTreeRegressor(
+        max_features=growth.max_features,
+        min_samples_leaf=growth.min_samples_leaf,
+        random_state=np.random.RandomState(rng.integers(2**31)),
+    )
+    if hasattr(grower, "__sklearn_tags__"):  # scikit-learn 1.6; a fit makes them four times
+        tags = grower.__sklearn_tags__()
+        grower.__sklearn_tags__ = lambda: tags
+    # The decorator of `fit` would enter two contexts for every tree.
+    fit = inspect.unwrap(DecisionTreeRegressor.fit)
     trees = []
     # The settings are valid and the rows finite: checking both for every tree takes as long as growing it.
     with config_context(skip_parameter_validation=True, assume_finite=True):
@@ -87,12 +98,7 @@ def grow_trees(features: Features, y: Array, growth: Growth, rng: Rng) -> tuple[
             drawn = (
                 rng.integers(n, size=min(n, growth.most_rows)) if growth.bootstrap else slice(None)
             )
-            tree = DecisionTreeRegressor(
-                max_features=growth.max_features,
-                min_samples_leaf=growth.min_samples_leaf,
-                random_state=random_state,
-            )
-            trees.append(tree.fit(rows[drawn], target[drawn], check_input=False).tree_)
+            trees.append(fit(grower, rows[drawn], target[drawn], check_input=False).tree_)
     return tuple(trees)
 
 

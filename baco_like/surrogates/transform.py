@@ -20,6 +20,7 @@ import numpy as np
 from baco_like._typing import Array
 
 LEAST = float(np.finfo(float).tiny)
+LARGEST = float(np.finfo(float).max)
 LARGEST_LOG = 709.0
 """exp of this is still finite."""
 
@@ -164,7 +165,9 @@ def fit_asinh(y: Array) -> Transform:
     y = _checked(y, "a transform")
     unit = _power_of_two(float(np.abs(y).max()))
     scaled = y / unit
-    centre, width = float(np.median(scaled)), _spread(scaled)
+    ascending = np.sort(scaled)
+    centre = float(0.5 * (ascending[(len(y) - 1) // 2] + ascending[len(y) // 2]))
+    width = _spread(scaled, ascending)
     return _standardise(Transform("asinh", unit=unit, centre=centre, width=width), y)
 
 
@@ -198,10 +201,24 @@ def _standardise(transform: Transform, y: Array) -> Transform:
     return replace(transform, mean=mean, deviation=deviation)
 
 
-def _spread(scaled: Array) -> float:
+def quantile_of(ascending: Array, share: float) -> float:
+    """Return the same quantile of sorted numbers as `np.quantile`, which takes ten times as long for few numbers.
+
+    Args:
+        ascending: One or more finite numbers, ``(n,)``.
+        share: From 0 to 1.
+    """
+    place = share * (len(ascending) - 1)
+    below = int(place)
+    low, high = float(ascending[below]), float(ascending[min(below + 1, len(ascending) - 1)])
+    part = place - below
+    return high - (high - low) * (1.0 - part) if part >= 0.5 else low + (high - low) * part
+
+
+def _spread(scaled: Array, ascending: Array) -> float:
     """Return the interquartile range relative to a normal variable's, or the standard deviation if that is 0."""
-    low, high = np.quantile(scaled, [0.25, 0.75])
-    for width in (float(high - low) / 1.349, float(scaled.std())):
+    quartiles = quantile_of(ascending, 0.75) - quantile_of(ascending, 0.25)
+    for width in (quartiles / 1.349, float(scaled.std())):
         if width > 1e-200:
             return width
     return 1.0
@@ -226,5 +243,4 @@ def _saturating_product(x: Array, first: float, second: float) -> Array:
     """Return x * first * second, limited to finite numbers."""
     with np.errstate(over="ignore"):
         product = x * first * second
-    largest = np.finfo(float).max
-    return np.clip(product, -largest, largest)
+    return np.maximum(np.minimum(product, LARGEST), -LARGEST)

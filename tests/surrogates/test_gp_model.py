@@ -179,6 +179,20 @@ def test_fits_follow_an_earlier_optimum_and_sometimes_try_fresh_starts(count, ha
     assert (generator.bit_generator.state != rng(2).bit_generator.state) == has_fresh_starts
 
 
+def test_a_holding_fit_keeps_the_hyperparameters_and_draws_nothing():
+    space = Space({"a": Integer(0, 300), "b": Integer(0, 300)})
+    codes = space.feasible.sample(20, rng(1))
+    y = np.sin(space.features(codes) @ np.array([4.0, 2.0]))
+    first = GaussianProcess().fit(space, plain(codes[:10], y[:10]), rng(1)).hyperparameters
+    generator = rng(2)
+    model = GaussianProcess().holding.fit(space, plain(codes, y), generator, first)
+    assert (model.hyperparameters, model.count) == (first, 20)
+    assert generator.bit_generator.state == rng(2).bit_generator.state
+    # Without hyperparameters to keep it fits them.
+    fitted = GaussianProcess().holding.fit(space, plain(codes, y), rng(1)).hyperparameters
+    assert fitted != first
+
+
 @pytest.mark.parametrize("name", ["draws", "starts", "fitted_rows", "seen_rows", "fresh_every"])
 def test_numbers_of_an_effort_must_be_positive(name):
     with pytest.raises(ValueError, match=name):

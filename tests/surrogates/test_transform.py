@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like.surrogates.transform import fit_transform, standardise
+from baco_like.surrogates.transform import fit_asinh, fit_transform, quantile_of, standardise
 
 POSITIVE = st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=30)
 NEGATIVE = st.lists(st.floats(-1e300, -1e-300), min_size=1, max_size=30)
@@ -147,3 +147,18 @@ def test_standardised_is_linear():
 def test_standardise_needs_finite_values(wrong):
     with pytest.raises(ValueError, match="finite"):
         standardise(np.array(wrong))
+
+
+@given(st.lists(st.floats(-10.0, 10.0), min_size=1, max_size=30), st.floats(0.0, 1.0))
+def test_quantiles_are_those_of_numpy(values, share):
+    y = np.array(values)
+    assert quantile_of(np.sort(y), share) == np.quantile(y, share)
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=30))
+def test_asinh_is_centred_at_the_median_and_scaled_by_the_quartiles(values):
+    y = np.array(values, dtype=float)
+    scale = fit_asinh(y)
+    assert scale.centre * scale.unit == np.median(y)
+    low, high = np.quantile(y / scale.unit, [0.25, 0.75])
+    assert scale.width == (float(high - low) / 1.349 or float(y.std()) / scale.unit or 1.0)

@@ -292,8 +292,6 @@ def maximise_evidence(
     earlier = from_json(start, groups)
     starts = [] if earlier is None else [earlier.logs]
     if earlier is not None and count % effort.fresh_every:
-        if not effort.follow_steps:
-            return earlier
         steps = effort.follow_steps
     else:
         steps = effort.steps
@@ -301,6 +299,14 @@ def maximise_evidence(
         starts += _best_draws(evidence, effort, fresh, rng)
     best = refine(evidence, starts, _bounds(groups), steps, effort.tolerance)
     return Hyperparameters.from_logs(best)
+
+
+def kept_hyperparameters(
+    effort: Effort, start: Mapping[str, Any] | None, groups: int, count: int
+) -> Hyperparameters | None:
+    """Return the earlier optimum if a fit would keep it, else None; see `maximise_evidence` for the arguments."""
+    is_kept = not effort.follow_steps and count % effort.fresh_every
+    return from_json(start, groups) if is_kept else None
 
 
 def _best_draws(evidence: Evidence, effort: Effort, count: int, rng: Rng) -> list[Array]:

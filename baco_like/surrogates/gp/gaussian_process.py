@@ -22,6 +22,7 @@ from baco_like.surrogates.gp.fit import (
     Mean,
     chosen_rows,
     draw_hyperparameters,
+    kept_hyperparameters,
     maximise_evidence,
 )
 from baco_like.surrogates.gp.growing import informative_rows
@@ -68,8 +69,7 @@ class GaussianProcess(GaussianSurrogate):
             return self.to_gpytorch().fit(space, data, rng, start)
         data = data.rows(chosen_rows(data.y, self.effort.seen_rows, rng))
         features = space.features(data.codes)
-        evidence = self._evidence(space, features, data, rng)
-        fitted = maximise_evidence(evidence, self.effort, rng, start, count)
+        fitted = self._fit_hyperparameters(space, features, data, rng, start, count)
         return fit_imputed(space, self.kernel, features, data, fitted, self.mean)
 
     @property
@@ -97,8 +97,8 @@ class GaussianProcess(GaussianSurrogate):
             most: Maximum number of rows that the model uses, see `informative_rows`.
         """
         known = data.rows(chosen_rows(data.y, self.effort.fitted_rows, rng))
-        evidence = self._evidence(space, space.features(known.codes), known, rng)
-        fitted = maximise_evidence(evidence, self.effort, rng, start, len(data.y))
+        features = space.features(known.codes)
+        fitted = self._fit_hyperparameters(space, features, known, rng, start, len(data.y))
         features = space.features(data.codes)
         scales = 1.0 / fitted.lengthscales[np.asarray(space.feature_owner)]
         rows = informative_rows(data.y, features * scales, most, rng)
@@ -114,6 +114,7 @@ class GaussianProcess(GaussianSurrogate):
             rng: Random generator.
             count: Number of models; some may be equal.
         """
+        load_libraries("scipy.linalg", "scipy.optimize")
         data = data.rows(chosen_rows(data.y, self.effort.fitted_rows, rng))
         features = space.features(data.codes)
         evidence = self._evidence(space, features, data, rng)
@@ -121,9 +122,24 @@ class GaussianProcess(GaussianSurrogate):
         drawn = draw_hyperparameters(evidence, optimum, count, rng)
         return [fit_imputed(space, self.kernel, features, data, h, self.mean) for h in drawn]
 
+    def _fit_hyperparameters(
+        self,
+        space: Featured,
+        features: Features,
+        data: Data,
+        rng: Rng,
+        start: Mapping[str, Any] | None,
+        count: int,
+    ) -> Hyperparameters:
+        load_libraries("scipy.linalg", "scipy.optimize")
+        kept = kept_hyperparameters(self.effort, start, len(space.active), count)
+        if kept is not None:
+            return kept
+        evidence = self._evidence(space, features, data, rng)
+        return maximise_evidence(evidence, self.effort, rng, start, count)
+
     def _evidence(self, space: Featured, features: Features, data: Data, rng: Rng) -> Evidence:
         """Return the log posterior of the hyperparameters given at most ``effort.fitted_rows`` rows."""
-        load_libraries("scipy.linalg", "scipy.optimize")
         rows = chosen_rows(data.y, self.effort.fitted_rows, rng)
         owner = np.asarray(space.feature_owner)
         squares = parameter_distances(features[rows], owner, len(space.active))
