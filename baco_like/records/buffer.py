@@ -28,7 +28,7 @@ class Buffer:
         self.codes = np.empty((16, width))
         self.numbers = np.empty((16, 4))  # cost, its lower bound, variance, index of the status
         self.inside = np.empty(16, dtype=np.bool_)
-        self.derived: dict[Hashable, tuple[Hashable, Any]] = {}  # see `History.derive`
+        self.derived: dict[Hashable, tuple[tuple[int, Hashable], Any]] = {}  # see `History.derive`
 
     @override
     def __getstate__(self) -> dict[str, Any]:

@@ -206,13 +206,22 @@ class History:
 
         Costs are NaN unless the status is OK, squared errors without repeats. The arrays are read-only.
         """
-        return self.derive("objective costs", self.objectives, self._read_objective_costs)
+        kind, key = "objective costs", self.objectives
+        before = self._buffer.derived.get(kind)
+        known = before[1] if before is not None and before[0][1] == key else None
+        return self.derive(kind, key, lambda: self._read_objective_costs(known))
 
-    def _read_objective_costs(self) -> tuple[Array, Array]:
+    def _read_objective_costs(self, known: tuple[Array, Array] | None) -> tuple[Array, Array]:
+        """Read the metrics of the trials that are not among the ``known`` rows: reading all takes time."""
         costs = np.full((self._length, max(1, len(self.objectives))), np.nan)
         variances = np.full_like(costs, np.nan)
-        costs[:, 0], variances[:, 0] = self.costs, self.variances
-        for i in np.flatnonzero(~np.isnan(costs[:, 0])) if self.objectives else ():
+        count = 0
+        if known is not None:
+            count = min(self._length, len(known[0]))
+            costs[:count], variances[:count] = (rows[:count] for rows in known)
+        costs[count:, 0], variances[count:, 0] = self.costs[count:], self.variances[count:]
+        new = np.flatnonzero(~np.isnan(costs[count:, 0])) + count
+        for i in new if self.objectives else ():
             for j, objective in enumerate(self.objectives[1:], 1):
                 costs[i, j], variances[i, j] = read_metric(self._buffer.trials[i], objective)
         return read_only(costs), read_only(variances)

@@ -40,6 +40,28 @@ def test_a_value_is_made_once_for_the_same_observations_and_key():
     assert optimizer.history.first(2).derive("model", "other key", number.__next__) == 4
 
 
+def test_costs_are_read_once_and_are_those_of_the_observations():
+    def costs_of(values):
+        optimizer = Optimizer(
+            SPACE, objectives={"a": "minimize", "b": "maximize"}, strategy="random_search"
+        )
+        for x, (a, b) in enumerate(values):
+            optimizer.observe({"x": x}, {"a": a, "b": b})
+            optimizer.history.objective_costs()
+        return optimizer.history
+
+    history = costs_of([(1.0, [2.0, 4.0]), (3.0, 5.0), (4.0, 6.0)])
+    assert history.objective_costs()[0].tolist() == [[1.0, -3.0], [3.0, -5.0], [4.0, -6.0]]
+    assert history.objective_costs()[1][0, 1] == 1.0
+    assert history.first(2).objective_costs()[0].tolist() == [[1.0, -3.0], [3.0, -5.0]]
+    # A history that goes on in another way has its own rows.
+    trial = Trial(7, {"x": 7})
+    outcome = Outcome.success(7, (8.0,), metrics={"b": 9.0})
+    other, _ = history.first(1).complete([outcome], {7: (trial, SPACE.encode([{"x": 7}])[0])})
+    assert other.objective_costs()[0].tolist() == [[1.0, -3.0], [8.0, -9.0]]
+    assert history.objective_costs()[0].tolist() == [[1.0, -3.0], [3.0, -5.0], [4.0, -6.0]]
+
+
 def test_nothing_is_kept_for_what_has_no_hash():
     history, number = run([3.0]).history, count()
     assert [history.derive(("model", []), 0, number.__next__) for _ in range(2)] == [0, 1]
