@@ -38,11 +38,12 @@ def log_ehvi(means: Array, variances: Array, lower: Array, upper: Array) -> Arra
     """
     deviation = deviations(variances)
     ends = [_ends_of(*corners) for corners in zip(lower.T, upper.T, strict=True)]
+    columns = np.ascontiguousarray([means.T, deviation.T])
     result = np.empty(len(means))
     size = max(1, _BLOCK // max(len(lower), 1))
     for at in range(0, len(means), size):
         block = slice(at, at + size)
-        total = _sum_of_products(means[block].T, deviation[block].T, ends)
+        total = _sum_of_products(columns[0, :, block], columns[1, :, block], ends)
         small = np.flatnonzero(~(total > _LEAST))
         total[small] = 1.0
         result[block] = np.log(total) + np.log(deviation[block]).sum(axis=1)
@@ -75,10 +76,12 @@ def _sum_of_products(means: Array, deviation: Array, objectives: Sequence[_Ends]
     """Return the expected gains in units of the deviations, ``(m, n)``, ``(m, n)`` -> ``(n,)``."""
     product: Array | None = None
     for mean, spread, (ends, lower, upper) in zip(means, deviation, objectives, strict=True):
-        heights = _heights((ends[:, None] - mean) / spread)
-        lengths = heights[upper]
+        z = ends[:, None] - mean
+        z /= spread
+        heights = _heights(z)
+        lengths = heights.take(upper, axis=0, mode="clip")
         if lower.any():  # otherwise no box has a lower end in this objective
-            lengths -= heights[lower]
+            lengths -= heights.take(lower, axis=0, mode="clip")
         product = lengths if product is None else np.multiply(product, lengths, out=product)
     assert product is not None
     return np.asarray(product.sum(axis=0))
@@ -110,11 +113,12 @@ def _heights(z: Array) -> Array:
     position = z * _STEPS
     position += 0.5 - _LOW * _STEPS
     nearest = np.minimum(position, len(nodes) - 1, out=position).astype(np.intp)
-    z -= nodes.take(nearest, mode="clip")  # this mode is the fastest
+    # This mode is the fastest.
+    z -= nodes.take(nearest, mode="clip", out=position)
     height: Array = third.take(nearest, mode="clip")
     for coefficient in (second, slope, value):
         height *= z
-        height += coefficient.take(nearest, mode="clip")
+        height += coefficient.take(nearest, mode="clip", out=position)
     return height
 
 

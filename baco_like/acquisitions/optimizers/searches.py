@@ -66,13 +66,19 @@ class ExhaustiveSearch:
         Raises:
             SpaceError: The feasible configurations cannot be listed.
         """
+        return self.find_best(score, space, n, rng, start, is_excluded)[0]
+
+    def find_best(
+        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
+    ) -> tuple[Codes, Array]:
+        """Return these rows and their scores."""
         best, highest = np.empty((0, space.width)), np.empty(0)
         for rows in space.feasible.iterate(self.chunk):
             rows, scores = best_free_rows(rows, score(rows), n, rng, is_excluded)
             best, highest = best_rows(
                 np.concatenate([best, rows]), np.concatenate([highest, scores]), n, rng
             )
-        return best
+        return best, highest
 
 
 @final
@@ -90,8 +96,14 @@ class SampledSearch:
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
     ) -> Codes:
         """Return the n best rows of the sample that are not excluded; ``start`` is not used."""
+        return self.find_best(score, space, n, rng, start, is_excluded)[0]
+
+    def find_best(
+        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
+    ) -> tuple[Codes, Array]:
+        """Return these rows and their scores."""
         rows = drop_duplicates(space.feasible.sample(space.affordable(self.candidates), rng))
-        return best_free_rows(rows, score(rows), n, rng, is_excluded)[0]
+        return best_free_rows(rows, score(rows), n, rng, is_excluded)
 
 
 @final
@@ -117,13 +129,19 @@ class LocalSearch:
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
     ) -> Codes:
         """Return the n best scored rows that are not excluded; climbers may pass through excluded rows."""
+        return self.find_best(score, space, n, rng, start, is_excluded)[0]
+
+    def find_best(
+        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
+    ) -> tuple[Codes, Array]:
+        """Return these rows and their scores."""
         climbers = Climbers(score, space, n, rng, is_excluded)
         climbers.choose_starts(start, self.candidates, self.starts)
         for _ in range(self.steps):
             if not climbers.step(self.values):
                 break
             climbers.keep_highest(self.kept)
-        return climbers.best
+        return climbers.best, climbers.best_scores
 
 
 @final
@@ -157,6 +175,12 @@ class AlternatingSearch:
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
     ) -> Codes:
         """Return the n best rows that are not excluded, of the draws, the steps and the ends of the ascents."""
+        return self.find_best(score, space, n, rng, start, is_excluded)[0]
+
+    def find_best(
+        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
+    ) -> tuple[Codes, Array]:
+        """Return these rows and their scores."""
         climbers = Climbers(score, space, n, rng, is_excluded)
         climbers.choose_starts(start, self.candidates, self.starts)
         highest = climbers.heights.max(initial=-math.inf)
@@ -170,7 +194,7 @@ class AlternatingSearch:
             previous, highest = highest, climbers.heights.max(initial=-math.inf)
             if highest - previous < self.gain:
                 break
-        return climbers.best
+        return climbers.best, climbers.best_scores
 
 
 class Climbers:
@@ -187,6 +211,7 @@ class Climbers:
         rows: The climbers, ``(m, w)``.
         heights: Their scores, ``(m,)``.
         best: The collected rows, best first.
+        best_scores: Their scores.
     """
 
     rows: Codes
@@ -199,21 +224,21 @@ class Climbers:
         self._n, self._is_excluded = n, is_excluded
         self._changes = RandomChanges(space) if len(space.active) > _MANY else None
         self.best: Codes = np.empty((0, space.width))
-        self._best_scores: Array = np.empty(0)
+        self.best_scores: Array = np.empty(0)
 
     def collect(self, rows: Codes, scores: Array) -> None:
         """Collect rows, ``(m, w)``, with their scores, ``(m,)``, if they are among the best."""
         n = self._n
-        if n and len(self._best_scores) == n:  # only rows above the lowest collected score matter
-            higher = scores > self._best_scores[-1]
+        if n and len(self.best_scores) == n:  # only rows above the lowest collected score matter
+            higher = scores > self.best_scores[-1]
             rows, scores = rows[higher], scores[higher]
         if not len(rows):
             return
         rows, scores = best_free_rows(rows, scores, _DUPLICATES * n, self._rng, self._is_excluded)
         rows = np.concatenate([self.best, rows])
-        scores = np.concatenate([self._best_scores, scores])
+        scores = np.concatenate([self.best_scores, scores])
         first = find_first_rows(rows)
-        self.best, self._best_scores = best_rows(rows[first], scores[first], n, self._rng)
+        self.best, self.best_scores = best_rows(rows[first], scores[first], n, self._rng)
 
     def choose_starts(self, given: Codes, draws: int, count: int) -> None:
         """Start from the given rows and from the ``count`` best of ``draws`` uniform draws, all distinct."""

@@ -238,13 +238,29 @@ class Bayesian:
         count = space.feasible.count
         return self.scan if count is not None and count <= self.scan_limit else self.search
 
-    def fit(self, space: Space, history: History, seed: int, rng: Rng) -> Fitted:
-        """Return the models, fitted to the costs of a history with at least two successes."""
+    def fit(
+        self,
+        space: Space,
+        history: History,
+        seed: int,
+        rng: Rng,
+        feasibility: FeasibilityModel | None = None,
+    ) -> Fitted:
+        """Return the models, fitted to the costs of a history with at least two successes.
+
+        Args:
+            space: The space.
+            history: The history.
+            seed: Seed of the model of feasibility.
+            rng: Random generator.
+            feasibility: The fitted model of feasibility; None fits it.
+        """
         values = model_values(history, self.scale, self.failed_as)
         codes = history.codes[values.rows]
         data = surrogates.Data(codes, values.y, values.variance, values.censored)
         model = self._fit_surrogate(space, data, rng, last_hyperparameters(history))
-        feasibility = self.fit_feasibility(space, history, seed)
+        if feasibility is None:
+            feasibility = self.fit_feasibility(space, history, seed)
         return Fitted(
             data, model, values.transform, feasibility, values.incumbent, len(values.rows)
         )

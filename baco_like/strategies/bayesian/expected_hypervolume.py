@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from baco_like import acquisitions, surrogates
-from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions import AcquisitionOptimizer
 from baco_like.acquisitions.hypervolume import log_ehvi
-from baco_like.acquisitions.protocol import Score
+from baco_like.acquisitions.protocol import IsExcluded, Score
 from baco_like.records import (
     History,
     Objective,
@@ -22,6 +22,7 @@ from baco_like.records import (
     sign_of,
 )
 from baco_like.records.front import is_non_dominated, non_dominated_boxes
+from baco_like.spaces import Space
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.fitting import NEEDED, last_hyperparameters
 from baco_like.strategies.bayesian.incremental import has_prior
@@ -34,9 +35,9 @@ from baco_like.strategies.bayesian.several_objectives import (
     strategies_of,
 )
 from baco_like.strategies.protocol import Problem, Proposals, RelatedTask
-from baco_like.surrogates import FeasibilityModel
 from baco_like.surrogates.forest import Growth
 from baco_like.surrogates.ranking_ensemble import EnsembleModel, RankingEnsemble
+from baco_like.surrogates.transform import quantile_of
 
 _STARTS = 7
 """Largest number of trials of the front from which the acquisition optimizer starts, beside half of the random draws.
@@ -116,7 +117,9 @@ class ExpectedHypervolume(SeveralObjectives):
             return self._explore(problem, history, state, n, rng)
         models = self._fit(problem, history, state, rng)
         minimum = acquisitions.draw_minimum(rng, self.then.largest_minimum)
-        search, start = _with_starts(self.then.search_of(problem.space)), _starts(history)
+        search = _with_starts(self.then.search_of(problem.space))
+        is_exhaustive = isinstance(search, acquisitions.ExhaustiveSearch)  # needs no starts
+        start = history.codes[:0] if is_exhaustive else _starts(history)
         pending, proposals = history.pending_codes, list[Proposal]()
         ok = history.where(Status.OK)
         observed = history.codes[ok]
@@ -126,12 +129,12 @@ class ExpectedHypervolume(SeveralObjectives):
             score = acquisitions.weight_by_feasibility(score, models[0].fitted.feasibility, minimum)
             excluded = partial(problem.is_excluded, history)
             count = 1 if inert is None else _COMPARED
-            rows = search.maximise(score, problem.space, count, rng, start, excluded)
+            rows, scores = _find_best(search, score, problem.space, count, rng, start, excluded)
             if not len(rows):
                 break
             if inert is not None:
                 new = log_new(problem.space, inert, np.concatenate([observed, pending]))
-                best = np.argmax(score(rows) + new(rows))
+                best = np.argmax(scores + new(rows))
                 rows = rows[best : best + 1]
             proposals.append(Proposal(rows[0], _tag(models, rows, state)))
             if remaining:
@@ -144,20 +147,22 @@ class ExpectedHypervolume(SeveralObjectives):
         then = self.then.for_problem(problem) if problem.limits else self.then
         feasibility = then.fit_feasibility(problem.space, history, state.seed)
         parts = histories_of(history)
-        each = strategies_of(replace(self.then, feasibility=_Known(feasibility)), state, parts)
+        each = strategies_of(self.then, state, parts)
         count, fitted_at = len(history), _fit_counts(history, len(objectives))
         oldest, models = int(np.argmin(fitted_at)), list[_Objective]()
         takes_forest = state.related is None and _has_repeated(history)
         for j, (one, part) in enumerate(zip(each, parts, strict=True)):
             name, sign = objectives[j].name, sign_of(objectives[j].direction)
             if takes_forest:
-                fitted = replace(one, surrogate=_FOREST).fit(problem.space, part, state.seed, rng)
+                one = replace(one, surrogate=_FOREST)
+                fitted = one.fit(problem.space, part, state.seed, rng, feasibility)
                 last = last_hyperparameters(part) or {}
                 # This step does not count, or the hyperparameters of all objectives would be due in the next one.
                 models.append(_Objective(name, sign, fitted, fitted_at[j] + 1, last))
                 continue
             is_due = j == oldest or count - fitted_at[j] >= len(objectives) or count <= _EACH_COUNT
-            fitted = (one if is_due else _holding(one)).fit(problem.space, part, state.seed, rng)
+            one = one if is_due else _holding(one)
+            fitted = one.fit(problem.space, part, state.seed, rng, feasibility)
             at, found = count if is_due else fitted_at[j], fitted.model.hyperparameters
             models.append(_Objective(name, sign, fitted, at, found))
         return models
@@ -205,7 +210,7 @@ def choose_reference(
     """
     spread = np.ptp(front, axis=0)
     spread = np.where(spread > 0.0, spread, np.ptp(values, axis=0))
-    least = np.array([np.quantile(own, quantile) for own in first])
+    least = np.array([quantile_of(np.sort(own), quantile) for own in first])
     return np.asarray(np.maximum(front.max(axis=0) + margin * spread, least))
 
 
@@ -251,21 +256,8 @@ def _holding(then: Bayesian) -> Bayesian:
     return then
 
 
-@dataclass(frozen=True)
-class _Known:
-    """A model of feasibility that is fitted already."""
-
-    model: FeasibilityModel
-
-    def fit(
-        self, space: surrogates.Featured, codes: Codes, feasible: Mask, seed: int
-    ) -> FeasibilityModel:
-        """Return the model."""
-        return self.model
-
-
 def _condition(model: surrogates.Model, pending: Codes) -> surrogates.Model:
-    if isinstance(model, surrogates.UpdatableModel):
+    if len(pending) and isinstance(model, surrogates.UpdatableModel):
         return acquisitions.condition_on_pending(model, pending)
     return model
 
@@ -275,6 +267,27 @@ def _starts(history: History) -> Codes:
     rows = [trial.code for trial in history.front() if trial.code is not None]
     chosen = np.unique(np.linspace(0, len(rows) - 1, min(_STARTS, len(rows))).round().astype(int))
     return np.array([rows[i] for i in chosen])
+
+
+def _find_best(
+    search: AcquisitionOptimizer,
+    score: Score,
+    space: Space,
+    n: int,
+    rng: Rng,
+    start: Codes,
+    is_excluded: IsExcluded,
+) -> tuple[Codes, Array]:
+    """Return the n best rows and their scores; see `AcquisitionOptimizer.maximise`.
+
+    The package's own searches return the scores, which saves scoring the rows again.
+    """
+    find_best = getattr(search, "find_best", None)
+    if find_best is None:
+        rows = search.maximise(score, space, n, rng, start, is_excluded)
+        return rows, score(rows)
+    best: tuple[Codes, Array] = find_best(score, space, n, rng, start, is_excluded)
+    return best
 
 
 def _with_starts(search: AcquisitionOptimizer) -> AcquisitionOptimizer:

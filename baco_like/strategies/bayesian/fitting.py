@@ -122,7 +122,6 @@ def model_values(history: History, scale: FitScale, failed_as: float | None) -> 
     censored, costs = _impute_bounds(history)
     costs = np.where(beyond, values, costs)
     seen = ok | censored | beyond
-    incumbent = float(transform.forward(costs[seen])[ok[seen]].min())
     if failed_as is not None:
         failed = count_as_failed(history) & ~beyond
         # method="higher" returns one of the observed costs.
@@ -130,7 +129,10 @@ def model_values(history: History, scale: FitScale, failed_as: float | None) -> 
         costs = np.where(failed, imputed, costs)
         seen = seen | failed
     y = transform.forward(costs[seen])
-    variance = transform.forward_variance(costs[seen], np.nan_to_num(history.variances[seen]))
+    incumbent = float(y[ok[seen]].min())
+    variance = np.nan_to_num(history.variances[seen])
+    if variance.any():
+        variance = transform.forward_variance(costs[seen], variance)
     return ModelValues(np.flatnonzero(seen), y, variance, censored[seen], transform, incumbent)
 
 
@@ -151,8 +153,11 @@ def _impute_bounds(history: History) -> tuple[Mask, Array]:
     A bound below the best cost says nothing. A bound above the worst cost is replaced by the worst cost: a time limit
     of a minute among runs of milliseconds would turn the landscape into a cliff.
     """
+    censored = history.where(Status.CENSORED)
+    if not censored.any():
+        return censored, history.costs
     costs = history.costs[history.where(Status.OK)]
-    modelled = history.where(Status.CENSORED) & (history.bounds > costs.min())
+    modelled = censored & (history.bounds > costs.min())
     return modelled, np.where(modelled, np.minimum(history.bounds, costs.max()), history.costs)
 
 
@@ -161,7 +166,8 @@ def last_hyperparameters(history: History) -> Mapping[str, Any] | None:
 
     They are in the journal, so a resumed run starts from the same ones.
     """
-    hyperparameters = None if history.last is None else history.last.read_tag("hyperparameters")
+    last = history.last
+    hyperparameters = None if last is None else last.read_tag("hyperparameters")
     return hyperparameters if isinstance(hyperparameters, Mapping) else None
 
 

@@ -95,6 +95,10 @@ def costs_beyond(history: History) -> tuple[Mask, Array]:
 
 def objective_costs(history: History) -> tuple[Array, Array]:
     """Return the costs and squared standard errors of all objectives, ``(n, m)``, with outcomes beyond a limit."""
+    return history.derive("modelled costs", history.objectives, lambda: _read_costs(history))
+
+
+def _read_costs(history: History) -> tuple[Array, Array]:
     costs, variances = map(np.copy, history.objective_costs())
     trials = history.trials
     for i in np.flatnonzero(history.where(Status.FAILED) & history.inside):

@@ -5,7 +5,12 @@ import pytest
 
 from baco_like import Categorical, Ordinal, Permutation, Real, Space
 from baco_like.acquisitions.optimizers.best_rows import best_rows
-from baco_like.acquisitions.optimizers.searches import ExhaustiveSearch, LocalSearch, SampledSearch
+from baco_like.acquisitions.optimizers.searches import (
+    AlternatingSearch,
+    ExhaustiveSearch,
+    LocalSearch,
+    SampledSearch,
+)
 from baco_like.spaces.rows import drop_duplicates
 
 SEARCHES = [
@@ -57,6 +62,16 @@ def test_rows_are_distinct_feasible_free_and_sorted(search):
     assert SMALL.feasible.contains(found).all()
     assert not taken(found).any()
     assert (np.diff(score(found)) <= 0).all()
+
+
+@pytest.mark.parametrize("search", [*SEARCHES, AlternatingSearch()], ids=repr)
+def test_the_best_rows_come_with_their_scores(search):
+    _, score = bowl(SMALL)
+    start = np.empty((0, SMALL.width))
+    rows = search.maximise(score, SMALL, 5, np.random.default_rng(1), start, nothing)
+    found, scores = search.find_best(score, SMALL, 5, np.random.default_rng(1), start, nothing)
+    np.testing.assert_array_equal(found, rows)
+    np.testing.assert_array_equal(scores, score(rows))
 
 
 @pytest.mark.parametrize("search", EXACT, ids=repr)
