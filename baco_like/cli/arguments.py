@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line; it stores the name of the command as ``command``."""
     parser = argparse.ArgumentParser(
-        prog="baco-like", description="Tune compilers and kernels: decide what to run next."
+        prog="baco-like",
+        description="Tune compilers and kernels: suggest the next configuration to measure.",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_tune(commands)
@@ -39,10 +40,20 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_tune(commands: Any) -> None:
     add = commands.add_parser("tune", help="tune what a run file describes").add_argument
-    add("file", type=Path, metavar="FILE.toml", help="space, objective, evaluator, budget, ...")
+    add(
+        "file",
+        type=Path,
+        metavar="FILE.toml",
+        help="run file: space, objective, evaluator, budget, ...",
+    )
     add("--budget", type=_whole(1), metavar="N", help="evaluations (default: the file's)")
-    add("--seed", type=_whole(0), metavar="S", help="the only seed (default: the file's, else 0)")
-    add("--out", type=Path, metavar="DIR", help="for the results (default: a new one in runs/)")
+    add("--seed", type=_whole(0), metavar="S", help="seed of the run (default: the file's, else 0)")
+    add(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder of the results (default: a new one in runs/)",
+    )
     add("--resume", action="store_true", help="continue the run in --out (default: the newest)")
     add("--report", action="store_true", help="write report.html too, for a browser")
     slots = "device slots, such as cuda:0,cuda:1 (default: the file's)"
@@ -68,7 +79,7 @@ def _add_show(commands: Any) -> None:
 def _add_watch(commands: Any) -> None:
     add = _add_reader(commands, "watch", "follow a run that another process tunes")
     _add_top(add)
-    seconds = "seconds between two looks (default: 2)"
+    seconds = "seconds between two updates (default: 2)"
     add("--interval", type=_whole(1), default=2, metavar="S", help=seconds)
 
 
@@ -96,8 +107,8 @@ def _add_rebuild(commands: Any) -> None:
     add = _add_reader(commands, "rebuild", "print or run the exact commands of a trial")
     add("--trial", type=_whole(0), metavar="N", help="the trial (default: the winner)")
     add("--run", action="store_true", dest="execute", help="run the commands too")
-    add("--workdir", type=Path, metavar="DIR", help="for {workdir} (default: trial-N)")
-    trust = "start the compiler of [flags] whatever program it is"
+    add("--workdir", type=Path, metavar="DIR", help="folder for {workdir} (default: trial-N)")
+    trust = "start the compiler of [flags], whatever program it is"
     add("--trust", action="store_true", help=trust)
     folder = "folder of the run file (default: as in the journal)"
     add("--folder", type=Path, metavar="DIR", help=folder)
@@ -132,34 +143,51 @@ def _add_check(commands: Any) -> None:
     add("file", type=Path, metavar="FILE", help=file)
     run_file = "run file with the evaluator; trust it like a Makefile"
     add("--run-file", type=Path, metavar="FILE.toml", help=run_file)
-    add("--task", type=_task, default={}, metavar="NAME=VALUE,...", help="the entry to check")
+    add(
+        "--task",
+        type=_task,
+        default={},
+        metavar="NAME=VALUE,...",
+        help="entry to check, if FILE has several",
+    )
     slowdown = "slow-down to find, in percent (default: 5)"
     add("--slowdown", type=_percent, default=5.0, metavar="P", help=slowdown)
-    add("--rounds", type=_whole(5), default=160, metavar="N", help="most rounds (default: 160)")
+    add(
+        "--rounds",
+        type=_whole(5),
+        default=160,
+        metavar="N",
+        help="largest number of rounds (default: 160)",
+    )
     add("--seed", type=_whole(0), default=0, metavar="S", help="for the order in the rounds")
-    record = "keep these measurements in FILE, a table, as what later checks compare with"
+    record = "keep these measurements in FILE, a table, for later checks"
     add("--record", action="store_true", help=record)
     stamp = "only compare the stamp of any shipped file with this machine; measure nothing"
     add("--stamp", action="store_true", help=stamp)
     add("--device", metavar="NAME", help="name of this device (default: the model of the CPU)")
     retune = "after a regression, spend N evaluations on a new run that starts with the old results"
     add("--retune", type=_whole(1), metavar="N", help=retune)
-    add("--out", type=Path, metavar="DIR", help="for --retune (default: a new one in runs/)")
+    add(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder of the run of --retune (default: a new one in runs/)",
+    )
     add("--report", type=Path, metavar="FILE", help="write the result as JSON too")
 
 
 def _add_serve(commands: Any) -> None:
     summary = "speak HyperMapper's and BaCO's client-server protocol over stdin and stdout"
     add = commands.add_parser("serve", help=summary).add_argument
-    add("scenario", type=Path, metavar="SCENARIO.json", help="of either program")
-    add("--seed", type=_whole(0), default=0, metavar="S", help="the run's only seed")
+    add("scenario", type=Path, metavar="SCENARIO.json", help="scenario of HyperMapper or BaCO")
+    add("--seed", type=_whole(0), default=0, metavar="S", help="seed of the run (default: 0)")
     add("--strategy", metavar="NAME", help="use this instead of the scenario's")
     add("--journal", type=Path, metavar="FILE", help="keep the run in a journal, or resume it")
     ahead = "proposals to compute while the client measures (default: 0)"
     add("--ahead", type=_whole(0), default=0, metavar="N", help=ahead)
     related = "results of a related task, as of another device, to learn from; may be repeated"
     add("--prior", type=Path, action="append", default=[], metavar="FILE", help=related)
-    folder = "where the scenario may write besides the current folder; may be repeated"
+    folder = "another folder in which the scenario may write; may be repeated"
     add("--allow-dir", type=Path, action="append", default=[], metavar="DIR", help=folder)
     _add_large(add)
 
@@ -202,7 +230,13 @@ def _add_compare(commands: Any) -> None:
     draw = "draw each value from the recorded repeats; configurations may be evaluated again"
     add("--draw", action="store_true", help=draw)
     out = Path("runs/compare")
-    add("--out", type=Path, default=out, metavar="DIR", help=f"for the results (default: {out})")
+    add(
+        "--out",
+        type=Path,
+        default=out,
+        metavar="DIR",
+        help=f"folder of the results (default: {out})",
+    )
     _add_large(add)
 
 
