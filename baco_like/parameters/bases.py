@@ -98,7 +98,7 @@ class IndexedParameter(ParameterDefaults):
 
     Attributes:
         kind: `ParameterKind.ORDERED` or `ParameterKind.UNORDERED`.
-        default: The user's default value, or None.
+        default: Value in the default configuration, or None.
         prior: One weight for each value, or None.
     """
 
@@ -171,7 +171,7 @@ class ListedParameter(IndexedParameter):
     Attributes:
         kind: `ParameterKind.ORDERED` or `ParameterKind.UNORDERED`.
         values: Distinct values in the order of the codes.
-        default: The user's default value, or None.
+        default: Value in the default configuration, or None.
         prior: One weight for each value, or None.
     """
 

@@ -26,7 +26,7 @@ class Categorical(ListedParameter):
 
     Attributes:
         values: In the order given.
-        default: The user's default value, or None.
+        default: Value in the default configuration, or None.
         prior: One weight for each value, or None.
 
     Raises:

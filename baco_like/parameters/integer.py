@@ -28,10 +28,10 @@ class Integer(IndexedParameter):
     """A whole number in ``[low, high]``, both included; its code is the number minus ``low``.
 
     Attributes:
-        low: The least value; its size is limited only by the largest double.
-        high: The greatest value; equal to ``low`` for a constant.
-        log: Whether the values grow by factors: sampling, distance and features then use the logarithm.
-        default: The user's default value, or None.
+        low: The smallest value; its size is limited only by the largest double.
+        high: The largest value; equal to ``low`` for a constant.
+        log: Whether steps are ratios, as for sizes: sampling, distance and features then use the logarithm.
+        default: Value in the default configuration, or None.
         prior: One weight for each value, or a density on the parameter's scale, or None.
 
     Raises:

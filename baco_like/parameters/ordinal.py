@@ -29,9 +29,9 @@ class Ordinal(ListedParameter):
 
     Attributes:
         values: All numbers or all strings.
-        log: Whether the numbers grow by factors: distance and features then use their logarithms. Sampling is
+        log: Whether steps are ratios, as for sizes: distance and features then use the logarithm. Sampling is
             uniform over the values in either case.
-        default: The user's default value, or None.
+        default: Value in the default configuration, or None.
         prior: One weight for each value, in the order the values were given, or None.
 
     Raises:

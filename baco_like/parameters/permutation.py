@@ -106,7 +106,7 @@ class Permutation(ParameterDefaults):
         elements: Distinct strings or numbers, at most 64.
         metric: ``spearman`` (squared movements), ``kendall`` (discordant pairs), ``hamming`` (moved elements) or
             ``naive`` (same or not).
-        default: The user's default order, or None.
+        default: Order in the default configuration, or None.
 
     Raises:
         SpaceError: The list is empty or too long, or an element occurs twice; the metric is unknown; the default is not

@@ -55,7 +55,7 @@ class Parameter(Protocol):
 
     @property
     def default(self) -> Any | None:
-        """The user's default value, or None."""
+        """Value in the default configuration, or None."""
 
     @property
     def code_range(self) -> tuple[float, float]:

@@ -24,11 +24,11 @@ class Real(ParameterDefaults):
     """A real number in ``[low, high]``, both included; its code is the number itself.
 
     Attributes:
-        low: The least value.
-        high: The greatest value; equal to ``low`` for a constant.
-        log: Whether the values grow by factors: sampling, distance and features then use the logarithm.
-        default: The user's default value, or None.
-        prior: Density of good values as the user expects them, or None.
+        low: The smallest value.
+        high: The largest value; equal to ``low`` for a constant.
+        log: Whether steps are ratios, as for sizes: sampling, distance and features then use the logarithm.
+        default: Value in the default configuration, or None.
+        prior: Density of the values that the user expects to be good, or None.
 
     Raises:
         SpaceError: A bound is missing, not finite, or not positive with ``log``; the domain is empty; the default

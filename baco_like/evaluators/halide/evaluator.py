@@ -18,7 +18,7 @@ class HalideSettings(KernelSettings):
     """How schedules are compiled and measured.
 
     Attributes:
-        threads: Threads of Halide's pool; None for Halide's default, one per core.
+        threads: Threads of Halide's pool; None: one per core.
         target: Halide's target, such as ``host`` or ``host-no_asserts``.
     """
 
