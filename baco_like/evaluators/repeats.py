@@ -202,7 +202,7 @@ class Repeats:
             return 0
         if len(values) < 2:
             return 1
-        return min(self._needed(values), self.most) - len(values)
+        return min(self._count_needed(values), self.most) - len(values)
 
     def _next_total(self, values: Sequence[float]) -> int:
         """Return the number of values after the next ones: ``least``, or a step towards it."""
@@ -210,7 +210,7 @@ class Repeats:
             self.least if self.first is None else min(self.least, max(self.first, 2 * len(values)))
         )
 
-    def _needed(self, values: Sequence[float]) -> int:
+    def _count_needed(self, values: Sequence[float]) -> int:
         """Return the total number of values needed for the error; at most twice the present number.
 
         The spread of a few values is a poor estimate, so the number grows in steps with a new estimate after each.

@@ -186,7 +186,7 @@ def find_ablation(
     valued = _ValuedPath(history, models)
     codes = space.encode([start, end])
     row, target = codes[0].copy(), codes[1]
-    differing = _differing(space, row, target)
+    differing = _find_differences(space, row, target)
     origin = valued.step(row, (), space, row, np.nan)
     steps: list[AblationStep] = []
     value = origin.value
@@ -194,12 +194,12 @@ def find_ablation(
         changed, following = _best_change(valued, space, row, target, differing)
         step = valued.step(following, changed, space, row, value)
         steps.append(step)
-        differing = _differing(space, following, target)
+        differing = _find_differences(space, following, target)
         row, value = following, step.value
     return Ablation(start, end, origin, tuple(steps))
 
 
-def _differing(space: Space, row: Array, other: Array) -> list[str]:
+def _find_differences(space: Space, row: Array, other: Array) -> list[str]:
     return [n for n in space.active if (row[space.columns[n]] != other[space.columns[n]]).any()]
 
 

@@ -52,7 +52,7 @@ def recommend(
         return choose_from_front(state.history, weights, tuple(limits))
     if weights or limits:
         raise ValueError("weights and limits choose from the front of several objectives")
-    confirmed = _confirmed(state.history)
+    confirmed = _read_confirmed(state.history)
     if confirmed is not None:
         return confirmed
     fallback = best_by_repeats(state.history) or state.history.best()
@@ -66,7 +66,7 @@ def recommend(
     return candidates[int(np.argmin(prediction.median))]
 
 
-def _confirmed(history: History) -> Trial | None:
+def _read_confirmed(history: History) -> Trial | None:
     """Return the recommended trial of a confirmation of the present results with its new values, or None."""
     confirmation = read_confirmation(history) if is_current(history) else None
     chosen = None if confirmation is None else confirmation.recommended

@@ -41,21 +41,21 @@ def recommend_for_tasks(
     rows = np.flatnonzero(ran if ran.any() else table.known.any(axis=1))
     costs = np.where(table.known[rows], table.costs[rows], np.inf)[:, tried]
     if state.problem.noise == "repeat":
-        costs = _replaced(state, table, rows, tried, costs, np.isfinite(costs))
+        costs = _replace_costs(state, table, rows, tried, costs, np.isfinite(costs))
     scales = TaskScales.of(table)
     chosen = cover_for(goal, scales.logs(costs, tried))
     if np.isinf(costs[chosen].min(axis=0)).any():  # no set was measured on every task
-        costs = _replaced(state, table, rows, tried, costs, np.isinf(costs))
+        costs = _replace_costs(state, table, rows, tried, costs, np.isinf(costs))
         chosen = cover_for(goal, scales.logs(costs, tried))
     is_measured = table.known[rows[chosen]][:, tried]
-    own = _replaced(state, table, rows[chosen], tried, costs[chosen], np.isinf(costs[chosen]))
+    own = _replace_costs(state, table, rows[chosen], tried, costs[chosen], np.isinf(costs[chosen]))
     # Where a chosen configuration was measured, the prediction of another one does not count: it may be wrong.
     least = np.where(is_measured, own, np.inf).min(axis=0)
     own = np.where(is_measured | np.isinf(least), own, np.maximum(own, least))
     return _build(state, goal, table, rows[chosen], tried, own, is_measured)
 
 
-def _replaced(
+def _replace_costs(
     state: OptimizerState, table: TaskTable, rows: Ints, tasks: Ints, costs: Array, where: Mask
 ) -> Array:
     """Return costs, ``(u, t)``, with predicted medians at some cells that satisfy the constraints and have not failed.

@@ -142,10 +142,10 @@ def density_log(density: Density, numbers: Array, low: float, high: float, log: 
             return np.asarray(
                 np.log(np.interp(shares, np.linspace(0.0, 1.0, len(knots)), knots) / mean)
             )
-    first, last = _standardised(density, np.array([start, end]), log).tolist()
+    first, last = _standardise(density, np.array([start, end]), log).tolist()
     if _is_flat(first, last):
         return np.zeros(len(numbers))
-    z = _standardised(density, positions, log)
+    z = _standardise(density, positions, log)
     mass = _log_mass(first, last)
     return np.asarray(-0.5 * z * z - 0.5 * math.log(2 * math.pi) - mass + math.log(last - first))
 
@@ -175,7 +175,7 @@ def prior_from_dict(data: Any) -> Any:
     raise SpaceError(f"prior {data!r} is neither weights, 'gaussian' nor 'piecewise_linear'")
 
 
-def _standardised(density: Gaussian, positions: Array, log: bool) -> Array:
+def _standardise(density: Gaussian, positions: Array, log: bool) -> Array:
     mean = math.log(density.mean) if log else density.mean
     return np.asarray((positions - mean) / density.std)
 
@@ -199,7 +199,7 @@ def _gaussian_quantile(density: Gaussian, u: Array, start: float, end: float, lo
     """Return the positions of ``[start, end]`` below which shares ``u`` of a truncated normal density lie."""
     from scipy.special import log_ndtr, ndtri_exp
 
-    first, last = _standardised(density, np.array([start, end]), log)
+    first, last = _standardise(density, np.array([start, end]), log)
     if _is_flat(first, last):
         return start + (end - start) * u
     sign = 1.0

@@ -144,7 +144,7 @@ class Limits:
             trials: Observed trials.
             objective: Name of the objective's value.
         """
-        measured = [_measured(trial, objective) for trial in trials]
+        measured = [_read_measured(trial, objective) for trial in trials]
         columns = {
             name: np.array([values.get(name, np.nan) for values in measured], dtype=float)
             for name in self.names
@@ -173,7 +173,7 @@ class Limits:
             trial: An observed trial.
             objective: Name of the objective's value.
         """
-        measured = _measured(trial, objective)
+        measured = _read_measured(trial, objective)
         return sum(_violation(condition, measured) for condition in self._conditions)
 
     def judge(
@@ -287,7 +287,7 @@ def _fail_unread(outcome: Outcome, name: str, text: str) -> Outcome:
     return as_failure(outcome, LIMIT, outcome.message or problem, problem)
 
 
-def _measured(trial: Trial, objective: str) -> Mapping[str, float]:
+def _read_measured(trial: Trial, objective: str) -> Mapping[str, float]:
     """Return the measured values of a trial that ran, by name; none of other trials."""
     if trial.value is not None:
         return {**trial.metrics, objective: trial.value}

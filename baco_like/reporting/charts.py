@@ -86,7 +86,7 @@ def _hints(*fields: str) -> list[Any]:
     return [altair.Tooltip(field) for field in fields]
 
 
-def _selected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _select_points(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if len(rows) <= MOST_POINTS:
         return rows
     at = np.linspace(0, len(rows) - 1, MOST_POINTS).round().astype(int)
@@ -132,12 +132,12 @@ def draw_search(facts: RunFacts, best: Sequence[float], by_time: bool) -> Report
     x_axis = altair.X("x:Q", title="minutes" if by_time else "evaluations", axis=ticks)
     y_axis = _value_axis([row["value"] for row in values], facts.label)
     hints = _hints("trial:Q", "kind:N")
-    points = _chart(_selected(values)).mark_point(filled=True, size=22, opacity=0.6)
+    points = _chart(_select_points(values)).mark_point(filled=True, size=22, opacity=0.6)
     layers = [points.encode(x_axis, y_axis, colour, tooltip=[*hints, *_hints("value:Q")])]
     line = _chart(steps).mark_line(interpolate="step-after", strokeWidth=2)
     layers.append(line.encode(x_axis, y_axis, colour))
     for i, kind in enumerate(kinds):
-        of_kind = _chart(_selected([row for row in failures if row["kind"] == kind]))
+        of_kind = _chart(_select_points([row for row in failures if row["kind"] == kind]))
         marks = of_kind.mark_point(shape="cross", filled=True, size=34, angle=45)
         lane = altair.YValue(
             _HEIGHT - 6 - 9 * (i % 5)
@@ -175,7 +175,7 @@ def draw_front(facts: RunFacts, i: int, j: int) -> ReportChart:
     xs, ys = [row["x"] for row in rows], [row["value"] for row in rows]
     is_log = bool(xs) and min(xs) > 0 and max(xs) / min(xs) > 5
     shown = [row for row in rows if row["kind"] != "evaluation"]
-    shown = [*_selected([row for row in rows if row["kind"] == "evaluation"]), *shown]
+    shown = [*_select_points([row for row in rows if row["kind"] == "evaluation"]), *shown]
     points = _chart(shown).mark_point(filled=True, size=40, opacity=0.8)
     chart = points.encode(
         altair.X("x:Q", title=objectives[i].label, scale=_scale(is_log)),
@@ -423,7 +423,7 @@ def draw_over_evaluations(
         percent: Whether the numbers are shares.
     """
     altair = require("altair", "report")
-    values = _selected([{"x": x, "y": y} for x, y in rows])
+    values = _select_points([{"x": x, "y": y} for x, y in rows])
     scale = altair.Scale(zero=percent)
     axis = altair.Axis(labelExpr=_PERCENT) if percent else altair.Axis()
     points = _chart(values).mark_point(filled=True, size=24, color=_BLUE, opacity=0.7)
@@ -449,7 +449,7 @@ def draw_metric(facts: RunFacts, metric: str) -> ReportChart:
     ]
     x_axis = altair.X("x:Q", title=facts.label, scale=altair.Scale(zero=False))
     y_axis = altair.Y("y:Q", title=metric, scale=altair.Scale(zero=False))
-    points = _chart(_selected(rows)).mark_point(filled=True, size=24, color=_BLUE, opacity=0.6)
+    points = _chart(_select_points(rows)).mark_point(filled=True, size=24, color=_BLUE, opacity=0.6)
     marked = [row for row in rows if best is not None and row["trial"] == best.id]
     ring = _chart(marked).mark_point(size=140, color=_ORANGE, strokeWidth=3)
     layers = altair.layer(

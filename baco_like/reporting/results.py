@@ -87,7 +87,7 @@ def winner_section(facts: RunFacts) -> Section:
         parts += [" ".join(describe_confirmation(confirmation)), *([chart] if chart else [])]
         parts.append(_candidates(facts))
     elif default is not None or len(best.repeats) > 1:
-        parts.append(_measured(facts))
+        parts.append(_measured_table(facts))
     return Section("winner", question, answer, [*parts, _configurations(best, default)])
 
 
@@ -134,7 +134,7 @@ def _measured_again(facts: RunFacts, best: Trial) -> str:
     return f" Measured again {number} during the search, the median was {median}."
 
 
-def _measured(facts: RunFacts) -> ReportTable:
+def _measured_table(facts: RunFacts) -> ReportTable:
     rows: list[list[object]] = []
     for name, trial in (("default", facts.summary.default), ("best", facts.summary.best)):
         if trial is not None:

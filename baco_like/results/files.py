@@ -227,11 +227,11 @@ def _lines(part: Any) -> str:
     """Return JSON with one line per element of a list of objects, or of an object of objects."""
     inner = list(part.values()) if isinstance(part, dict) else part
     if not isinstance(inner, list) or not inner or not all(isinstance(row, dict) for row in inner):
-        return _dumped(part)
+        return _dump(part)
     if isinstance(part, dict):
-        return "{\n" + ",\n".join(f"{json.dumps(k)}:{_dumped(v)}" for k, v in part.items()) + "\n}"
-    return "[\n" + ",\n".join(map(_dumped, part)) + "\n]"
+        return "{\n" + ",\n".join(f"{json.dumps(k)}:{_dump(v)}" for k, v in part.items()) + "\n}"
+    return "[\n" + ",\n".join(map(_dump, part)) + "\n]"
 
 
-def _dumped(part: Any) -> str:
+def _dump(part: Any) -> str:
     return json.dumps(part, allow_nan=False, separators=(",", ":"))

@@ -132,14 +132,14 @@ def from_t4(document: Mapping[str, Any], objective: str | None = None) -> Record
     recorded = recording(
         read_rows(results, read, objective, own),
         objective=objective,
-        unit=_named(first, objective).get("unit", "") or unit,
+        unit=_find_measurement(first, objective).get("unit", "") or unit,
         direction=default_direction(objective),
         described=described_space(metadata),
     )
     return read_attributes(recorded, metadata)
 
 
-def _named(row: Mapping[str, Any], objective: str) -> Mapping[str, Any]:
+def _find_measurement(row: Mapping[str, Any], objective: str) -> Mapping[str, Any]:
     """Return the measurement with the objective's name, or an empty mapping."""
     return next((m for m in row.get("measurements", ()) if m.get("name") == objective), {})
 
@@ -157,13 +157,13 @@ def _read_row(
     """
     config = config_from_json(row["configuration"])
     if texts:
-        config = {name: _untexted(value) for name, value in config.items()}
+        config = {name: _read_number(value) for name, value in config.items()}
     times = row.get("times", {})
     seconds = stages(times, _READ, per_second)
-    raw = _named(row, objective).get("value")
+    raw = _find_measurement(row, objective).get("value")
     word, value = row["invalidity"], finite_number(raw)
     if word in FAILURE_WORDS or value is None:
-        message = raw if raw is not None else _named(row, "__error__").get("value", "")
+        message = raw if raw is not None else _find_measurement(row, "__error__").get("value", "")
         known = word if word in FAILURE_WORDS else "runtime"
         return config, failure(known, str(message), seconds)
     repeats = numbers(times.get("runtimes", ()))
@@ -174,7 +174,7 @@ def _read_row(
     return config, measured(value, repeats, seconds, others)
 
 
-def _untexted(value: Any) -> Any:
+def _read_number(value: Any) -> Any:
     """Return the integer or decimal number in a text, else the text."""
     if not isinstance(value, str):
         return value

@@ -66,8 +66,8 @@ class ControlSettings:
             return drift.points[-1].trial.config if count else _incumbent(history)
         if drift.is_suspicious:
             return drift.points[-1].trial.config
-        affected = _next_affected(history, drift)
-        return affected if affected is not None else _next_incumbent(history, latest, drift)
+        affected = _find_next_affected(history, drift)
+        return affected if affected is not None else _find_next_incumbent(history, latest, drift)
 
 
 def _incumbent(history: History) -> Mapping[str, Any] | None:
@@ -76,7 +76,7 @@ def _incumbent(history: History) -> Mapping[str, Any] | None:
     return None if best is None else best.config
 
 
-def _next_incumbent(
+def _find_next_incumbent(
     history: History, latest: list[Trial], drift: Drift
 ) -> Mapping[str, Any] | None:
     """Return the incumbent after one control of another configuration, unless it has been a control."""
@@ -87,7 +87,7 @@ def _next_incumbent(
     return None if config is None or dict(config) in measured else config
 
 
-def _next_affected(history: History, drift: Drift) -> Mapping[str, Any] | None:
+def _find_next_affected(history: History, drift: Drift) -> Mapping[str, Any] | None:
     """Return the next of the best configurations to measure after the latest change, or None."""
     if not drift.changes:
         return None

@@ -261,7 +261,7 @@ class _CWriter:
 
     def _compare(self, sign: str, left: Node, right: Node) -> str:
         if sign in ("in", "not in"):
-            text = self._contained(left, right)
+            text = self._contain(left, right)
             return text if sign == "in" else f"!{text}"
         are_texts = self._is_text(left), self._is_text(right)
         if all(are_texts):
@@ -274,7 +274,7 @@ class _CWriter:
             return str(int(sign == "!="))  # as in Python, a text never equals a number
         return f"({self.number(left)} {sign} {self.number(right)})"
 
-    def _contained(self, left: Node, right: Node) -> str:
+    def _contain(self, left: Node, right: Node) -> str:
         match right:
             case tree.Listed(parts=parts):
                 tests = [self._compare("==", left, part) for part in parts]

@@ -182,7 +182,7 @@ def _module(table: ShippedTable) -> str:
         stamp=stamp,
         text=ascii(json.dumps(table.stamp.to_dict())),
         kinds=ascii({name: kind.value for name, kind in table.kinds.items()}),
-        entries=_listed(entries),
+        entries=_write_list(entries),
         default=ascii(default),
     )
     conditions = ",\n".join(f"    {_condition(table, config)}" for config in table.configs)
@@ -202,7 +202,7 @@ def _tree(table: ShippedTable, rule: Rule) -> str:
     return ascii(table.ranks(rule))
 
 
-def _listed(entries: Sequence[tuple[Mapping[str, Any], Config]]) -> str:
+def _write_list(entries: Sequence[tuple[Mapping[str, Any], Config]]) -> str:
     return "[\n" + "".join(f"    {entry!a},\n" for entry in entries) + "]"
 
 

@@ -83,7 +83,7 @@ def latin_hypercube(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     """
     parts = np.array([rng.permutation(n) for _ in space.active]).reshape(len(space.active), n).T
     cube = (parts + rng.random(parts.shape)) / n
-    return _completed(space, n, rng, taken, _rows_at(space, cube, rng))
+    return _complete(space, n, rng, taken, _rows_at(space, cube, rng))
 
 
 def from_prior(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
@@ -117,7 +117,7 @@ def sobol(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     points = 2 ** int(np.ceil(np.log2(max(4 * n, 2))))
     sequence = qmc.Sobol(max(1, len(space.active)), scramble=True, seed=rng)
     cube = sequence.random(points)[:, : len(space.active)]
-    return _completed(space, n, rng, taken, _rows_at(space, cube, rng))
+    return _complete(space, n, rng, taken, _rows_at(space, cube, rng))
 
 
 def maximin(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
@@ -166,12 +166,12 @@ def has_distinct_middle(space: Space, rng: Rng) -> bool:
 
 def _by_distance(space: Space, rng: Rng, taken: Taken) -> tuple[Codes, Array]:
     """Return feasible rows that are not taken, in random order, and their squared distances from the middle."""
-    rows = _searched(space, rng)
+    rows = _searched_rows(space, rng)
     rows = rng.permutation(rows[~taken(rows)])
     return rows, _off_middle(space, rows)
 
 
-def _searched(space: Space, rng: Rng) -> Codes:
+def _searched_rows(space: Space, rng: Rng) -> Codes:
     """Return all feasible rows if there are few, else many random ones."""
     count = space.feasible.count
     if count is not None and count <= _SEARCHED:
@@ -207,7 +207,7 @@ def middle_of_branch(space: Space, seen: Codes, rng: Rng, taken: Taken) -> Codes
         rng: Random numbers.
         taken: Rows that are not returned.
     """
-    rows = _searched(space, rng)
+    rows = _searched_rows(space, rng)
     # Draws seldom enter a branch of few configurations; a change of what a condition reads does.
     some = rows[rng.permutation(len(rows))[:_SWITCHED]]
     changed, _ = hamming(space, some, rng, limit=_LEAST_CHANGES)
@@ -235,7 +235,7 @@ def _branches(space: Space, rows: Codes) -> Mask:
     return np.stack(columns, axis=1)
 
 
-def _completed(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:
+def _complete(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:
     """Return the first n feasible and free rows; missing ones are drawn uniformly."""
     rows = drop_duplicates(rows[space.feasible.contains(rows)])
     return _fill(space, n, rng, taken, rows[~taken(rows)])

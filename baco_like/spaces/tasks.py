@@ -196,7 +196,7 @@ class Tasks:
             known = [descriptor[key] for descriptor in self.descriptors]
             column = known if descriptors is None else [d[key] for d in descriptors]
             if all(map(is_number, known)):
-                part = _scaled(known, column)[:, None]
+                part = _scale(known, column)[:, None]
             else:
                 values = list(dict.fromkeys(known))
                 part = np.array([[v == w for w in values] for v in column]) / math.sqrt(2.0)
@@ -329,7 +329,7 @@ def _written(key: str) -> str:
     return key if key.isidentifier() else f"value({key!r})"
 
 
-def _scaled(known: Sequence[float], column: Sequence[float]) -> Array:
+def _scale(known: Sequence[float], column: Sequence[float]) -> Array:
     """Return numbers, or their logarithms, scaled so that the known ones lie in [0, 1]."""
     low, high = min(known), max(known)
     if low > 0 and all(value > 0 for value in column):

@@ -71,7 +71,7 @@ class FittedEachTime:
         return self.surrogate.fit(space, data, rng, start)
 
 
-def _model_based() -> Bayesian:
+def _make_model_based() -> Bayesian:
     surrogate = FittedEachTime(GaussianProcess(priors=PRIORS, mean="constant"))
     return Bayesian(surrogate, view=with_quantities, failed_as=FAILED_AS)
 
@@ -165,7 +165,7 @@ class MultiFidelity:
     """
 
     then: Strategy[Any]
-    model_based: Bayesian = field(default_factory=_model_based)
+    model_based: Bayesian = field(default_factory=_make_model_based)
 
     @property
     def draws_in_tell(self) -> bool:

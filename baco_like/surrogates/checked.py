@@ -35,7 +35,7 @@ def fit_surrogate(
         PluginError: The surrogate returns no model.
     """
     model = surrogate.fit(space, data, rng, start)
-    return _checked(model, f"surrogate {name_of(surrogate)}") if is_foreign(model) else model
+    return _check_model(model, f"surrogate {name_of(surrogate)}") if is_foreign(model) else model
 
 
 def fit_feasibility(
@@ -47,7 +47,7 @@ def fit_feasibility(
     return _CheckedFeasibility(model, owner) if is_foreign(model) else model
 
 
-def _checked(model: Any, owner: str) -> Model:
+def _check_model(model: Any, owner: str) -> Model:
     if not callable(getattr(model, "predict", None)):
         raise PluginError(f"{owner}: fit returned {model!r:.60}, which has no method predict")
     if not isinstance(getattr(model, "hyperparameters", None), Mapping):
@@ -94,7 +94,7 @@ class _CheckedUpdatableModel(_CheckedModel):
     """An updatable model whose predictions are checked."""
 
     def condition(self, codes: Codes, y: Array) -> UpdatableModel:
-        updated = _checked(self.model.condition(codes, y), self.owner)
+        updated = _check_model(self.model.condition(codes, y), self.owner)
         if not isinstance(updated, UpdatableModel):
             raise PluginError(f"{self.owner}: the model of condition cannot be conditioned again")
         return updated

@@ -144,7 +144,7 @@ def fit_transform(y: Array) -> Transform:
     Raises:
         ValueError: ``y`` is empty, or a value is not finite.
     """
-    y = _checked(y, "a transform")
+    y = _check_values(y, "a transform")
     if np.all(y > 0.0) or np.all(y < 0.0):
         return _standardise(Transform("log", sign=float(np.sign(y[0]))), y)
     return fit_asinh(y)
@@ -162,7 +162,7 @@ def fit_asinh(y: Array) -> Transform:
     Raises:
         ValueError: ``y`` is empty, or a value is not finite.
     """
-    y = _checked(y, "a transform")
+    y = _check_values(y, "a transform")
     unit = _power_of_two(float(np.abs(y).max()))
     scaled = y / unit
     ascending = np.sort(scaled)
@@ -180,11 +180,11 @@ def standardise(y: Array) -> Transform:
     Raises:
         ValueError: ``y`` is empty, or a value is not finite.
     """
-    y = _checked(y, "a scale")
+    y = _check_values(y, "a scale")
     return _standardise(Transform("linear", unit=_power_of_two(float(np.abs(y).max()))), y)
 
 
-def _checked(y: Array, name: str) -> Array:
+def _check_values(y: Array, name: str) -> Array:
     y = np.asarray(y, dtype=float)
     if y.size == 0 or not np.all(np.isfinite(y)):
         raise ValueError(f"{name} needs one or more finite values; leave failures out")

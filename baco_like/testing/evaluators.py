@@ -145,9 +145,9 @@ def closing_removes_threads_processes_and_files(case: Case) -> None:
         _submit(evaluator, case)
     del evaluator
     deadline = time.monotonic() + _PATIENCE
-    while _increased(before, _count_resources()) and time.monotonic() < deadline:
+    while _find_increased(before, _count_resources()) and time.monotonic() < deadline:
         time.sleep(0.01)
-    increased = _increased(before, _count_resources())
+    increased = _find_increased(before, _count_resources())
     assert not increased, f"close() leaves resources open: {increased}, {before} before"
 
 
@@ -170,7 +170,7 @@ def _count_resources() -> dict[str, int]:
     return {"threads": active_count(), "children": children, "descriptors": descriptors}
 
 
-def _increased(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
+def _find_increased(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
     return {name: count for name, count in now.items() if count > before[name]}
 
 

@@ -33,7 +33,7 @@ def flags(count: int = 24) -> FunctionProblem:
 
     def find_optimum() -> float:
         starts = (rng.integers(0, 2, count).astype(float) for _ in range(_RESTARTS))
-        return math.exp(min(_flipped(log_time, start) for start in starts))
+        return math.exp(min(_flip_best(log_time, start) for start in starts))
 
     def evaluate(config: Mapping[str, Any]) -> float:
         return math.exp(log_time(np.array(list(config.values()), dtype=float)))
@@ -66,7 +66,7 @@ def wide(seed: int = 0, flags: int = 150, numbers: int = 37) -> FunctionProblem:
 
     def find_optimum() -> float:
         starts = (rng.integers(0, 2, flags).astype(float) for _ in range(_RESTARTS // 10))
-        return math.exp(min(_flipped(lambda x: log_time(x, best), start) for start in starts))
+        return math.exp(min(_flip_best(lambda x: log_time(x, best), start) for start in starts))
 
     def evaluate(config: Mapping[str, Any]) -> float:
         values = list(config.values())
@@ -77,7 +77,7 @@ def wide(seed: int = 0, flags: int = 150, numbers: int = 37) -> FunctionProblem:
     return FunctionProblem(name, space, evaluate, optimum=find_optimum, origin=name)
 
 
-def _flipped(cost: Callable[[Array], float], x: Array) -> float:
+def _flip_best(cost: Callable[[Array], float], x: Array) -> float:
     """Return the cost after flips of one flag until none lowers it."""
     best, again = cost(x), True
     while again:

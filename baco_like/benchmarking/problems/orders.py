@@ -80,7 +80,7 @@ def assignment(size: int) -> FunctionProblem:
         return float((flow[np.ix_(order, order)] * distance).sum() / 2)
 
     def find_optimum() -> float:
-        return min(_swapped(cost, rng.permutation(size)) for _ in range(_RESTARTS))
+        return min(_swap_best(cost, rng.permutation(size)) for _ in range(_RESTARTS))
 
     def evaluate(config: Mapping[str, Any]) -> float:
         return cost(np.array(config["order"]))
@@ -89,7 +89,7 @@ def assignment(size: int) -> FunctionProblem:
     return FunctionProblem(name, space, evaluate, optimum=find_optimum, origin=name)
 
 
-def _swapped(cost: Callable[[Ints], float], order: Ints) -> float:
+def _swap_best(cost: Callable[[Ints], float], order: Ints) -> float:
     """Return the cost after swaps of two elements until none lowers it."""
     best, again = cost(order), True
     while again:

@@ -136,10 +136,10 @@ def _comparison(compares: list[Callable[[Any, Any], bool]], sides: list[Function
 
 
 def _times(left: Any, right: Any) -> Any:
-    return _bounded(left * right)
+    return _check_bits(left * right)
 
 
-def _bounded(result: Any) -> Any:
+def _check_bits(result: Any) -> Any:
     if isinstance(result, int) and result.bit_length() > MAX_BITS:
         raise OverflowError(f"a number of more than {MAX_BITS} bits")
     return result
@@ -152,7 +152,7 @@ def _power(base: Any, exponent: Any) -> Any:
     result = base**exponent
     if isinstance(result, complex):
         raise ValueError("a root of a negative number")
-    return _bounded(result)
+    return _check_bits(result)
 
 
 ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {

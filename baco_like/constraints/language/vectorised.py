@@ -225,12 +225,12 @@ def _comparison(node: tree.Comparison, parameters: Mapping[str, Parameter]) -> V
             steps.append(inside if sign == "in" else combine([inside], np.logical_not, _TRUTH))
         else:
             right = vectorise(given, parameters)
-            steps.append(_compared(sign, left, right))
+            steps.append(_compare(sign, left, right))
             left = right
     return steps[0] if len(steps) == 1 else _junction("and", steps)
 
 
-def _compared(sign: str, left: Vector, right: Vector) -> Vector:
+def _compare(sign: str, left: Vector, right: Vector) -> Vector:
     """Return the result of one comparison.
 
     Raises:
@@ -257,7 +257,7 @@ def _membership(left: Vector, given: Node, parameters: Mapping[str, Parameter]) 
     if len(elements) == len(values) > _FEW and whole and left.kind is ColumnKind.INT:
         return combine([left], partial(np.isin, test_elements=np.array(values)), _TRUTH)
     # Python builds the whole list first, so one undefined element is enough.
-    equals = [_compared("==", left, vectorise(element, parameters)) for element in elements]
+    equals = [_compare("==", left, vectorise(element, parameters)) for element in elements]
     return combine(equals, _any, _TRUTH)
 
 

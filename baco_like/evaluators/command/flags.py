@@ -267,7 +267,7 @@ class Flags:
         if isinstance(self.on_off, str):
             listed = [
                 name
-                for name in self._required("on_off").switches
+                for name in self._require_compiler("on_off").switches
                 if not _SPECIAL.match(name) and not self._is_excluded(name)
             ]
         else:
@@ -359,7 +359,7 @@ class Flags:
         if isinstance(self.params, str):
             chosen: Mapping[str, Any] = {
                 name: option.values()
-                for name, option in self._required("params").numbers.items()
+                for name, option in self._require_compiler("params").numbers.items()
                 if len(option.values()) > 1
                 and not _SPECIAL_NUMBERS.match(name)
                 and not self._is_excluded(name)
@@ -383,7 +383,7 @@ class Flags:
             items.append(_Number(_identifier(name), parameter, name, form, defaults))
         return items
 
-    def _required(self, key: str) -> CompilerOptions:
+    def _require_compiler(self, key: str) -> CompilerOptions:
         if self._first is None:
             raise SpaceError(
                 f'flags: {key} = "all" needs a compiler that can be asked for its flags'

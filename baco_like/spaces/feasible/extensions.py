@@ -119,12 +119,12 @@ class Extensions(PermutationFactor):
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n independent uniform rows."""
         symbols = self.tree.unrank(random_ranks(self.tree.count, n, rng))
-        return self._join(symbols, self._shuffled(n, rng))
+        return self._join(symbols, self._shuffle_others(n, rng))
 
     @override
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n rows drawn position by position (biased)."""
-        return self._join(self.tree.walk(n, rng), self._shuffled(n, rng))
+        return self._join(self.tree.walk(n, rng), self._shuffle_others(n, rng))
 
     def rank(self, codes: Codes) -> Ranks:
         """Return ranks, or -1: by the order of the symbols, then by the order of the other elements."""
@@ -171,7 +171,7 @@ class Extensions(PermutationFactor):
             placed[level.child] = above + is_other
         return costs
 
-    def _shuffled(self, n: int, rng: Rng) -> Ints:
+    def _shuffle_others(self, n: int, rng: Rng) -> Ints:
         return rng.permuted(np.tile(np.arange(len(self.others)), (n, 1)), axis=1)
 
     def _split(self, codes: Codes) -> tuple[Mask, Ints, Ints]:

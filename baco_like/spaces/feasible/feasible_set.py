@@ -179,7 +179,7 @@ class FeasibleSet:
 
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n rows drawn independently and uniformly over the feasible configurations."""
-        return self._filled(n, [factor.sample(n, rng) for factor in self.factors])
+        return self._join_parts(n, [factor.sample(n, rng) for factor in self.factors])
 
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n rows drawn by walking every tree from its root, choosing children uniformly.
@@ -187,7 +187,7 @@ class FeasibleSet:
         It favours configurations in sparse subtrees and depends on the order of the parameters (Hellsten et al.,
         section 4.2); `sample` does not.
         """
-        return self._filled(n, [factor.walk(n, rng) for factor in self.factors])
+        return self._join_parts(n, [factor.walk(n, rng) for factor in self.factors])
 
     def index(self, codes: Codes) -> list[int]:
         """Return each feasible row's rank in ``range(count)``.
@@ -235,7 +235,7 @@ class FeasibleSet:
             digit = ranks % factor.count
             ranks = ranks // factor.count
             parts.append(factor.unrank(digit.astype(rank_dtype(factor.count))))
-        return self._filled(len(indices), parts[::-1])
+        return self._join_parts(len(indices), parts[::-1])
 
     def iterate(self, chunk: int = 65536) -> Iterator[Codes]:
         """Yield all rows in the order of their ranks, at most ``chunk`` at a time.
@@ -277,7 +277,7 @@ class FeasibleSet:
         feasible and close, but not always the closest.
         """
         parts = [factor.nearest(codes[:, factor.columns], rng) for factor in self.factors]
-        return self._filled(len(codes), parts)
+        return self._join_parts(len(codes), parts)
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints]:
         """Return all feasible rows at the least positive distance of each row, ``(n, w)``, and their owners.
@@ -311,7 +311,7 @@ class FeasibleSet:
             )
         return self.count
 
-    def _filled(self, n: int, parts: Sequence[Codes]) -> Codes:
+    def _join_parts(self, n: int, parts: Sequence[Codes]) -> Codes:
         rows = np.empty((n, self.width), dtype=np.float64)
         for factor, part in zip(self.factors, parts, strict=True):
             rows[:, factor.columns] = part

@@ -207,11 +207,11 @@ def build_rejection(
         batch = min(2 * batch, _BATCH)
     if passed == 0:
         few = _BATCH if work.left >= _BATCH * cost else min(tries, _FEW)
-        raise Hopeless(_needed(constraints, factor.held(superset.sample(few, rng))), tries)
+        raise Hopeless(_find_needed(constraints, factor.held(superset.sample(few, rng))), tries)
     return replace(factor, passed=passed / tries)
 
 
-def _needed(constraints: Sequence[Constraint], held: Sequence[Mask]) -> list[Constraint]:
+def _find_needed(constraints: Sequence[Constraint], held: Sequence[Mask]) -> list[Constraint]:
     """Return constraints that together reject every row, without those that are not needed for this.
 
     Args:

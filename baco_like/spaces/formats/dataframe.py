@@ -102,7 +102,9 @@ def explained_columns(columns: Mapping[str, Sequence[Any]]) -> set[str]:
     """
     try:
         parameters = {
-            name: _parameter(name, _numbered([cell for cell in cells if cell is not None])[0])
+            name: _parameter(
+                name, _number_distinct([cell for cell in cells if cell is not None])[0]
+            )
             for name, cells in columns.items()
             if any(cell is not None for cell in cells)
         }
@@ -157,15 +159,15 @@ def _distinct(name: str, cells: Sequence[Any], active: Mask) -> tuple[list[Any],
         raise SpaceError(f"column {name!r} has no value; drop it")
     number = np.full(len(cells), -1, dtype=np.int64)
     try:
-        distinct, first = _numbered([cell for cell in cells if cell is not None])
-        values, again = _numbered(list(map(_plain, distinct)))
+        distinct, first = _number_distinct([cell for cell in cells if cell is not None])
+        values, again = _number_distinct(list(map(_plain, distinct)))
     except TypeError:
         raise SpaceError(f"column {name!r} must have numbers or strings") from None
     number[active] = again[first]
     return values, number
 
 
-def _numbered(given: Sequence[Any]) -> tuple[list[Any], Ints]:
+def _number_distinct(given: Sequence[Any]) -> tuple[list[Any], Ints]:
     """Return the values that are distinct by type and value, in order of appearance, and each value's index."""
     nested = not {list, tuple}.isdisjoint(map(type, given))
     keys = map(_key, given) if nested else zip(map(type, given), given, strict=True)

@@ -87,7 +87,7 @@ class _LiteralReader:
             case ast.BinOp() if type(node.op) in OPERATORS:
                 left, right = value(node.left), value(node.right)
                 if isinstance(node.op, ast.Add) and type(left) is type(right) is list:
-                    return _bounded(left + right)
+                    return _check_length(left + right)
                 return exact.ARITHMETIC[OPERATORS[type(node.op)]](_number(left), _number(right))
             case ast.Compare() if all(type(operator) in OPERATORS for operator in node.ops):
                 left = value(node.left)
@@ -135,18 +135,18 @@ def _call(node: ast.Call, name: str, arguments: list[Any]) -> Any:
     if name == "range":
         if not all(type(argument) is int for argument in arguments):
             raise TypeError("range takes whole numbers")
-        return _bounded(range(*arguments))
+        return _check_length(range(*arguments))
     if name in ("list", "tuple", "sorted", "set"):
         if len(arguments) != 1 or not isinstance(arguments[0], list | range):
             raise TypeError(f"{name} takes one list")
-        items = list(_bounded(arguments[0]))
+        items = list(_check_length(arguments[0]))
         return items if name in ("list", "tuple") else sorted(set(items))
     if name not in exact.FUNCTIONS:
         _refuse(node, f"unknown function {name!r:.40}")
     return exact.FUNCTIONS[name](*map(_number, arguments))
 
 
-def _bounded(items: Any) -> Any:
+def _check_length(items: Any) -> Any:
     # The length of a range beyond 64 bits is an OverflowError, too.
     if len(items) > MAX_VALUES:
         raise OverflowError(f"more than {MAX_VALUES} values")

@@ -38,10 +38,10 @@ from baco_like.strategies.bayesian.incremental import (
     FEW_PENDING,
     INCUMBENTS,
     Incremental,
-    has_prior,
     incumbents,
     is_incremental,
     propose,
+    weight_by_user_prior,
 )
 from baco_like.strategies.bayesian.limits import FeasibilityWithLimits, fit_margins, margins_of
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask, Strategy
@@ -189,9 +189,7 @@ class Bayesian:
             rng: Random generator.
         """
         score = bind_acquisition(self.acquisition, model, fitted.incumbent, rng)
-        if has_prior(problem.space):
-            density = problem.space.log_density
-            score = acquisitions.weight_by_prior(score, density, len(history), self.belief)
+        score = weight_by_user_prior(score, problem.space, len(history), self.belief)
         weighted = acquisitions.weight_by_feasibility(score, fitted.feasibility, minimum)
         return weighted if problem.region is None else _prefer(problem.region, weighted)
 

@@ -25,7 +25,7 @@ from baco_like.records.front import is_non_dominated, non_dominated_boxes
 from baco_like.spaces import Space
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.fitting import NEEDED, last_hyperparameters
-from baco_like.strategies.bayesian.incremental import has_prior
+from baco_like.strategies.bayesian.incremental import weight_by_user_prior
 from baco_like.strategies.bayesian.limits import objective_costs
 from baco_like.strategies.bayesian.repeated_outcomes import fit_inert, log_new
 from baco_like.strategies.bayesian.several_objectives import (
@@ -190,10 +190,7 @@ class ExpectedHypervolume(SeveralObjectives):
             means, variances = zip(*(model.predict(codes) for model in believed), strict=True)
             return log_ehvi(np.column_stack(means), np.column_stack(variances), lower, upper)
 
-        if has_prior(problem.space):
-            density = problem.space.log_density
-            return acquisitions.weight_by_prior(score, density, len(history), self.then.belief)
-        return score
+        return weight_by_user_prior(score, problem.space, len(history), self.then.belief)
 
 
 def choose_reference(

@@ -26,6 +26,7 @@ from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.acquisitions.checked import bind_acquisition
 from baco_like.acquisitions.functions import add_feasibility, feasibility_weight, prior_weight
 from baco_like.acquisitions.optimizers.best_rows import best_free_indices, comparable
+from baco_like.acquisitions.protocol import Score
 from baco_like.records import History, Proposal, Status
 from baco_like.spaces import Space
 from baco_like.strategies.bayesian.fitting import (
@@ -166,7 +167,7 @@ class Incremental:
 
     def fit(self) -> Fitted:
         """Return the models of all observations."""
-        return self._fitted(self._grow(self._held, self.history))
+        return self._join_models(self._grow(self._held, self.history))
 
     def posterior(self, n: int) -> tuple[Fitted, CandidatePosterior]:
         """Return the models of all observations, and their posterior at the candidates for n proposals."""
@@ -175,7 +176,7 @@ class Incremental:
 
         def grow() -> tuple[Fitted, GPModel, CandidateTable]:
             grown = self._grow(base, self.history)
-            return self._fitted(grown), grown.model, table
+            return self._join_models(grown), grown.model, table
 
         # The same model serves until the next observation. It keeps the table, so that no other one gets its id.
         key = id(table), self.seed
@@ -233,7 +234,7 @@ class Incremental:
         def search() -> tuple[GrownModel, CandidateTable]:
             """Search for the best rows with the model of the history at the last refit of the table."""
             grown = self._grow(self._held, history)
-            fitted = self._fitted(grown, history)
+            fitted = self._join_models(grown, history)
             rng = generator(self.seed, Purpose.HOLD, 2 * len(history) + 1)
             excluded = partial(self.problem.is_excluded, history)
             if self.is_listed:
@@ -277,7 +278,7 @@ class Incremental:
         )
         return GrownModel(model, rows, values.rows)
 
-    def _fitted(self, grown: GrownModel, history: History | None = None) -> Fitted:
+    def _join_models(self, grown: GrownModel, history: History | None = None) -> Fitted:
         history = self.history if history is None else history
         values = self._values(history)
         at = np.searchsorted(values.rows, grown.rows)
@@ -446,6 +447,13 @@ def incumbents(history: History) -> Codes:
     ok = np.flatnonzero(history.where(Status.OK))
     best = ok[np.argsort(history.costs[ok], kind="stable")[:INCUMBENTS]]
     return history.codes[best]
+
+
+def weight_by_user_prior(score: Score, space: Space, count: int, belief: float) -> Score:
+    """Return the score with the weight of the user's prior after ``count`` observations; unchanged without a prior."""
+    if not has_prior(space):
+        return score
+    return acquisitions.weight_by_prior(score, space.log_density, count, belief)
 
 
 def has_prior(space: Space) -> bool:

@@ -81,7 +81,7 @@ class BranchExploration(StrategyWrapper):
         if not space.conditions or ok.sum() < _NEEDED:
             return None
         last = max([*history.trials[-1:], *history.pending.values()], key=lambda trial: trial.id)
-        if _entered(last.tag):
+        if _is_step_into_branch(last.tag):
             return None
         rows = _known_rows(history)
         codes, costs = history.codes[ok], history.costs[ok]
@@ -114,7 +114,7 @@ def _successes(history: History) -> Mask:
     return np.asarray(history.where(Status.OK) & ~np.isnan(history.codes).any(axis=1))
 
 
-def _entered(tag: Any) -> bool:
+def _is_step_into_branch(tag: Any) -> bool:
     """Return whether a trial with this tag was a step into a branch."""
     return isinstance(tag, Mapping) and "branch" in tag
 
@@ -124,7 +124,7 @@ def _has_converged(history: History) -> bool:
     own = [
         i
         for i, trial in enumerate(history.trials)
-        if trial.read_tag("phase") == "model" and not _entered(trial.tag)
+        if trial.read_tag("phase") == "model" and not _is_step_into_branch(trial.tag)
     ]
     ok = history.where(Status.OK)
     if len(own) < _RECENT or not ok[: own[-_RECENT]].any():

@@ -331,7 +331,7 @@ class PopulationStrategy(BudgetedSettings, ABC, Generic[M]):
         awaited = state.awaited
         for attempt in _attempts(history, state, n):
             codes = state.attempt(attempt).codes[awaited]
-            for i in _allowed(problem, history, codes, n):
+            for i in _iterate_allowed(problem, history, codes, n):
                 tag = {
                     "phase": "founders" if state.population is None else "bred",
                     "generation": state.generation,
@@ -375,7 +375,7 @@ def _attempts(history: History, state: PopulationState[Any], n: int) -> Iterator
     yield from range(first, first + _BRED + 1 + -(-(n + len(history.pending)) // members))
 
 
-def _allowed(problem: Problem, history: History, codes: Codes, n: int) -> Iterator[int]:
+def _iterate_allowed(problem: Problem, history: History, codes: Codes, n: int) -> Iterator[int]:
     """Yield the indices of the rows that may be proposed.
 
     Rows are tested in blocks, because the first ones usually suffice.

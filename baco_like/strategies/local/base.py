@@ -370,7 +370,7 @@ class LocalSearchStrategy(BudgetedSettings, ABC, Generic[M]):
     ) -> Sequence[Proposal]:
         """Return the configurations whose costs are needed, in order, then spares."""
         proposals: dict[bytes, Proposal] = {}
-        for scan, i in _needed(state.scans, n + len(history.pending)):
+        for scan, i in _iterate_needed(state.scans, n + len(history.pending)):
             row, key = scan.rows[i], scan.keys[i]
             if key not in proposals and not problem.is_excluded(history, row[None, :])[0]:
                 phase = "start" if scan.base is None else "neighbour"
@@ -415,7 +415,7 @@ class LocalSearchStrategy(BudgetedSettings, ABC, Generic[M]):
         return state
 
 
-def _needed(scans: Sequence[Scan], limit: int) -> Iterator[tuple[Scan, int]]:
+def _iterate_needed(scans: Sequence[Scan], limit: int) -> Iterator[tuple[Scan, int]]:
     """Yield scans with the index of a needed cost: the first of every scan, the second of every scan, and so on."""
     columns = ([(scan, int(i)) for i in scan.unknown[:limit]] for scan in scans)
     return (item for item in chain.from_iterable(zip_longest(*columns)) if item is not None)

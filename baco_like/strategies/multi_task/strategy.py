@@ -12,14 +12,13 @@ import numpy as np
 from baco_like import acquisitions
 from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions.functions import log_ei
-from baco_like.acquisitions.protocol import Score
 from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records import History, Observation, Proposal, Status
 from baco_like.spaces.space import Space
 from baco_like.strategies.auto import Auto, model_of_auto
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.fitting import last_hyperparameters
-from baco_like.strategies.bayesian.incremental import has_prior
+from baco_like.strategies.bayesian.incremental import weight_by_user_prior
 from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
 from baco_like.strategies.composite.wrappers import Phased
 from baco_like.strategies.levels import history_of_part
@@ -345,7 +344,7 @@ class MultiTask:
             def score(rows: Codes, task: int = task, incumbent: float = incumbent) -> Array:
                 return log_ei(*fitted.model.predict(rows, task), incumbent)
 
-            weighted = self._weighted(problem, history, score, space)
+            weighted = weight_by_user_prior(score, space, len(history), bayesian.belief)
             weighted = weight_by_running(weighted, fitted, columns.with_task, [task])
             known = fitted.table.known[:, task]
             order = np.argsort(fitted.table.costs[known, task], kind="stable")[:5]
@@ -379,7 +378,7 @@ class MultiTask:
         order = np.argsort(mean_ranks(totals), kind="stable")[:5]
         for task in searched_tasks(problem.space, size, rng):
             space = problem.space.at_task(task)
-            weighted = self._weighted(problem, history, candidates.score, space)
+            weighted = weight_by_user_prior(candidates.score, space, len(history), bayesian.belief)
             weighted = weight_by_running(
                 weighted, fitted, columns.with_task, range(min(count, MOST_SEARCHED))
             )
@@ -395,13 +394,6 @@ class MultiTask:
         costs = task_costs(history, columns.index_of(history.codes), count)
         value = goal.informative(best[1], free) / costs[free] ** COST_EXPONENT
         return self._proposal(best[1], int(free[np.argmax(value)]), fitted, columns.with_task)
-
-    def _weighted(self, problem: Problem, history: History, score: Score, space: Space) -> Score:
-        """Return the score with the weight of the user's prior."""
-        if not has_prior(space):
-            return score
-        belief = self._bayesian(problem).belief
-        return acquisitions.weight_by_prior(score, space.log_density, len(history), belief)
 
     def _proposal(self, row: Codes, task: int, fitted: FittedTasks, with_task: Any) -> Proposal:
         """Return the proposal of one row on a task, with the predictions and the hyperparameters."""

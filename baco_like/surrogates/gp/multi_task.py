@@ -111,7 +111,7 @@ class MultiTaskModel:
             weights: Weight of each task, ``(t,)``.
         """
         features = self.space.features(codes)
-        cross = self._shared(features) * (weights @ self.matrix)[self.tasks]
+        cross = self._correlate_shared(features) * (weights @ self.matrix)[self.tasks]
         for t in np.flatnonzero(weights * self.own):
             self._add_own(cross, features, int(t), float(weights[t]))
         solved = cross @ self.inverse_factor.T
@@ -127,7 +127,7 @@ class MultiTaskModel:
             tasks: Indices of s tasks.
         """
         features = self.space.features(codes)
-        correlation = self._shared(features)
+        correlation = self._correlate_shared(features)
         mean = np.empty((len(codes), len(tasks)))
         solved = np.empty((len(tasks), len(codes), len(self.features)))
         for i, task in enumerate(tasks):
@@ -152,7 +152,7 @@ class MultiTaskModel:
 
     def covariance(self, noises: Array) -> Array:
         """Return the covariance of the observations with noise of these variances, ``(n,)`` -> ``(n, n)``."""
-        shared = self._shared(self.features)
+        shared = self._correlate_shared(self.features)
         covariance = shared * self.matrix[self.tasks[:, None], self.tasks]
         for t in range(len(self.own)):
             rows = np.flatnonzero(self.tasks == t)
@@ -163,7 +163,7 @@ class MultiTaskModel:
         covariance.flat[:: len(covariance) + 1] = own + noises
         return covariance
 
-    def _shared(self, features: Features) -> Array:
+    def _correlate_shared(self, features: Features) -> Array:
         """Return the correlations of the shared part with the observations, ``(m, k)`` -> ``(m, n)``."""
         return correlations(self.kernel, features * self.scales[0], self.features * self.scales[0])
 
