@@ -106,10 +106,7 @@ def _with_rows(model: GPModel, codes: Codes, variance: Array) -> GPModel:
     """Return the model with more rows, whose values are not set yet."""
     scaled = model.scaled_features(codes)
     inverse, n, m = model.inverse_factor, len(model.rows), len(codes)
-    below = inverse @ model.covariance(model.rows, scaled)
-    corner = model.covariance(scaled, scaled) - below.T @ below
-    corner[np.diag_indices_from(corner)] += model.fitted.noise + variance
-    corner = safe_cholesky(corner)
+    _, below, corner = model.border(scaled, variance)
     factor = np.zeros((n + m, n + m), order="F")
     factor[:n, :n], factor[n:, :n], factor[n:, n:] = model.factor, below.T, corner
     grown = np.zeros((n + m, n + m), order="F")
@@ -234,12 +231,9 @@ class CandidatePosterior:
         """
         model = self._model
         scaled = model.scaled_features(codes)
-        cross = model.covariance(model.rows, scaled)
-        below = model.inverse_factor @ cross
-        corner = model.covariance(scaled, scaled) - below.T @ below
-        corner[np.diag_indices_from(corner)] += model.fitted.noise
+        cross, below, corner = model.border(scaled)
         to_candidates = model.covariance(scaled, self.table.scaled)
-        self._append(to_candidates, below.T, safe_cholesky(corner))
+        self._append(to_candidates, below.T, corner)
         return np.asarray(model.mean + cross.T @ model.alpha)
 
     def believe_candidates(self, rows: Ints) -> None:

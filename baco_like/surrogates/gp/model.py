@@ -220,21 +220,33 @@ class GPModel:
 
         return drawn
 
+    def border(self, scaled: Features, variance: Array | float = 0.0) -> tuple[Array, Array, Array]:
+        """Return what the covariance and its Cholesky factor need for m more rows.
+
+        Args:
+            scaled: Their scaled features, ``(m, k)``.
+            variance: Their known variances, ``(m,)``.
+
+        Returns:
+            The covariance of the old and the new rows, ``(n, m)``; the part of the factor below the old one,
+            transposed, ``(n, m)``; and the factor of the corner, ``(m, m)``.
+        """
+        cross = self.covariance(self.rows, scaled)
+        below = self.inverse_factor @ cross
+        corner = self.covariance(scaled, scaled) - below.T @ below
+        corner[np.diag_indices_from(corner)] += self.fitted.noise + variance
+        return cross, below, safe_cholesky(corner)
+
     def condition(self, codes: Codes, y: Array) -> GPModel:
         """Return the model that also uses these values, ``(m, w)``, ``(m,)``, with the same hyperparameters.
 
         The factor gets m more rows; its old rows and the prior mean do not change.
         """
         scaled = self.scaled_features(codes)
-        cross = self.covariance(self.rows, scaled)
-        below = self.inverse_factor @ cross
-        corner = self.covariance(scaled, scaled) - below.T @ below
-        corner[np.diag_indices_from(corner)] += self.fitted.noise
+        _, below, corner = self.border(scaled)
         n, m = len(self.rows), len(scaled)
         factor = np.zeros((n + m, n + m))
-        factor[:n, :n] = self.factor
-        factor[n:, :n] = below.T
-        factor[n:, n:] = safe_cholesky(corner)
+        factor[:n, :n], factor[n:, :n], factor[n:, n:] = self.factor, below.T, corner
         rows = np.concatenate([self.rows, scaled])
         residual = np.concatenate([self.residual, y - self.mean])
         return replace(self, rows=rows, factor=factor, residual=residual)
