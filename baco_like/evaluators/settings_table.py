@@ -12,12 +12,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baco_like._checks import is_whole
 from baco_like.exceptions import RunFileError
 from baco_like.records.reading import finite_number
-from baco_like.spaces.space import Space
+
+if TYPE_CHECKING:  # else every start of a worker imports the spaces
+    from baco_like.spaces.space import Space
 
 _BYTES = {"": 1, "b": 1}
 _BYTES |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", start=1)}
