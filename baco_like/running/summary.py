@@ -281,7 +281,7 @@ def _verdict(summary: Summary) -> list[str]:
         lines = ["The default configuration is the best one found."]
     elif confirmation is None and summary.speedup is not None:
         lines = [
-            "The speed-up compares values of different times, the best of them by luck; [confirmation] measures again."
+            "The best of many noisy values is partly luck. [confirmation] measures it and the default again."
         ]
     else:
         lines = []

@@ -159,7 +159,7 @@ def test_predict_and_recommend_see_the_measurements() -> None:
     assert recommended is not None
     assert recommended["x"] == 1
     text = format_summary(summarise(result.optimizer.history, Objective()))
-    assert "by luck" in text
+    assert "partly luck" in text
     found = result.confirmation
     assert found is not None
     summary = summarise(result.optimizer.history, Objective()).with_confirmation(found)
