@@ -358,7 +358,11 @@ def test_warm_ups_and_more_repeats_where_they_are_wanted(tmp_path: Path) -> None
 
 
 def counting() -> str:
-    head = "#include <stdio.h>\nvoid kernel(const float *A, const float *B, float *C) { "
+    """Return a kernel that counts its calls in a file; no two calls take equally long."""
+    head = "#include <stdio.h>\n#include <unistd.h>\n"
+    head += (
+        "void kernel(const float *A, const float *B, float *C) { static int n; usleep(50 * ++n); "
+    )
     tell = 'FILE *f = fopen("calls", "a"); fputc(\'x\', f); fclose(f); '
     return f"{head}{tell}{RIGHT} }}\n"
 
