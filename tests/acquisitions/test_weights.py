@@ -110,7 +110,7 @@ def test_thompson_sampling_follows_one_function():
     space = Space({"a": Integer(0, 60)})
     codes = np.array([[0.0], [30.0], [60.0]])
     data = Data(codes, np.array([0.0, 1.0, 0.0]), np.zeros(3), np.zeros(3, dtype=bool))
-    model = FixedGaussianProcess(lengthscale=0.3).fit(space, data, np.random.default_rng())
+    model = FixedGaussianProcess(lengthscale=0.3).fit(space, data, np.random.default_rng(0))
     everywhere = np.arange(61.0)[:, None]
     score = ThompsonSampling().bind(model, 0.0, np.random.default_rng(1))
     np.testing.assert_allclose(score(everywhere)[5:6], score(everywhere[5:6]))
