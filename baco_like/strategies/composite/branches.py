@@ -50,14 +50,8 @@ class BranchExploration(StrategyWrapper):
         branch = self._find_due(problem, history)
         if branch is None:
             return self.then.ask(problem, history, state, n, rng)
-        entered = self._enter(problem, history, branch, state, rng)
-        if len(entered) == n:
-            return entered
-        # A branch may have no configuration left.
-        history = (
-            history.assume_pending(np.array([p.code for p in entered])) if entered else history
-        )
-        return [*entered, *self.then.ask(problem, history, state, n - len(entered), rng)]
+        entered = self._enter(problem, history, branch, state, rng)  # none if no row is left there
+        return self.ask_after(entered, problem, history, state, n, rng)
 
     def _enter(
         self, problem: Problem, history: History, branch: Branch, state: Any, rng: Rng

@@ -55,6 +55,15 @@ class StrategyWrapper:
         """Return the first state of the wrapped strategy."""
         return self.then.init(problem, rng)
 
+    def ask_after(
+        self, first: Proposals, problem: Problem, history: History, state: Any, n: int, rng: Rng
+    ) -> Proposals:
+        """Return these proposals, and then those of the wrapped strategy: n together."""
+        if len(first) == n:
+            return first
+        history = history.assume_pending(protocol.proposed_rows(problem.space, first))
+        return [*first, *self.then.ask(problem, history, state, n - len(first), rng)]
+
     def tell(self, problem: Problem, state: Any, observation: Observation, rng: Rng) -> Any:
         """Pass the observation on."""
         return self.then.tell(problem, state, observation, rng)
@@ -113,10 +122,7 @@ class Phased(StrategyWrapper):
         # A design never repeats a configuration, even if noise="repeat" lets the later strategy do so.
         rows = design(problem.space, missing, rng, history.is_excluded)
         proposals = [Proposal(row, {"phase": "design"}) for row in rows]
-        if len(proposals) == n:
-            return proposals
-        history = history.assume_pending(rows)
-        return [*proposals, *self.then.ask(problem, history, state, n - len(proposals), rng)]
+        return self.ask_after(proposals, problem, history, state, n, rng)
 
 
 @final
@@ -145,10 +151,7 @@ class RandomInterleaving(StrategyWrapper):
         """Return the uniform draws first, then proposals of the other strategy."""
         count = int((rng.random(n) < self.share).sum())
         draws = RandomSearch().ask(problem, history, None, count, rng) if count else []
-        if len(draws) == n:
-            return draws
-        history = history.assume_pending(protocol.proposed_rows(problem.space, draws))
-        return [*draws, *self.then.ask(problem, history, state, n - len(draws), rng)]
+        return self.ask_after(draws, problem, history, state, n, rng)
 
 
 @final
@@ -185,10 +188,7 @@ class RandomAfterStall(StrategyWrapper):
         rows = uniform(problem.space, 1, rng, history.is_excluded)
         note = f"the model expected {expected:.1f} gains since the last one, and none came"
         draws = [Proposal(row, {"phase": "restart", "note": note}) for row in rows]
-        if len(draws) == n:
-            return draws
-        history = history.assume_pending(rows)
-        return [*draws, *self.then.ask(problem, history, state, n - len(draws), rng)]
+        return self.ask_after(draws, problem, history, state, n, rng)
 
     @staticmethod
     def count_expected(history: History) -> float:
