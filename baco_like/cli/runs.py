@@ -192,7 +192,8 @@ def _run_and_confirm(
     given = tuple(rule(limit) for rule, limit in limits if limit is not None)
     stop = AnyOf((*given, *run_file.rules))
     unit = run_file.objective.unit
-    progress = show_progress(sys.stdout, run_file.evaluations, unit, run_file.seconds)
+    threshold = run_file.control.threshold
+    progress = show_progress(sys.stdout, run_file.evaluations, unit, run_file.seconds, threshold)
     confirmation = None
     try:
         settings = run_file.confirmation

@@ -275,7 +275,11 @@ def in_words(counts: Mapping[str, int]) -> str:
 
 
 def show_progress(
-    stream: TextIO, total: int | None, unit: str = "", seconds: float | None = None
+    stream: TextIO,
+    total: int | None,
+    unit: str = "",
+    seconds: float | None = None,
+    threshold: float = 0.05,
 ) -> TrialProgress:
     """Return the progress of a run's trials on a stream.
 
@@ -284,8 +288,9 @@ def show_progress(
         total: Number of trials, or None if another rule ends the run.
         unit: Unit of the values.
         seconds: Time limit of the run in seconds, or None.
+        threshold: Relative drift of the machine that is shown.
     """
-    return TrialProgress(Display(stream, total, "eval", seconds=seconds), unit)
+    return TrialProgress(Display(stream, total, "eval", seconds=seconds), unit, threshold)
 
 
 def first_line(trial: Trial) -> str:

@@ -279,7 +279,9 @@ def tune(
             goal=goal,
             task=task,
         )
-        display = show_progress(sys.stderr, budget, seconds=time_limit(stop)) if progress else None
+        display = None
+        if progress:
+            display = show_progress(sys.stderr, budget, "", time_limit(stop), control.threshold)
         for note in describe_machine() if progress else ():
             print(f"note: {note}", file=sys.stderr)
         return _run(optimizer, evaluator, stop, display, confirmation, control)

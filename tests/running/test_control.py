@@ -77,6 +77,15 @@ def test_a_change_is_confirmed_reported_and_the_best_are_measured_again(
     assert stream.getvalue().count(f"Drift: values became 30 % {word}") == 1
 
 
+@pytest.mark.parametrize(("threshold", "count"), [(0.05, 1), (0.5, 0)])
+def test_progress_shows_drift_beyond_the_threshold(
+    threshold: float, count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {**PLAIN, "progress": True, "drift_threshold": threshold}
+    tune(machine(1.3), SPACE, stop=MaxEvals(80), recheck=15, **options)
+    assert capsys.readouterr().err.count("Drift: values became 30 % worse") == count
+
+
 def test_one_disturbed_value_is_no_drift() -> None:
     disturbed = [0]
 

@@ -51,9 +51,8 @@ async def _forward(call: Any, future: Future[Any]) -> None:
     try:
         result = await call.result()
     except BaseException as error:
-        if (
-            call.status != "error"
-        ):  # neither the call nor the scheduler has failed, but the transport
+        # Neither the call nor the scheduler has failed, but the transport.
+        if call.status != "error":
             reason = f"{type(error).__name__}: {error}"
             lost = LostWorker(f"Dask has no result of this call ({reason})")
             lost.__cause__ = error
@@ -64,7 +63,5 @@ async def _forward(call: Any, future: Future[Any]) -> None:
         if future.set_running_or_notify_cancel():
             future.set_result(result)
     finally:
-        del (
-            call,
-            future,
-        )  # the traceback of an error would keep them, and Dask the result at the worker
+        # The traceback of an error would keep them, and Dask would keep the result at the worker.
+        del call, future

@@ -115,9 +115,8 @@ class WorkerCount:
     def __call__(self) -> int:
         """Return the number."""
         if time.monotonic() - self._asked >= _RECOUNT_INTERVAL:
-            with contextlib.suppress(
-                Exception
-            ):  # a cluster that does not answer now keeps its number
+            # A cluster that does not answer now keeps its number.
+            with contextlib.suppress(Exception):
                 self._count = count_workers(self._executor)
             self._asked = time.monotonic()
         return self._count + self._more
