@@ -79,9 +79,10 @@ _import_name, __dir__ = import_on_first_use(__name__, [*__all__, "__version__"],
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
+        # With the modules of email: a third of the time of this import.
         from importlib import (
             metadata,
-        )  # with the modules of email: a third of the time of this import
+        )
 
         return metadata.version("baco-like")
     return _import_name(name)

@@ -231,9 +231,8 @@ def _best_change(
         if len(allowed):
             best = allowed[np.argmin(valued.expected(rows[allowed]))]
             changed = changes[best]
-            if (
-                space.activity
-            ):  # a parameter may be switched on at its resting value, which its code has already
+            # A parameter may be switched on at its resting value, which its code has already.
+            if space.activity:
                 before, after = space.decode(np.stack([row, rows[best]]))
                 changed = tuple(n for n in space.names if before.get(n) != after.get(n))
             return changed, rows[best]

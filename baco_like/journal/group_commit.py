@@ -34,9 +34,8 @@ class GroupCommit:
         self._process, self._changed, self._is_syncing = os.getpid(), threading.Condition(), False
 
     def _check_process(self) -> None:
-        if (
-            self._process != os.getpid()
-        ):  # the thread that called `fsync` may not exist in a forked child
+        # The thread that called `fsync` may not exist in a forked child.
+        if self._process != os.getpid():
             self._start_process()
 
     @property

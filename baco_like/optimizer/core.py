@@ -453,9 +453,8 @@ class Optimizer(Leasing):
             with self._run.lock:
                 self._announce()  # callbacks are the user's code and use all threads
         for outcome in draft.outcomes:
-            if (
-                outcome.problem
-            ):  # warn only after recording: a filter may turn the warning into an error
+            # Warn only after recording: a filter may turn the warning into an error.
+            if outcome.problem:
                 text = f"{outcome.problem}; recorded as a failure"
                 warn_caller(text, FailureWarning)
         return draft

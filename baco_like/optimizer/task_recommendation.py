@@ -34,9 +34,8 @@ def recommend_for_tasks(
     if not len(tried):
         return None
     ran = table.known.any(axis=1)
-    if (
-        goal.count == 1
-    ):  # in a larger set, another configuration serves the tasks on which one has failed
+    # In a larger set, another configuration serves the tasks on which one has failed.
+    if goal.count == 1:
         ran &= ~table.failed.any(axis=1)
     rows = np.flatnonzero(ran if ran.any() else table.known.any(axis=1))
     costs = np.where(table.known[rows], table.costs[rows], np.inf)[:, tried]

@@ -172,9 +172,8 @@ class ConfirmationState:
         ):
             close = [k for k in close if k != plan.default]
         best = self._choose(race, close)
-        if (
-            best is not None and best not in close
-        ):  # a default that left the race, and is tied after later rounds
+        # A default that left the race, and is tied after later rounds.
+        if best is not None and best not in close:
             close = sorted([*close, best], key=self._rank)
         return Confirmation(
             None if standing.winner is None else trials[standing.winner],

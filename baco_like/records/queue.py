@@ -59,9 +59,8 @@ class ConfigQueue(Sequence[Config]):
     def extend(self, configs: Iterable[Config]) -> ConfigQueue:
         """Return the queue with more configurations at its end."""
         shared, start = self._configs, self._start
-        if (
-            len(shared) != self._stop
-        ):  # another queue has grown from this one, or an interrupt came before the return
+        # Another queue has grown from this one, or an interrupt came before the return.
+        if len(shared) != self._stop:
             shared, start = list(self), 0
         shared.extend(configs)
         return ConfigQueue(shared, start, len(shared))
@@ -69,9 +68,8 @@ class ConfigQueue(Sequence[Config]):
     def drop(self, n: int) -> ConfigQueue:
         """Return the queue without its first n configurations."""
         start = min(self._start + n, self._stop)
-        if 2 * start > len(
-            self._configs
-        ):  # releases the others; a copy follows at least as many drops as it has rows
+        # Releases the others; a copy follows at least as many drops as it has rows.
+        if 2 * start > len(self._configs):
             rest = self._configs[start : self._stop]
             return ConfigQueue(rest, 0, len(rest))
         return ConfigQueue(self._configs, start, self._stop)

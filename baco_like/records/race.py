@@ -86,9 +86,8 @@ def confidence_sequence(differences: Array, alpha: float) -> tuple[float, float]
 def confidence_sequences(differences: Array, alpha: float) -> tuple[Array, Array]:
     """Return `confidence_sequence` after 1, 2, 3, ... of the values: means and half widths, both of shape (n,)."""
     n = np.arange(1.0, len(differences) + 1.0)
-    shifted = np.subtract(
-        differences, differences[0]
-    )  # small, so that their squares can be added up
+    # Small, so that their squares can be added up.
+    shifted = np.subtract(differences, differences[0])
     means = np.cumsum(shifted) / n
     variances = np.maximum(np.cumsum(shifted**2) / n - means**2, 0.0)
     gain = 1.0 + n * _EFFECT_VARIANCE

@@ -139,9 +139,8 @@ def draw_search(facts: RunFacts, best: Sequence[float], by_time: bool) -> Report
     for i, kind in enumerate(kinds):
         of_kind = _chart(_select_points([row for row in failures if row["kind"] == kind]))
         marks = of_kind.mark_point(shape="cross", filled=True, size=34, angle=45)
-        lane = altair.YValue(
-            _HEIGHT - 6 - 9 * (i % 5)
-        )  # one above the other, so that none hides another
+        # One above the other, so that none hides another.
+        lane = altair.YValue(_HEIGHT - 6 - 9 * (i % 5))
         layers.append(marks.encode(x_axis, lane, colour, tooltip=hints))
     unit = "wall time" if by_time else "evaluations"
     thinned = len(values) > MOST_POINTS or len(failures) > MOST_POINTS

@@ -61,9 +61,8 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 def journal_of(path: Path) -> Path:
     """Return the journal in the folder of a run, or the path itself."""
     journal = path / JOURNAL
-    return (
-        journal if os.path.isfile(journal) else path
-    )  # unlike Path.is_file, false for impossible names
+    # Unlike Path.is_file, false for impossible names.
+    return journal if os.path.isfile(journal) else path
 
 
 class JournalView:

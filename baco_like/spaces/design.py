@@ -182,9 +182,8 @@ def _searched_rows(space: Space, rng: Rng) -> Codes:
 def _off_middle(space: Space, rows: Codes) -> Array:
     """Return the squared distances from the middle, ``(n,)``."""
     features, owner = space.derived_features.own_features(rows), space.derived_features.own_owner
-    for name, active in space.activity.masks(
-        rows
-    ).items():  # an inactive parameter is not off the middle
+    # An inactive parameter is not off the middle.
+    for name, active in space.activity.masks(rows).items():
         if name in space.active:
             features[np.ix_(~active, owner == space.active.index(name))] = 0.5
     kinds = [space.parameters[name].kind for name in space.active]

@@ -65,9 +65,8 @@ class Evaluation:
         except Exception as error:  # as in `tune`, an exception is a failure of the configuration
             outcome = outcome_of_exception(trial_id, error)
         self.seconds += time.process_time() - start
-        if (
-            outcome.value is None
-        ):  # without the warning that a NaN gives: here it is how problems fail
+        # Without the warning that a NaN gives: here it is how problems fail.
+        if outcome.value is None:
             outcome = Outcome.failure(trial_id, outcome.failed or "runtime", outcome.message)
         self.values.append(math.nan if outcome.value is None else outcome.value)
         return outcome

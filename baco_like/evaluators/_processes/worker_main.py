@@ -66,9 +66,8 @@ def main(requests: int, replies: int, mark: int) -> None:
         mark: The soft limit of file locks by which `group` finds what this process leaves behind.
     """
     if sys.platform == "linux":
-        with contextlib.suppress(
-            ValueError, OSError
-        ):  # an administrator has set a lower hard limit
+        # It fails if an administrator has set a lower hard limit.
+        with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(_FILE_LOCKS, (mark, resource.getrlimit(_FILE_LOCKS)[1]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     # Children of the handler must not hold the pipes open after this process has ended.

@@ -111,9 +111,8 @@ class CKernelBench:
         self._compiler = compiler
         self._folder, self._stop = LazyFolder(), Stop()
         self._lock = threading.Lock()  # several threads may build before the harness is there
-        self._tolerances: dict[
-            int, float
-        ] = {}  # by size; without an entry, its inputs are not written
+        # By size; without an entry, its inputs are not written.
+        self._tolerances: dict[int, float] = {}
 
     @property
     def metric_names(self) -> tuple[str, ...]:

@@ -19,9 +19,8 @@ from baco_like.results.hypermapper_csv import csv_text, write_csv
 _MAX_PATH = 4096
 """Bytes of the longest path, with its final zero (PATH_MAX of Linux)."""
 
-_NO_LINK = (
-    os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-)  # a named pipe does not wait for its other end
+# A named pipe does not wait for its other end.
+_NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def is_inside(path: Path, folders: Iterable[Path]) -> bool:

@@ -236,9 +236,8 @@ def _reject(
     """Return a factor that draws under the other constraints and tests these, or None if it is empty."""
     drawn = dict(parameters)
     for name, parameter in parameters.items():
-        if is_continuous(
-            parameter
-        ):  # between the bounds of the constraints, fewer draws are rejected
+        # Between the bounds of the constraints, fewer draws are rejected.
+        if is_continuous(parameter):
             bounds = [c.bounds(name) for c in tested if isinstance(c, Expression)]
             low = max([parameter.code_range[0], *(least for least, _ in bounds)])
             high = min([parameter.code_range[1], *(most for _, most in bounds)])

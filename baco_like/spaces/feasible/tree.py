@@ -231,11 +231,12 @@ def _merge(level: Edges) -> tuple[Edges, Ints]:
     _, chosen, group = np.unique(keys, return_index=True, return_inverse=True)
     twin = chosen[group]
     edges = concatenate_ranges(first[twin], length[twin])
+    # If two hashes collided, keep all.
     if not (
         np.array_equal(length, length[twin])
         and np.array_equal(level.value, level.value[edges])
         and np.array_equal(level.child, level.child[edges])
-    ):  # two hashes collided: keep all
+    ):
         chosen = group = np.arange(len(first))
     order = np.argsort(chosen)  # number nodes in the order of their first appearance
     rank = np.empty(len(order), dtype=np.int64)

@@ -227,9 +227,8 @@ class MultiTask:
         first = self._first_success(problem, history, table, state, rng)
         if first is not None:
             return first
-        if not table.known.any(
-            axis=0
-        ).all():  # the tasks without a success have no free configuration
+        # The tasks without a success have no free configuration.
+        if not table.known.any(axis=0).all():
             return None
         fitted = self.fit(problem, history, state, rng)
         goal, count = goal_of(problem), len(space.task_columns.tasks)

@@ -147,9 +147,8 @@ def squared_distances(features: Features, owner: Ints, groups: int) -> Array:
         groups: Number of parameters.
     """
     n = len(features)
-    if np.array_equal(
-        owner, np.arange(groups)
-    ):  # one column per parameter, the usual case: no loop
+    # One column per parameter, the usual case: no loop.
+    if np.array_equal(owner, np.arange(groups)):
         columns = np.ascontiguousarray(features.T)
         squared = columns[:, :, None] - columns[:, None, :]
         squared *= squared
