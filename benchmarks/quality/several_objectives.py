@@ -281,12 +281,12 @@ def table_of_volumes(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]
                 values = np.array([share_of_volume(known, row["rows"][:n]) for row in enough])
                 volumes[method, n] = values
                 low, high = interval(values)
-                cells.append(f"{values.mean():.3f} ({low:.3f} to {high:.3f})")
+                fewer = f", {len(enough)} seeds" if len(enough) < len(own) else ""
+                cells.append(f"{values.mean():.3f} ({low:.3f} to {high:.3f}){fewer}")
             if own:
-                seconds = np.mean([row["cpu"][0] for row in own if row["cpu"]])
-                lines.append(
-                    f"| {name} | {method} | {len(own)} | {' | '.join(cells)} | {seconds:.1f} |"
-                )
+                seconds = [row["cpu"][0] for row in own if row["cpu"]]
+                cells.append(f"{np.mean(seconds):.1f}" if seconds else "")
+                lines.append(f"| {name} | {method} | {len(own)} | {' | '.join(cells)} |")
         for (method, n), values in volumes.items():
             if method != REFERENCE and (REFERENCE, n) in volumes:
                 low, high = difference(volumes[REFERENCE, n], values)
