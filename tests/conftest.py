@@ -5,7 +5,8 @@ would compile it again. The collection of garbage is off while the tests are imp
 with PyTorch, Ray and Ax among them, each full collection would take a second.
 
 Hypothesis draws the same examples in every run, so that a change passes on another machine if it passes here, and its
-examples have no time limit: a busy machine is no defect. ``pytest --hypothesis-profile=explore`` draws new examples.
+examples have no time limit, because a busy machine would exceed it. ``pytest --hypothesis-profile=explore`` draws new
+examples.
 """
 
 import compileall

@@ -173,7 +173,7 @@ class Table:
 
 @dataclass(frozen=True)
 class RunArguments:
-    """What a run gives to its evaluator besides the ``[evaluator]`` table.
+    """The arguments that a run passes to its evaluator, in addition to the ``[evaluator]`` table.
 
     Attributes:
         space: The space.

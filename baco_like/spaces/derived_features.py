@@ -123,7 +123,7 @@ class DerivedFeatures:
         self._latest: tuple[Codes, Features] = (np.empty((0, 0)), np.empty((0, 0)))
 
     def _join_own(self) -> FeatureTable | FeatureColumns | None:
-        """Return the features of all parameters in one pass; None if some need a pass of their own."""
+        """Return the features of all parameters in one pass; None if some need separate passes."""
         space = self.space
         tables = {
             name: self._units[name] if name in self._units else feature_column(parameter)

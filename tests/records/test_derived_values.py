@@ -54,7 +54,7 @@ def test_costs_are_read_once_and_are_those_of_the_observations():
     assert history.objective_costs()[0].tolist() == [[1.0, -3.0], [3.0, -5.0], [4.0, -6.0]]
     assert history.objective_costs()[1][0, 1] == 1.0
     assert history.first(2).objective_costs()[0].tolist() == [[1.0, -3.0], [3.0, -5.0]]
-    # A history that goes on in another way has its own rows.
+    # A history that continues with another trial has its own rows.
     trial = Trial(7, {"x": 7})
     outcome = Outcome.success(7, (8.0,), metrics={"b": 9.0})
     other, _ = history.first(1).complete([outcome], {7: (trial, SPACE.encode([{"x": 7}])[0])})

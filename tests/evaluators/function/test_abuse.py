@@ -99,7 +99,7 @@ def test_the_run_goes_on(make: Callable[[Path], Evaluator], does: str, tmp_path:
     assert any(text in outcome.message for text in texts), outcome.message
     assert len(outcome.message) < 10_000
     harmless = Trial(2, {"does": "nothing", "tag": tag})
-    assert patient.evaluate(evaluator, harmless).value == 1.0  # the run goes on
+    assert patient.evaluate(evaluator, harmless).value == 1.0  # the run continues
     evaluator.close()
     deadline = time.monotonic() + 60
     while running(tag) and time.monotonic() < deadline:
