@@ -220,9 +220,11 @@ def _first_values(
     configurations of the tasks take its place: else a search that begins at one end of a front stays there.
     """
     columns = list(values[:_FIRST].T)
-    for j, model in enumerate(models if tasks else ()):
+    if not tasks:
+        return columns
+    codes = np.concatenate([task.codes for task in tasks])
+    for j, model in enumerate(models):
         if isinstance(model.fitted.model, EnsembleModel):
-            codes = np.concatenate([task.codes for task in tasks])
             columns[j] = model.fitted.model.predict(codes)[0]
     return columns
 
