@@ -25,11 +25,15 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 _MARK = "_BACO_LIKE_MARK"
 """Environment variable of the mark; variables of parameters begin with BACO_."""
 
 _PROC = Path("/proc")
+
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a run in an orderly way."""
 
 _POLL_INTERVAL = 0.02
 """Seconds between two checks of the child on systems whose selectors cannot wait for its end (no pidfd)."""
@@ -73,6 +77,31 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+@contextlib.contextmanager
+def delayed_signals() -> Iterator[None]:
+    """Delay Ctrl-C, SIGTERM and SIGHUP to the end of the ``with`` block, if Python code handles them.
+
+    Their handlers usually raise. Within `subprocess.Popen` this would leave a running child that nobody knows. To look
+    for its mark is not enough: right after it has started it does not have the mark yet.
+    """
+    found = {number: signal.getsignal(number) for number in _INTERRUPTS}
+    # An ignored signal stays ignored, because the child inherits this.
+    handlers = {number: handler for number, handler in found.items() if callable(handler)}
+    received: list[tuple[Any, ...]] = []
+    try:
+        for number in handlers:
+            signal.signal(number, lambda *signaled: received.append(signaled))
+    except ValueError:  # another thread than the main one, which alone runs handlers
+        handlers = {}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, frame in received:
+            handlers[signal.Signals(number)](number, frame)
 
 
 @contextlib.contextmanager
@@ -128,12 +157,12 @@ def kill_marked(mark: str, since: int) -> None:
 
     Args:
         mark: The mark of the child.
-        since: Process number of the child, or an earlier one. Numbers are given in ascending order, so only later ones
-            can be its descendants.
+        since: Process number of the child. Numbers are given in ascending order, so only later ones can be its
+            descendants.
     """
     # A process may start another one while the search is under way; so search until a round finds no more.
     for _ in range(_MAX_ROUNDS):
-        last = last_number()
+        last = _last_number()
         if last == since or not _kill_round(mark, since, last):
             return
 
@@ -183,7 +212,7 @@ def _is_later(number: int, since: int, last: int | None) -> bool:
     return last is None or 0 < (number - since) % period <= (last - since) % period
 
 
-def last_number() -> int | None:
+def _last_number() -> int | None:
     """Return the number given to the newest process or thread, or None if the system does not report it."""
     try:
         return int((_PROC / "loadavg").read_bytes().split()[4])

@@ -160,21 +160,23 @@ def run_command(
     _check_program(command[0], folder, variables)
     outputs = (OutputBuffer(), OutputBuffer())
     guardian.prepare()  # before the clock starts
-    # A Ctrl-C may come while Popen waits for the start: then there is a process without an object.
-    child, since = None, group.last_number() or 0
-    started = time.perf_counter()
+    child, started = None, time.perf_counter()
     try:
-        with restrict_cpus(cpus):
-            child = subprocess.Popen(
-                _add_limits(command, memory, mark),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=folder,
-                env=variables,
-                start_new_session=True,
-            )
-        with guardian.guard(child.pid, group.mark_number(mark)), contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack:
+            with group.delayed_signals(), restrict_cpus(cpus):
+                child = subprocess.Popen(
+                    _add_limits(command, memory, mark),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    cwd=folder,
+                    env=variables,
+                    start_new_session=True,
+                )
+                for pipe in (child.stdout, child.stderr):
+                    assert pipe is not None
+                    stack.enter_context(pipe)
+            stack.enter_context(guardian.guard(child.pid, group.mark_number(mark)))
             watch = _Watch(child, outputs, stop, stack)
             timed_out = not watch.wait_for_exit(timeout)
             seconds = time.perf_counter() - started
@@ -189,8 +191,8 @@ def run_command(
             group.signal_group(child, signal.SIGKILL)
         raise
     finally:
-        group.kill_marked(mark, since=since if child is None else child.pid)
         if child is not None:
+            group.kill_marked(mark, since=child.pid)
             group.reap(child)
     out, err = (output.text() for output in outputs)
     status = child.returncode
@@ -205,7 +207,7 @@ class _Watch:
         child: The child.
         outputs: Buffers of its standard output and its standard error.
         stop: Ends the waiting.
-        stack: Closes the pipes and the selector.
+        stack: Closes the selector.
     """
 
     def __init__(
@@ -219,7 +221,7 @@ class _Watch:
         self._selector, self._longest_wait = stack.enter_context(group.end_selector(child))
         for pipe, output in zip((child.stdout, child.stderr), outputs, strict=True):
             assert pipe is not None
-            self._selector.register(stack.enter_context(pipe), selectors.EVENT_READ, output)
+            self._selector.register(pipe, selectors.EVENT_READ, output)
         if stop is not None:
             self._selector.register(stop, selectors.EVENT_READ, stop)
 

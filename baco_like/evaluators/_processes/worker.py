@@ -146,7 +146,8 @@ class Worker:
         if self._process is not None and not self._process.is_alive:
             self._end()  # it died between two requests
         if self._process is None:
-            self._process = _WorkerProcess(self._environment, self._folder, self._cpus)
+            with group.delayed_signals():
+                self._process = _WorkerProcess(self._environment, self._folder, self._cpus)
             self.starts += 1
             reply = self._process.channel.ask(self._opening, _START_TIMEOUT)
             if not reply.ok:

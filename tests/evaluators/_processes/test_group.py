@@ -51,7 +51,7 @@ def test_an_earlier_one_is_not_looked_at(child: tuple[subprocess.Popen[bytes], s
 def test_without_a_last_number_all_are_looked_at(
     child: tuple[subprocess.Popen[bytes], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group, "last_number", lambda: None)
+    monkeypatch.setattr(group, "_last_number", lambda: None)
     process, mark = child
     group.kill_marked(mark, since=1)
     assert process.wait(10) == -signal.SIGKILL

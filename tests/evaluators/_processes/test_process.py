@@ -280,23 +280,29 @@ def test_ctrl_c_kills_the_group_and_is_raised_again(
     assert children_of_ours() == before
 
 
+@pytest.mark.parametrize("moment", ["before", "after"])
 def test_ctrl_c_during_the_start_kills_the_command(
-    tag: str, monkeypatch: pytest.MonkeyPatch
+    moment: str, tag: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start, started = subprocess.Popen, []
+    start = subprocess.Popen
 
     def interrupted(*args: Any, **settings: Any) -> Any:
-        started.append(start(*args, **settings))
-        raise KeyboardInterrupt
+        if moment == "before":
+            signal.raise_signal(signal.SIGINT)
+        child = start(*args, **settings)
+        if moment == "after":
+            signal.raise_signal(signal.SIGINT)
+        return child
 
     run_command(["true"])  # the guardian starts before
+    before = children_of_ours()
     monkeypatch.setattr(subprocess, "Popen", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_command([*script("import time; time.sleep(60)"), tag])
-    (child,) = started
-    assert child.wait(PATIENCE) == -signal.SIGKILL
-    child.stdout.close()
-    child.stderr.close()
+    assert gone(tag)
+    assert children_of_ours() == before
+    with pytest.raises(KeyboardInterrupt):  # the handler is back
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_a_killed_caller_leaves_nothing_running(tag: str) -> None:
