@@ -21,39 +21,7 @@ _LOW, _HIGH, _STEPS = -24.0, 8.0, 256
 """Range of `_table`, and number of its nodes in an interval of length 1."""
 
 
-def log_ehvi(means: Array, variances: Array, lower: Array, upper: Array) -> Array:
-    """Return log E[gain of hypervolume] of n candidates with m independent normal objectives, ``(n,)``.
-
-    A candidate gains the volume that it dominates within the boxes below the front. So the expectation is a sum over
-    boxes of products over objectives of E[(u - max(f, l))+] = s (h((u - mu) / s) - h((l - mu) / s)), with h as in
-    `baco_like.acquisitions.functions.log_h` (Yang et al., "Efficient computation of expected hypervolume improvement
-    using box decomposition algorithms", 2019, section 3). Far from the front all terms underflow, and logarithms are
-    summed instead (Ament et al., NeurIPS 2023, section 4).
-
-    Args:
-        means: Means of the costs, ``(n, m)``.
-        variances: Their variances, ``(n, m)``.
-        lower: Lower corners of the boxes, ``(k, m)``; -infinity where a box has no lower end.
-        upper: Upper corners, ``(k, m)``.
-    """
-    deviation = deviations(variances)
-    ends = [_ends_of(*corners) for corners in zip(lower.T, upper.T, strict=True)]
-    columns = np.ascontiguousarray([means.T, deviation.T])
-    result = np.empty(len(means))
-    size = max(1, _BLOCK // max(len(lower), 1))
-    for at in range(0, len(means), size):
-        block = slice(at, at + size)
-        total = _sum_of_products(columns[0, :, block], columns[1, :, block], ends)
-        small = np.flatnonzero(~(total > _LEAST))
-        total[small] = 1.0
-        result[block] = np.log(total) + np.log(deviation[block]).sum(axis=1)
-        if len(small):
-            rows = small + at
-            result[rows] = _log_sum(means[rows], deviation[rows], ends)
-    return result
-
-
-class _Ends(NamedTuple):
+class Ends(NamedTuple):
     """The ends of all boxes in one objective. Boxes share their ends, and each end is evaluated once.
 
     Attributes:
@@ -67,12 +35,51 @@ class _Ends(NamedTuple):
     upper: Ints
 
 
-def _ends_of(lower: Array, upper: Array) -> _Ends:
-    values = np.unique(np.concatenate([[-np.inf], lower, upper]))
-    return _Ends(values, np.searchsorted(values, lower), np.searchsorted(values, upper))
+def ends_of(lower: Array, upper: Array) -> list[Ends]:
+    """Return the ends of boxes in each objective.
+
+    Args:
+        lower: Lower corners of the boxes, ``(k, m)``; -infinity where a box has no lower end.
+        upper: Upper corners, ``(k, m)``.
+    """
+    ends = []
+    for low, high in zip(lower.T, upper.T, strict=True):
+        values = np.unique(np.concatenate([[-np.inf], low, high]))
+        ends.append(Ends(values, np.searchsorted(values, low), np.searchsorted(values, high)))
+    return ends
 
 
-def _sum_of_products(means: Array, deviation: Array, objectives: Sequence[_Ends]) -> Array:
+def log_ehvi(means: Array, variances: Array, boxes: Sequence[Ends]) -> Array:
+    """Return log E[gain of hypervolume] of n candidates with m independent normal objectives, ``(n,)``.
+
+    A candidate gains the volume that it dominates within the boxes below the front. So the expectation is a sum over
+    boxes of products over objectives of E[(u - max(f, l))+] = s (h((u - mu) / s) - h((l - mu) / s)), with h as in
+    `baco_like.acquisitions.functions.log_h` (Yang et al., "Efficient computation of expected hypervolume improvement
+    using box decomposition algorithms", 2019, section 3). Far from the front all terms underflow, and logarithms are
+    summed instead (Ament et al., NeurIPS 2023, section 4).
+
+    Args:
+        means: Means of the costs, ``(n, m)``.
+        variances: Their variances, ``(n, m)``.
+        boxes: The boxes below the front, see `ends_of`.
+    """
+    deviation = deviations(variances)
+    columns = np.ascontiguousarray([means.T, deviation.T])
+    result = np.empty(len(means))
+    size = max(1, _BLOCK // max(len(boxes[0].lower), 1))
+    for at in range(0, len(means), size):
+        block = slice(at, at + size)
+        total = _sum_of_products(columns[0, :, block], columns[1, :, block], boxes)
+        small = np.flatnonzero(~(total > _LEAST))
+        total[small] = 1.0
+        result[block] = np.log(total) + np.log(deviation[block]).sum(axis=1)
+        if len(small):
+            rows = small + at
+            result[rows] = _log_sum(means[rows], deviation[rows], boxes)
+    return result
+
+
+def _sum_of_products(means: Array, deviation: Array, objectives: Sequence[Ends]) -> Array:
     """Return the expected gains in units of the deviations, ``(m, n)``, ``(m, n)`` -> ``(n,)``."""
     product: Array | None = None
     for mean, spread, (ends, lower, upper) in zip(means, deviation, objectives, strict=True):
@@ -122,7 +129,7 @@ def _heights(z: Array) -> Array:
     return height
 
 
-def _log_sum(means: Array, deviation: Array, objectives: Sequence[_Ends]) -> Array:
+def _log_sum(means: Array, deviation: Array, objectives: Sequence[Ends]) -> Array:
     """Return the logarithms of the expected gains, also where they are below all floats, ``(n,)``."""
     total: Array = np.zeros(())
     for j, ends in enumerate(objectives):

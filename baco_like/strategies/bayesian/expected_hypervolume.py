@@ -12,7 +12,7 @@ import numpy as np
 from baco_like import acquisitions, surrogates
 from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions import AcquisitionOptimizer
-from baco_like.acquisitions.hypervolume import log_ehvi
+from baco_like.acquisitions.hypervolume import ends_of, log_ehvi
 from baco_like.acquisitions.protocol import IsExcluded, Score
 from baco_like.records import (
     History,
@@ -183,12 +183,12 @@ class ExpectedHypervolume(SeveralObjectives):
         quantile, margin = _REFERENCES[len(known) % len(_REFERENCES)]
         first = _first_values(values, models, self.tasks)
         reference = choose_reference(values, front, first, quantile, margin)
-        lower, upper = non_dominated_boxes(front, reference)
+        boxes = ends_of(*non_dominated_boxes(front, reference))
         believed = [_condition(model.fitted.model, pending) for model in models]
 
         def score(codes: Codes) -> Array:
             means, variances = zip(*(model.predict(codes) for model in believed), strict=True)
-            return log_ehvi(np.column_stack(means), np.column_stack(variances), lower, upper)
+            return log_ehvi(np.column_stack(means), np.column_stack(variances), boxes)
 
         return weight_by_user_prior(score, problem.space, len(history), self.then.belief)
 
