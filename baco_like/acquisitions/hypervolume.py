@@ -17,6 +17,10 @@ _BLOCK = 1 << 16
 _LEAST = 1e-110
 """Sums below this are computed with logarithms: `_table` has left out some of their terms."""
 
+_NEGLIGIBLE = 150.0
+"""A box is left out of a sum if the estimated logarithm of its share is below minus this. The estimate lacks a factor
+of about z^-2 for each objective, and one for narrow boxes."""
+
 _LOW, _HIGH, _STEPS = -24.0, 8.0, 256
 """Range of `_table`, and number of its nodes in an interval of length 1."""
 
@@ -131,13 +135,20 @@ def _heights(z: Array) -> Array:
 
 def _log_sum(means: Array, deviation: Array, objectives: Sequence[Ends]) -> Array:
     """Return the logarithms of the expected gains, also where they are below all floats, ``(n,)``."""
-    total: Array = np.zeros(())
-    for j, ends in enumerate(objectives):
-        heights = log_h((ends.values[1:] - means[:, j, None]) / deviation[:, j, None])
-        high = heights[:, ends.upper - 1]
-        bounded = ends.lower > 0
-        low = heights[:, ends.lower[bounded] - 1]
-        high[:, bounded] += np.log(-np.expm1(np.minimum(low - high[:, bounded], -1e-300)))
-        total = total + high + np.log(deviation[:, j, None])
-    highest = total.max(axis=1)
-    return np.asarray(highest + np.log(np.exp(total - highest[:, None]).sum(axis=1)))
+    z = [
+        (ends.values - means[:, j, None]) / deviation[:, j, None]
+        for j, ends in enumerate(objectives)
+    ]
+    # Below 0, log h(z) is about -z^2 / 2. Boxes that are too small by this estimate are left out.
+    estimate = np.zeros((len(means), len(objectives[0].upper)))
+    for own, ends in zip(z, objectives, strict=True):
+        estimate -= (0.5 * np.minimum(own, 0.0) ** 2)[:, ends.upper]
+    row, box = np.nonzero(estimate >= estimate.max(axis=1, keepdims=True) - _NEGLIGIBLE)
+    total = np.zeros(len(row))
+    for own, ends, spread in zip(z, objectives, deviation.T, strict=True):
+        high, low = (log_h(own[row, end[box]]) for end in (ends.upper, ends.lower))
+        share = -np.expm1(np.minimum(low - high, -1e-300))
+        total += high + np.log(share) + np.log(spread)[row]
+    start = np.searchsorted(row, np.arange(len(means)))
+    highest = np.maximum.reduceat(total, start)
+    return np.asarray(highest + np.log(np.add.reduceat(np.exp(total - highest[row]), start)))
