@@ -12,10 +12,12 @@ In spaces with reals, gradient ascent on the reals alternates with these steps o
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.acquisitions.optimizers.best_rows import (
@@ -47,9 +49,25 @@ _DUPLICATES = 4
 """Expected copies of each distinct row: several climbers may have reached it."""
 
 
+class ScoredSearch(ABC):
+    """An acquisition optimizer that also knows the scores of the rows that it returns."""
+
+    def maximise(
+        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
+    ) -> Codes:
+        """Return the n best rows; see `AcquisitionOptimizer.maximise`."""
+        return self.find_best(score, space, n, rng, start, is_excluded)[0]
+
+    @abstractmethod
+    def find_best(
+        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
+    ) -> tuple[Codes, Array]:
+        """Return the n best rows and their scores, best first, ``(<= n, w)``, ``(<= n,)``."""
+
+
 @final
 @dataclass(frozen=True)
-class ExhaustiveSearch:
+class ExhaustiveSearch(ScoredSearch):
     """Scores every feasible configuration.
 
     Attributes:
@@ -58,20 +76,15 @@ class ExhaustiveSearch:
 
     chunk: int = 16384
 
-    def maximise(
+    @override
+    def find_best(
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
-    ) -> Codes:
+    ) -> tuple[Codes, Array]:
         """Return the n best rows that are not excluded; ``start`` is not used.
 
         Raises:
             SpaceError: The feasible configurations cannot be listed.
         """
-        return self.find_best(score, space, n, rng, start, is_excluded)[0]
-
-    def find_best(
-        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
-    ) -> tuple[Codes, Array]:
-        """Return these rows and their scores."""
         best, highest = np.empty((0, space.width)), np.empty(0)
         for rows in space.feasible.iterate(self.chunk):
             rows, scores = best_free_rows(rows, score(rows), n, rng, is_excluded)
@@ -83,7 +96,7 @@ class ExhaustiveSearch:
 
 @final
 @dataclass(frozen=True)
-class SampledSearch:
+class SampledSearch(ScoredSearch):
     """Scores uniform draws from the feasible set.
 
     Attributes:
@@ -92,23 +105,18 @@ class SampledSearch:
 
     candidates: int = 10_000
 
-    def maximise(
-        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
-    ) -> Codes:
-        """Return the n best rows of the sample that are not excluded; ``start`` is not used."""
-        return self.find_best(score, space, n, rng, start, is_excluded)[0]
-
+    @override
     def find_best(
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
     ) -> tuple[Codes, Array]:
-        """Return these rows and their scores."""
+        """Return the n best rows of the sample that are not excluded; ``start`` is not used."""
         rows = drop_duplicates(space.feasible.sample(space.affordable(self.candidates), rng))
         return best_free_rows(rows, score(rows), n, rng, is_excluded)
 
 
 @final
 @dataclass(frozen=True)
-class LocalSearch:
+class LocalSearch(ScoredSearch):
     """Climbs from many starts, each step to the best neighbour or to several improvements at once.
 
     Attributes:
@@ -125,16 +133,11 @@ class LocalSearch:
     steps: int = 100
     kept: float = 0.5
 
-    def maximise(
-        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
-    ) -> Codes:
-        """Return the n best scored rows that are not excluded; climbers may pass through excluded rows."""
-        return self.find_best(score, space, n, rng, start, is_excluded)[0]
-
+    @override
     def find_best(
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
     ) -> tuple[Codes, Array]:
-        """Return these rows and their scores."""
+        """Return the n best scored rows that are not excluded; climbers may pass through excluded rows."""
         climbers = Climbers(score, space, n, rng, is_excluded)
         climbers.choose_starts(start, self.candidates, self.starts)
         for _ in range(self.steps):
@@ -146,7 +149,7 @@ class LocalSearch:
 
 @final
 @dataclass(frozen=True)
-class AlternatingSearch:
+class AlternatingSearch(ScoredSearch):
     """Alternates between gradient ascent on the reals and steps that change one or several parameters.
 
     In a space without reals it works like `LocalSearch`.
@@ -171,16 +174,11 @@ class AlternatingSearch:
     kept: float = 0.7
     gain: float = 1e-3
 
-    def maximise(
-        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
-    ) -> Codes:
-        """Return the n best rows that are not excluded, of the draws, the steps and the ends of the ascents."""
-        return self.find_best(score, space, n, rng, start, is_excluded)[0]
-
+    @override
     def find_best(
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
     ) -> tuple[Codes, Array]:
-        """Return these rows and their scores."""
+        """Return the n best rows that are not excluded, of the draws, the steps and the ends of the ascents."""
         climbers = Climbers(score, space, n, rng, is_excluded)
         climbers.choose_starts(start, self.candidates, self.starts)
         highest = climbers.heights.max(initial=-math.inf)

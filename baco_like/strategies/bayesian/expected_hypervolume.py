@@ -13,6 +13,7 @@ from baco_like import acquisitions, surrogates
 from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions import AcquisitionOptimizer
 from baco_like.acquisitions.hypervolume import ends_of, log_ehvi
+from baco_like.acquisitions.optimizers.searches import ScoredSearch
 from baco_like.acquisitions.protocol import IsExcluded, Score
 from baco_like.records import (
     History,
@@ -277,16 +278,11 @@ def _find_best(
     start: Codes,
     is_excluded: IsExcluded,
 ) -> tuple[Codes, Array]:
-    """Return the n best rows and their scores; see `AcquisitionOptimizer.maximise`.
-
-    The package's own searches return the scores, which saves scoring the rows again.
-    """
-    find_best = getattr(search, "find_best", None)
-    if find_best is None:
-        rows = search.maximise(score, space, n, rng, start, is_excluded)
-        return rows, score(rows)
-    best: tuple[Codes, Array] = find_best(score, space, n, rng, start, is_excluded)
-    return best
+    """Return the n best rows and their scores; see `AcquisitionOptimizer.maximise`."""
+    if isinstance(search, ScoredSearch):  # saves scoring the rows again
+        return search.find_best(score, space, n, rng, start, is_excluded)
+    rows = search.maximise(score, space, n, rng, start, is_excluded)
+    return rows, score(rows)
 
 
 def _with_starts(search: AcquisitionOptimizer) -> AcquisitionOptimizer:
