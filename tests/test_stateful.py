@@ -216,6 +216,5 @@ TestMachine = Machine.TestCase
 TestMachine.settings = settings(
     max_examples=int(os.environ.get("BACO_LIKE_EXAMPLES", "25")),
     stateful_step_count=30,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )

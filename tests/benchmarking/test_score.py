@@ -15,7 +15,7 @@ COSTS = st.lists(
 ).filter(lambda row: any(v == v for v in row))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(COSTS, st.data())
 def test_random_curve_is_the_mean_over_all_samples(costs, data):
     k = data.draw(st.integers(1, len(costs)))
@@ -167,7 +167,7 @@ def test_mean_deviation_factor():
     assert spreads.tolist() == [0.5, 0.5]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
 def test_wins_agree_with_scipy(seed):
     rng = np.random.default_rng(seed)

@@ -104,7 +104,7 @@ def space_of(text):
     return Space(DOMAINS, when={**WHEN, "q": parse(text, PARAMETERS)})
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(CONDITIONS)
 def test_a_condition_holds_where_it_is_true_and_not_where_it_is_unknown(condition):
     text, holds = condition
@@ -119,7 +119,7 @@ def test_a_condition_holds_where_it_is_true_and_not_where_it_is_unknown(conditio
         assert lacks.holds({}) == ("q" not in config)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(CONDITIONS)
 def test_configspace_has_the_same_configurations(condition):
     pytest.importorskip("ConfigSpace")

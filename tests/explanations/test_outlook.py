@@ -76,7 +76,7 @@ def test_the_greedy_choice_counts_failures():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.floats(0.0, 0.6))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_no_more_is_expected_soon_than_in_all(seed, evaluations, failing):
     rng = np.random.default_rng(seed)
     optimizer = Optimizer(Space({"x": range(9), "y": range(9)}), strategy="random_search")

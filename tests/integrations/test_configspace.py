@@ -143,7 +143,7 @@ def legal_default(clauses):
     return min(free, key=str, default=None)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_forbidden_configurations_are_infeasible(data):
     parts = st.lists(st.sampled_from(CLAUSES), min_size=2, max_size=2, unique_by=repr)

@@ -98,7 +98,7 @@ def sources(draw):
     return source
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(sources())
 def test_both_packages_accept_the_same_configurations(source):
     space = Space.from_configspace(source)

@@ -38,7 +38,7 @@ def observed(values):
     return optimizer.trials
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), max_size=6))
 def test_rows_survive_the_round_trip(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("csv") / "samples.csv"

@@ -64,7 +64,7 @@ def test_distributions_of_all_five_kinds():
     assert found["one"].single()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6))
 def test_configurations_survive_the_round_trip(seed):
     (config,) = SPACE.sample(1, seed=seed)

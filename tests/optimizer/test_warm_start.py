@@ -276,7 +276,7 @@ def test_a_parameter_that_the_space_lacks_must_have_had_one_value():
 MODES = st.sampled_from(["data", "configs", "prior"])
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(
     starts=st.lists(
         st.tuples(MODES, st.integers(0, 3), st.integers(4, 14)), min_size=1, max_size=2
@@ -319,7 +319,7 @@ def test_a_run_without_one_takes_none_later(tmp_path):
         Optimizer(SPACE, storage=tmp_path / "run.jsonl", warm_start=pairs(4))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(
@@ -362,7 +362,7 @@ def test_a_bad_source_is_refused_or_harmless(rows, mode):
     continued(optimizer, 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_a_forged_warm_start_is_refused(tmp_path_factory, data):
     """Whatever somebody writes there is read as a warm start or refused as a journal."""

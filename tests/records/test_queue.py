@@ -3,7 +3,7 @@
 import pickle
 import sys
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import Integer, Optimizer, Space
@@ -14,7 +14,6 @@ CHANGES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(CHANGES)
 def test_it_equals_a_tuple_whichever_version_is_changed(changes):
     versions = [(ConfigQueue(), ())]

@@ -90,7 +90,7 @@ def same(one: Recording, other: Recording) -> bool:
 
 
 @pytest.mark.parametrize("kind", EXACT)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(found=recordings())
 def test_there_and_back_nothing_changes(
     tmp_path_factory: pytest.TempPathFactory, kind: str, found: Recording

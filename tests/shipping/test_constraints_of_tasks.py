@@ -4,7 +4,7 @@ import shutil
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from shipped_tables import imported, index_of, run_c
 
 from baco_like import (
@@ -21,7 +21,6 @@ from baco_like import (
 )
 from baco_like.shipping import read_table, ship
 
-UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SIZES = (1, 7, 8, 16, 60, 64, 100, 512, 4096)
 UNKNOWN = (1, 3, 8, 15, 16, 17, 63, 64, 65, 100, 127, 128, 181, 200, 512, 1000, 4096, 10**6)
 DEVICES = ("a", "b")
@@ -117,7 +116,7 @@ def asked(optimizer):
     return [*known, *({"n": n, "device": d} for n in UNKNOWN for d in (*DEVICES, "c"))]
 
 
-@settings(UNTIMED, max_examples=50)
+@settings(max_examples=50)
 @given(problems())
 def test_no_task_gets_a_configuration_that_violates_a_constraint(tmp_path_factory, problem):
     optimizer, *rules = problem
@@ -142,7 +141,7 @@ def index_in_c(table, tasks, folder):
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs GCC")
-@settings(UNTIMED, max_examples=5)
+@settings(max_examples=5)
 @given(problems())
 def test_c_chooses_as_the_table_does(tmp_path_factory, problem):
     optimizer, *_ = problem

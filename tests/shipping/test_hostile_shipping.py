@@ -75,7 +75,7 @@ def test_c_reads_the_same_texts(tmp_path):
     assert out.decode().split("\0")[:-1] == [2 * value for value in HOSTILE]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8))
 @example('\u2028\'"""\\N{DASH}')
 def test_python_and_json_hold_any_text(tmp_path_factory, text):

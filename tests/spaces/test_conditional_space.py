@@ -112,7 +112,7 @@ def _key(config):
     return frozenset(config.items())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cases())
 def test_the_space_is_what_enumeration_finds(case):
     space = case.space
@@ -135,7 +135,7 @@ def test_the_space_is_what_enumeration_finds(case):
     assert space.feasible.contains(nearest(space, anything, RNG(2))).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cases())
 def test_a_condition_that_never_holds_is_refused(case):
     parameters, texts, when = case.given
@@ -149,7 +149,7 @@ def test_a_condition_that_never_holds_is_refused(case):
         assert texts or active == set(parameters)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(cases())
 def test_draws_are_uniform(case):
     size = len(case.configs)
@@ -160,7 +160,7 @@ def test_draws_are_uniform(case):
     assert (np.abs(counts - 200) < 6 * np.sqrt(200)).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(cases())
 def test_neighbours_change_one_parameter_and_those_that_it_switches(case):
     space, rows = case.space, case.space.feasible.listed
@@ -187,7 +187,7 @@ def test_neighbours_change_one_parameter_and_those_that_it_switches(case):
         assert (near != rows[:20][whose]).any(axis=1).all()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(cases(), st.sampled_from(["auto", "genetic_algorithm", "random_forest"]))
 def test_a_resumed_run_continues_without_duplicates(case, strategy):
     space = case.space
@@ -459,7 +459,7 @@ evaluations = 3
     assert "in the condition of 'tile'" in capfd.readouterr().err
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cases())
 def test_a_table_of_all_configurations_gives_the_space_again(case):
     message = ""

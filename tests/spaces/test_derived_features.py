@@ -133,7 +133,7 @@ def test_without_lists_of_positive_numbers_nothing_is_added():
     np.testing.assert_array_equal(space.derived_features.features(rows), space.features(rows))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.lists(

@@ -37,7 +37,7 @@ def free(codes: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(case=cases(satisfiable=True), n=st.integers(0, 12), seed=st.integers(0, 1000))
 def test_rows_are_distinct_feasible_and_not_taken(
     design: Callable, case: Case, n: int, seed: int

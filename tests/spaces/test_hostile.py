@@ -360,7 +360,7 @@ def test_no_hostile_condition_passes_in_a_file(text):
         read_baco({"input_parameters": scenario})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=60) | st.text("xyspab01239()[]+-*/%<>=!&|~.,:'\" \n", max_size=60))
 def test_any_text_is_accepted_or_refused_in_our_words(text):
     with warnings.catch_warnings():
@@ -373,7 +373,7 @@ def test_any_text_is_accepted_or_refused_in_our_words(text):
                 read(text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_broken_files_are_refused_in_our_words(data):
     json = st.recursive(
@@ -460,7 +460,7 @@ BACO = {
 }
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_a_mutated_file_is_read_or_refused_in_our_words(data):
     for read, document in ((read_t1, T1), (read_baco, BACO)):

@@ -104,7 +104,7 @@ def adjacent_by_brute_force(space, row):
                 yield other
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1))
 def test_points_snap_to_the_nearest_strictly_adjacent_configuration(seed):
     rng = np.random.default_rng(seed)

@@ -60,7 +60,7 @@ def outcome(trial, space, objectives, seed):
 
 
 @pytest.mark.filterwarnings("ignore::baco_like.FailureWarning")
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     space=spaces(),
     directions=st.lists(st.sampled_from(["minimize", "maximize"]), min_size=2, max_size=4),

@@ -47,7 +47,7 @@ def grown(data, first, mean):
 @given(
     first=st.integers(1, 30), more=st.integers(0, 20), mean=st.sampled_from(["zero", "constant"])
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_a_grown_model_is_the_model_of_all_rows(first, more, mean):
     data = observed(first + more, seed=first)
     model, expected = grown(data, first, mean), fitted(data, mean)

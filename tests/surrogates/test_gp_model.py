@@ -322,7 +322,7 @@ VALUES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(VALUES, st.randoms(use_true_random=False), st.booleans())
 def test_any_values_give_a_finite_model(values, random, duplicates):
     y = np.array(values)

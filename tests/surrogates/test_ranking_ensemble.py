@@ -156,7 +156,7 @@ def test_a_fit_starts_from_hyperparameters_in_a_journal():
     assert again[0].predict(KNOWN)[0].tolist() == again[1].predict(KNOWN)[0].tolist()
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     st.integers(2, 9),
     st.lists(st.sampled_from([-1.0, 0.0, 1e-3, 1.0]), min_size=1, max_size=3),

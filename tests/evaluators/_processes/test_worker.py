@@ -171,7 +171,7 @@ VALUES = st.recursive(
 FIELDS = st.sampled_from(["number", "at", "stage", "limit", "note", "answer", "error", "other"])
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary() | st.dictionaries(FIELDS, VALUES).map(lambda value: json.dumps(value).encode()))
 def test_any_line_is_a_valid_message_or_a_value_error(line: bytes) -> None:
     try:
