@@ -125,6 +125,8 @@ class LocalSearch(ScoredSearch):
         values: Number of random values of one parameter that are tried in a step at most.
         steps: Maximum number of steps; each start stops at its own optimum.
         kept: Share of the climbers, the highest, that continue after a step; 1 keeps all.
+        gain: The search ends after a step that raises the highest score by less than this; with 0 it ends when no
+            climber can improve.
     """
 
     candidates: int = 1_500
@@ -132,6 +134,7 @@ class LocalSearch(ScoredSearch):
     values: int = 24
     steps: int = 100
     kept: float = 0.5
+    gain: float = 0.0
 
     @override
     def find_best(
@@ -140,8 +143,12 @@ class LocalSearch(ScoredSearch):
         """Return the n best scored rows that are not excluded; climbers may pass through excluded rows."""
         climbers = Climbers(score, space, n, rng, is_excluded)
         climbers.choose_starts(start, self.candidates, self.starts)
+        highest = climbers.heights.max(initial=-math.inf)
         for _ in range(self.steps):
             if not climbers.step(self.values):
+                break
+            aim, highest = highest + self.gain, max(highest, climbers.heights.max())
+            if highest < aim:
                 break
             climbers.keep_highest(self.kept)
         return climbers.best, climbers.best_scores

@@ -101,6 +101,20 @@ def test_local_search_climbs_in_a_space_that_cannot_be_listed():
     assert (found[0] == centre).all()
 
 
+def test_local_search_ends_after_a_small_gain():
+    """With two values of a parameter in a step, a search in this space takes several steps."""
+    space = Space({"a": list(range(50)), "b": list(range(50))})
+    start = np.zeros((1, 2))
+
+    def best_score(gain):
+        search = LocalSearch(candidates=1, starts=1, values=2, gain=gain)
+        rng = np.random.default_rng(1)
+        _, scores = search.find_best(lambda codes: codes.sum(axis=1), space, 1, rng, start, nothing)
+        return scores[0]
+
+    assert best_score(1000.0) < best_score(20.0) < best_score(0.0)
+
+
 def test_local_search_passes_through_excluded_rows():
     space = Space({"a": list(range(50)), "b": list(range(50))})
     _, score = bowl(space)
