@@ -71,9 +71,10 @@ a new outcome."""
 _FOREST = surrogates.RandomForest(Growth(trees=10, max_features=5 / 6))
 """Models each objective after an outcome that repeats another one."""
 
-_EACH_COUNT = 25
-"""Up to this number of observations the hyperparameters of all objectives are fitted for every suggestion. Then the
-objectives take turns, so that all together cost about as much as one."""
+_EACH_COUNT, _HELD_SHARE = 25, 40
+"""Up to this number of observations (first one) the hyperparameters of all objectives are fitted for every suggestion.
+Then the objectives take turns, so that all together cost about as much as one. Between two turns, the number of
+observations grows by the inverse of the second number: with 80 it is every second suggestion."""
 
 
 class _Objective(NamedTuple):
@@ -150,7 +151,8 @@ class ExpectedHypervolume(SeveralObjectives):
         parts = histories_of(history)
         each = strategies_of(self.then, state, parts)
         count, fitted_at = len(history), _fit_counts(history, len(objectives))
-        oldest, models = int(np.argmin(fitted_at)), list[_Objective]()
+        is_due = _choose_fitted(count, fitted_at)
+        models = list[_Objective]()
         takes_forest = state.related is None and _has_repeated(history)
         for j, (one, part) in enumerate(zip(each, parts, strict=True)):
             name, sign = objectives[j].name, sign_of(objectives[j].direction)
@@ -161,10 +163,9 @@ class ExpectedHypervolume(SeveralObjectives):
                 # This step does not count, or the hyperparameters of all objectives would be due in the next one.
                 models.append(_Objective(name, sign, fitted, fitted_at[j] + 1, last))
                 continue
-            is_due = j == oldest or count - fitted_at[j] >= len(objectives) or count <= _EACH_COUNT
-            one = one if is_due else _holding(one)
+            one = one if is_due[j] else _holding(one)
             fitted = one.fit(problem.space, part, state.seed, rng, feasibility)
-            at, found = count if is_due else fitted_at[j], fitted.model.hyperparameters
+            at, found = count if is_due[j] else fitted_at[j], fitted.model.hyperparameters
             models.append(_Objective(name, sign, fitted, at, found))
         return models
 
@@ -242,6 +243,21 @@ def _fit_counts(history: History, objectives: int) -> list[int]:
     if not isinstance(counts, list) or len(counts) != objectives:
         return [0] * objectives
     return [int(count) for count in counts]
+
+
+def _choose_fitted(count: int, fitted_at: Sequence[int]) -> list[bool]:
+    """Return for each objective whether its hyperparameters are fitted now; see `_EACH_COUNT`.
+
+    Args:
+        count: Number of observations.
+        fitted_at: Number of observations at the last fit of each objective.
+    """
+    wait = max(1, count // _HELD_SHARE)
+    longest = wait * len(fitted_at)
+    turn = int(np.argmin(fitted_at)) if count - max(fitted_at) >= wait else None
+    return [
+        count <= _EACH_COUNT or j == turn or count - at >= longest for j, at in enumerate(fitted_at)
+    ]
 
 
 def _holding(then: Bayesian) -> Bayesian:
