@@ -392,3 +392,13 @@ def test_a_dataframe_keeps_objectives_with_the_names_of_other_columns(parameter,
     again = Optimizer(space, objectives=objectives, warm_start=first.to_dataframe())
     read = [[(t.config, t.value, t.metrics) for t in run.trials] for run in (first, again)]
     assert read[0] == read[1]
+
+
+def test_with_more_observations_the_hyperparameters_hold_longer():
+    space = Space({"a": list(range(1, 21)), "b": list(range(1, 21))})
+    optimizer = Optimizer(space, objectives=OBJECTIVES, strategy="ehvi", initial=80, seed=1)
+    for _ in range(86):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, measure(trial))
+    fitted_at = [trial.tag["fitted_at"] for trial in optimizer.trials[80:]]
+    assert fitted_at == [[80, 80], [80, 80], [82, 80], [82, 80], [82, 84], [82, 84]]
