@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from kernel_checks import KERNELS, check_refusal, evaluate, load
 
 from baco_like.evaluators import HalideSettings, Repeats, halide_evaluator, registry
 from baco_like.evaluators.settings_table import Table
+from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status
 from baco_like.spaces.space import Space
 
@@ -135,3 +137,11 @@ def test_a_run_file_makes_it() -> None:
 )
 def test_wrong_tables(entries: dict[str, Any], parameters: dict[str, Any], message: str) -> None:
     check_refusal(table(**entries), parameters, message)
+
+
+def test_a_file_that_hides_halide_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "halide.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "halide", raising=False)
+    with pytest.raises(EvaluatorError, match=r"halide\.py hides the package halide; rename"):
+        halide_evaluator(matmul.space(SIZE), settings("matmul"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, r
 from baco_like.evaluators.kernels.worker_bench import make_bench
 from baco_like.evaluators.settings_table import TEXT, RunArguments, Table, whole
 from baco_like.evaluators.staged import StagedEvaluator
+from baco_like.exceptions import EvaluatorError
 from baco_like.spaces.space import Space
 
 
@@ -42,9 +44,14 @@ def halide_evaluator(
     Raises:
         MissingExtra: Halide is not installed.
         RunFileError: The problem is not a Python file.
-        EvaluatorError: The file does not exist, or it does not have a parameter or a value of the space.
+        EvaluatorError: The file does not exist, or it does not have a parameter or a value of the space; or a file
+            ``halide.py`` hides Halide.
     """
     require_installed("halide", "halide")
+    found = importlib.util.find_spec("halide")
+    if found is not None and found.submodule_search_locations is None:
+        # A tuning script with this name would tune again in the worker that imports it.
+        raise EvaluatorError(f"{found.origin} hides the package halide; rename this file")
     threads = settings.threads
     bench = make_bench(
         "baco_like.evaluators.halide.pipelines:serve",
