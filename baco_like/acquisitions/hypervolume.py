@@ -139,11 +139,11 @@ def _log_sum(means: Array, deviation: Array, objectives: Sequence[Ends]) -> Arra
         (ends.values - means[:, j, None]) / deviation[:, j, None]
         for j, ends in enumerate(objectives)
     ]
-    # Below 0, log h(z) is about -z^2 / 2. Boxes that are too small by this estimate are left out.
+    # Below 0, log h(z) is about -z^2 / 2. Boxes that are too small by this estimate are left out; NaN is kept.
     estimate = np.zeros((len(means), len(objectives[0].upper)))
     for own, ends in zip(z, objectives, strict=True):
         estimate -= (0.5 * np.minimum(own, 0.0) ** 2)[:, ends.upper]
-    row, box = np.nonzero(estimate >= estimate.max(axis=1, keepdims=True) - _NEGLIGIBLE)
+    row, box = np.nonzero(~(estimate < estimate.max(axis=1, keepdims=True) - _NEGLIGIBLE))
     total = np.zeros(len(row))
     for own, ends, spread in zip(z, objectives, deviation.T, strict=True):
         high, low = (log_h(own[row, end[box]]) for end in (ends.upper, ends.lower))

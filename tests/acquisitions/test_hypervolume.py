@@ -74,3 +74,11 @@ def test_the_sum_and_the_sum_of_logarithms_agree(objectives, monkeypatch):
     by_logarithms = log_ehvi(means, np.minimum(variances, 0.25), boxes)
     np.testing.assert_allclose(by_sum, by_logarithms, rtol=1e-9, atol=1e-9)
     assert by_logarithms.min() < -1000.0
+
+
+def test_an_unknown_mean_concerns_its_candidate_only():
+    boxes = ends_of(*non_dominated_boxes(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([2.0, 2.0])))
+    means = np.array([[0.5, 0.5], [np.nan, 0.5], [50.0, 50.0]])
+    with np.errstate(invalid="ignore"):
+        scores = log_ehvi(means, np.full((3, 2), 1e-2), boxes)
+    assert np.isnan(scores).tolist() == [False, True, False]
