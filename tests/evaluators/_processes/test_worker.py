@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -385,6 +386,22 @@ def test_ctrl_c_ends_it_and_is_raised_again(worker: Worker) -> None:
     with pytest.raises(KeyboardInterrupt):
         worker.request(["interrupt"], timeout=PATIENCE)
     assert not Path(f"/proc/{number}").exists()
+
+
+def test_ctrl_c_during_the_start_ends_it(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, started = subprocess.Popen, []
+
+    def interrupted(*args: Any, **settings: Any) -> Any:
+        started.append(start(*args, **settings))
+        signal.raise_signal(signal.SIGINT)
+        return started[0]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            worker.request(["pid"], timeout=PATIENCE)
+    assert started[0].returncode == -signal.SIGKILL
+    assert ask(worker, "pid") != started[0].pid
 
 
 @pytest.mark.parametrize("daemon", [False, pytest.param(True, marks=needs_setsid)])
