@@ -83,8 +83,8 @@ def signal_name(number: int) -> str:
 def delayed_signals() -> Iterator[None]:
     """Delay Ctrl-C, SIGTERM and SIGHUP to the end of the ``with`` block, if Python code handles them.
 
-    Their handlers usually raise. Within `subprocess.Popen` this would leave a running child that nobody knows. To look
-    for its mark is not enough: right after it has started it does not have the mark yet.
+    Their handlers usually raise. Within `subprocess.Popen` this would leave a running child, and no object with its
+    number. A search for its mark may miss it: right after the start it does not have the mark yet.
     """
     found = {number: signal.getsignal(number) for number in _INTERRUPTS}
     # An ignored signal stays ignored, because the child inherits this.
