@@ -2,7 +2,8 @@
 
 The syntax and the meaning are Python's, restricted to numbers, strings, bools and names of parameters;
 ``+ - * / // % **``, comparisons also in chains, ``and or not``, ``in`` a list or a ``range``, ``a if test else b``;
-``min max abs ceil floor round int sqrt log log2 log10``; for permutations ``pos(p, element)`` (the element's place,
+``min max sum count abs ceil floor round int sqrt log log2 log10``, where ``sum`` adds its terms from the left and
+``count`` gives the number of true conditions; for permutations ``pos(p, element)`` (the element's place,
 outermost 0) and ``at(p, place)`` (the element there; -1 is the innermost). A parameter whose name is not a Python
 identifier is written ``value('unroll-loops')``, or ``pos('loop-order', element)``.
 

@@ -646,3 +646,57 @@ def test_names_that_python_normalises_keep_their_spelling(name: str) -> None:
 def test_names_that_are_the_same_to_python_are_refused() -> None:
     with pytest.raises(SpaceError, match=r"'\\ufb01' and 'fi' are the same name .* rename one"):
         Space({"\N{LATIN SMALL LIGATURE FI}": Integer(0, 9), "fi": Integer(0, 9)})
+
+
+FLAGS = {f"f{i}": Integer(0, 3) for i in range(300)}
+ROWS = [{f"f{i}": (i * k + k) % 4 for i in range(300)} for k in range(3)]
+
+
+class TestSums:
+    """Sums and products of any number of operands, ``sum`` and ``count``."""
+
+    def values(self, text):
+        columns = {n: p.column(p.encode([c[n] for c in ROWS])) for n, p in FLAGS.items()}
+        return Expression(text, FLAGS).holds(columns).tolist()
+
+    @pytest.mark.parametrize("signs", ["+", "-", "+-", "*", "+--"])
+    def test_three_hundred_operands_are_computed_as_in_python(self, signs):
+        terms = [f"{i % 5 + 1} * f{i}" if i % 3 else f"f{i}" for i in range(300)]
+        if signs == "*":
+            terms = [f"(f{i} % 2 + 1)" for i in range(300)]
+        text = terms[0] + "".join(
+            f" {signs[i % len(signs)]} {term}" for i, term in enumerate(terms[1:])
+        )
+        exact_values = [eval(text, {}, config) for config in ROWS]
+        for value, config in zip(exact_values, ROWS, strict=True):
+            assert self.values(f"{text} == {value}")[ROWS.index(config)]
+            assert not self.values(f"{text} == {value + 1}")[ROWS.index(config)]
+
+    @pytest.mark.parametrize("listed", ["{}", "[{}]", "({},)"])
+    def test_sum_and_count(self, listed):
+        names = listed.format(", ".join(FLAGS))
+        tests = listed.format(", ".join(f"f{i} > {i % 3}" for i in range(300)))
+        for k, config in enumerate(ROWS):
+            total = sum(config.values())
+            true = sum(value > i % 3 for i, value in enumerate(config.values()))
+            assert self.values(f"sum({names}) == {total}")[k]
+            assert self.values(f"count({tests}) == {true}")[k]
+
+    def test_one_operand_is_a_number(self):
+        assert parse("sum(b) + 1 == 2 or count(s) == 0", PARAMETERS).holds(
+            {
+                "b": PARAMETERS["b"].column(PARAMETERS["b"].encode([True, False])),
+                "s": PARAMETERS["s"].column(PARAMETERS["s"].encode(["a", ""])),
+            }
+        ).tolist() == [True, True]
+
+    @pytest.mark.parametrize("text", ["sum()", "count([])", "sum(x, [1])", "sum(x in (1, 2))[0]"])
+    def test_calls_without_terms_are_refused(self, text):
+        with pytest.raises(ExpressionError):
+            parse(text, PARAMETERS)
+
+    @pytest.mark.parametrize(
+        "text", ["x - y + e", "x - -3 + y", "y - (x - e) - e", "x * y * e - 1"]
+    )
+    def test_the_text_of_a_sum_is_that_of_the_user(self, text):
+        assert write(read(text, PARAMETERS), {}) == text

@@ -98,9 +98,9 @@ def _factors(node: Node) -> list[str] | None:
             return [name]
         case tree.Literal():
             return []
-        case tree.Operation(operator="*", parts=(first, second)):
-            left, right = _factors(first), _factors(second)
-            return None if left is None or right is None else left + right
+        case tree.Operation(operator="*", parts=parts):
+            factors = [found for part in parts if (found := _factors(part)) is not None]
+            return sum(factors, list[str]()) if len(factors) == len(parts) else None
         case _:
             return None
 

@@ -9,6 +9,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -97,6 +98,8 @@ def number(value: Any) -> Any:
 
 
 def _computation(compute: Callable[..., Any], operands: list[Function]) -> Function:
+    if compute in _CHAINS and len(operands) > 2:
+        return lambda row: reduce(compute, [number(operand(row)) for operand in operands])
     if len(operands) == 1:  # one or two operands are read faster than a list of them
         (only,) = operands
         return lambda row: compute(number(only(row)))
@@ -164,6 +167,10 @@ ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "%": operator.mod,
     "**": _power,
 }
+
+
+_CHAINS = (operator.add, _times)
+"""Operators that a node may have with more than two operands; they are computed from the left."""
 
 
 def _within(value: Any, collection: Any) -> bool:

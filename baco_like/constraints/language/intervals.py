@@ -45,7 +45,10 @@ def extent_of_result(name: str, operands: Sequence[Extent]) -> Extent | None:
         case "**":
             return _power(a, operands[1])
         case _:
-            return _arithmetic(name, a, operands[1])
+            extent: Extent | None = a
+            for operand in operands[1:]:
+                extent = None if extent is None else _arithmetic(name, extent, operand)
+            return extent
 
 
 def _arithmetic(sign: str, a: Extent, b: Extent) -> Extent | None:

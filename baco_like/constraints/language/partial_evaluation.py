@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 
 from baco_like.constraints.language import tree
 from baco_like.constraints.language.tree import Node, Operation
@@ -80,7 +79,7 @@ def _parts(node: Node, known: frozenset[str], parameters: Mapping[str, Parameter
         mine = [o for o in operands if tree.names(o) and known.issuperset(tree.names(o))]
         if len(mine) > 1 and all(vectorise(o, parameters).kind in _WHOLE for o in operands):
             sign = "*" if node.operator == "*" else "+"
-            together = reduce(lambda left, right: Operation(sign, (left, right)), mine)
+            together = Operation(sign, tuple(mine))
             rest = [operand for operand in operands if operand not in mine]
             return [together, *(part for o in rest for part in _parts(o, known, parameters))]
     return [part for child in tree.children(node) for part in _parts(child, known, parameters)]
@@ -95,7 +94,11 @@ def _product(node: Node) -> list[Node]:
 
 def _sum(node: Node, negative: bool = False) -> list[Node]:
     """Return the summands of nested sums and differences; subtracted ones get a minus sign."""
-    if isinstance(node, Operation) and node.operator in ("+", "-"):
-        left, right = node.parts
-        return _sum(left, negative) + _sum(right, negative != (node.operator == "-"))
+    match node:
+        case Operation(operator="+", parts=parts):
+            return [term for part in parts for term in _sum(part, negative)]
+        case Operation(operator="-", parts=(left, right)):
+            return _sum(left, negative) + _sum(right, not negative)
+        case Operation(operator="unary -", parts=(part,)):
+            return _sum(part, not negative)
     return [Operation("unary -", (node,))] if negative else [node]

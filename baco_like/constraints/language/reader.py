@@ -35,7 +35,7 @@ _UNARY: Mapping[type[ast.unaryop], str] = {
     ast.UAdd: "unary +",
     ast.Not: "not",
 }
-_CALLS = (*exact.FUNCTIONS, "range", "value", "pos", "at")
+_CALLS = (*exact.FUNCTIONS, "sum", "count", "range", "value", "pos", "at")
 _REFUSED: Mapping[type[ast.expr], str] = {
     ast.Attribute: "attributes are not allowed",
     ast.Subscript: "subscripts are not allowed; for a permutation use at(p, place)",
@@ -142,6 +142,8 @@ class _Reader:
                 return self.parameter(node, name)
             case ast.UnaryOp():
                 return self.unary(node, depth)
+            case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult()):
+                return self.chain(node, depth)
             case ast.BinOp():
                 return self.binary(node, depth)
             case ast.BoolOp(op=operator, values=parts):
@@ -212,6 +214,26 @@ class _Reader:
             self.refuse(node, f"{sign!r} joins conditions; put each side in parentheses")
         return _merge_junction(word, operands)
 
+    def chain(self, node: ast.BinOp, depth: int) -> Node:
+        """Return a sum or product of any number of operands as one node, so that long ones are not deep."""
+        signs = (ast.Mult,) if isinstance(node.op, ast.Mult) else (ast.Add, ast.Sub)
+        links: list[ast.BinOp] = []
+        first: ast.expr = node
+        while isinstance(first, ast.BinOp) and isinstance(first.op, signs):
+            links.append(first)
+            first = first.left
+        parts = [self.value(first, depth)]
+        for link in reversed(links):
+            right = self.value(link.right, depth)
+            if len(parts) == 1 and (link is node or (_is_fixed(parts[0]) and _is_fixed(right))):
+                pair = tree.Operation(OPERATORS[type(link.op)], (parts[0], right))
+                parts = [self.fold_constant(link, pair)]
+            else:
+                negative = isinstance(link.op, ast.Sub)
+                parts.append(tree.Operation("unary -", (right,)) if negative else right)
+        whole = "*" if isinstance(node.op, ast.Mult) else "+"
+        return tree.Operation(whole, tuple(parts)) if parts[1:] else parts[0]
+
     def is_condition(self, node: Node) -> bool:
         match node:
             case tree.Comparison() | tree.Literal(value=bool()) | tree.Operation(operator="not"):
@@ -271,14 +293,21 @@ class _Reader:
 
     def function(self, node: ast.Call, name: str, depth: int) -> Node:
         arguments = tuple(self.read(argument, depth) for argument in node.args)
-        variadic = name in exact.VARIADIC
+        variadic = name in exact.VARIADIC or name in ("sum", "count")
         if variadic and len(arguments) == 1 and isinstance(arguments[0], tree.Listed):
             arguments = arguments[0].parts
         if any(isinstance(argument, tree.Listed | tree.Span) for argument in arguments):
             self.refuse(node, f"{name} takes numbers")
-        if (len(arguments) < 2) if variadic else (len(arguments) != 1):
-            self.refuse(node, f"{name} takes {'two or more numbers' if variadic else 'one number'}")
-        return tree.Operation(name, arguments)
+        fewest = 1 if name in ("sum", "count") else 2
+        if (len(arguments) < fewest) if variadic else (len(arguments) != 1):
+            least = "one or more" if fewest == 1 else "two or more"
+            self.refuse(node, f"{name} takes {f'{least} numbers' if variadic else 'one number'}")
+        if fewest == 2:
+            return tree.Operation(name, arguments)
+        if name == "count":
+            one, zero = tree.Literal(1), tree.Literal(0)
+            arguments = tuple(tree.Operation("if", (one, part, zero)) for part in arguments)
+        return tree.Operation("+", arguments if arguments[1:] else (tree.Literal(0), *arguments))
 
     def range(self, node: ast.Call, depth: int) -> Node:
         numbers = [self.constant_argument(argument, depth) for argument in node.args]

@@ -52,7 +52,8 @@ class At(_Placed):
 class Operation(_Placed):
     """An operator or function with its operands, in the order of the text.
 
-    * ``+ - * / // % **`` and ``unary -``, ``unary +``: operators of numbers;
+    * ``+ - * / // % **`` and ``unary -``, ``unary +``: operators of numbers; ``+`` and ``*`` have two or more operands,
+      computed from the left;
     * ``min``, ``sqrt`` and all other `exact.FUNCTIONS`: functions of numbers;
     * ``not``;
     * ``and``, ``or``: two or more parts; as in Python, the first deciding part is the value;
@@ -108,8 +109,9 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def size(node: Node) -> int:
-    """Return the number of nodes of a tree."""
-    return sum(1 for _ in walk(node))
+    """Return the number of nodes of a tree; a sum or product of n operands counts as n - 1 of two."""
+    chains = (part for part in walk(node) if isinstance(part, Operation) and part.operator in "+*")
+    return sum(1 for _ in walk(node)) + sum(len(part.parts) - 2 for part in chains)
 
 
 def names(node: Node) -> tuple[str, ...]:

@@ -165,17 +165,18 @@ def _computation(name: str, operands: list[Vector]) -> Vector:
     if name in exact.VARIADIC:
         operands = cast_to_common(operands)
     extents = [operand.extent for operand in operands]
-    extent = extent_of_result(name, extents) if name in _COMPUTE else None
-    if extent is None:
+    compute = _COMPUTE.get(name)
+    extent = extent_of_result(name, extents) if compute is not None else None
+    if compute is None or extent is None:
         raise Inexact
     only_rounds = name in ("ceil", "floor", "int", "round")
     if name == "unary +" or (only_rounds and operands[0].kind is ColumnKind.INT):
         return operands[0]
     divisor = operands[-1].extent
     if name in ("/", "//", "%") and divisor.low <= 0 <= divisor.high:
-        return combine(operands, _COMPUTE[name], extent, undefined=_divides_by_zero)
+        return combine(operands, compute, extent, undefined=_divides_by_zero)
     undefined = _is_negative if name == "sqrt" else None
-    return combine(operands, _COMPUTE[name], extent, undefined)
+    return combine(operands, compute, extent, undefined)
 
 
 def _divides_by_zero(left: Any, right: Any) -> Any:
@@ -195,10 +196,14 @@ def _extreme(better: Callable[[Any, Any], Any], *values: Any) -> Any:
     return reduce(lambda best, other: np.where(better(other, best), other, best), values)
 
 
+def _from_left(compute: Callable[[Any, Any], Any], *values: Any) -> Any:
+    return reduce(compute, values)
+
+
 _COMPUTE: Mapping[str, Callable[..., Any]] = {
-    "+": operator.add,
+    "+": partial(_from_left, operator.add),
     "-": operator.sub,
-    "*": operator.mul,
+    "*": partial(_from_left, operator.mul),
     "/": np.true_divide,
     "//": np.floor_divide,
     "%": np.remainder,

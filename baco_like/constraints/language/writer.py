@@ -73,7 +73,15 @@ def _write_operation(name: str, binds: int, parts: tuple[Node, ...], elements: E
     # Signs bind to the left, except that ** binds to the right and its exponent may have a sign.
     left = write(first, elements, binds + (name in ("or", "and", "**")))
     rights = [write(part, elements, _SIGN if name == "**" else binds + 1) for part in others]
+    if name == "+" and len(parts) > 2:  # `a - b + c`: a sum in which b has the sign "unary -"
+        terms = zip(parts[1:], rights, strict=True)
+        return left + "".join(_write_term(part, right) for part, right in terms)
     return f" {name} ".join([left, *rights])
+
+
+def _write_term(part: Node, text: str) -> str:
+    negative = isinstance(part, tree.Operation) and part.operator == "unary -"
+    return f" - {text.removeprefix('-')}" if negative else f" + {text}"
 
 
 def write_name(name: str, quoted: str = "value({!r})") -> str:
