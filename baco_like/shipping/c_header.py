@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from baco_like.parameters import is_permutation
-from baco_like.parameters.values import is_number
+from baco_like.parameters.values import INT64, Lookup, is_number
 from baco_like.records.selector import Leaf, Rule, Split
 from baco_like.shipping.c_text import c_integer, c_names, c_number, c_string, check_prefix
 from baco_like.shipping.stamp import MARKER, stamp_text
@@ -65,7 +66,8 @@ def header_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
     ``NAME_select(...)`` takes the descriptors of a task, numbers as ``double`` and texts as ``const char *``, and
     returns the configuration, or a null pointer if none may be used. ``NAME_index(...)`` returns its index in
     ``NAME_table``: that of an entry, the number of entries for the default configuration, or -1. With a single entry,
-    each parameter is also a macro ``NAME_PARAMETER``; with several, ``NAME_INDEX_PARAMETER``.
+    each parameter is also a macro ``NAME_PARAMETER``; with several, ``NAME_INDEX_PARAMETER``. Integers and booleans
+    are integers of C. A text is a string, and a constant of an enum in ``NAME_PARAMETER_ENUM``.
 
     Args:
         table: The table.
@@ -84,6 +86,7 @@ def header_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
         "#include <float.h>\n#include <math.h>\n#include <string.h>",
         writer.stamp_macros(),
         writer.stale_checks(),
+        writer.enums(),
         writer.parameter_macros(),
         writer.struct_and_table(),
         _used_helpers(functions, prefix),
@@ -93,51 +96,116 @@ def header_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
     return ("\n\n".join(part for part in parts if part) + "\n").encode("ascii")
 
 
+_TAKEN = ("space", "device", "compiler", "date", "count", "tuned_h", "allow_stale", "expect_space")
+"""Ends of the macros of every header."""
+
+_FUNCTIONS = (
+    *("config", "table", "index", "select", "may_use", "allowed", "ranks", "is_other_device"),
+    *re.findall(r"@(\w+)\(", _RATIO + _HELPERS),
+)
+"""Ends of the other names of a header, which constants of an enum must not have."""
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A member of the struct; the macros of its values end with its word.
+
+    A parameter with texts has two members: the text, and a constant of an enum.
+
+    Attributes:
+        name: The parameter.
+        word: The identifier.
+        kind: The C type.
+        size: Length of the array of a permutation, or None.
+        values: The values of an enum, or those of a permutation's elements; empty for other types.
+        constants: Ends of their names.
+    """
+
+    name: str
+    word: str
+    kind: str
+    size: int | None
+    values: tuple[Any, ...] = ()
+    constants: tuple[str, ...] = ()
+
+    @property
+    def declaration(self) -> str:
+        """The member as in the struct."""
+        star = "" if self.kind.endswith("*") else " "
+        return f"{self.kind}{star}{self.word}{'' if self.size is None else f'[{self.size}]'};"
+
+    def write(self, config: Config, constant: Callable[[str], str]) -> str:
+        """Return the value in a configuration as C; 0 or an empty text for an inactive parameter.
+
+        Args:
+            config: The configuration.
+            constant: Returns the name of a constant of the enum.
+        """
+        if self.name not in config:
+            zero = {"const char *": '""'}.get(self.kind, f"({self.kind})0" if self.values else "0")
+            return zero if self.size is None else f"{{{zero}}}"
+        value = config[self.name]
+        items = [value] if self.size is None else value
+        texts = [self._scalar(item, constant) for item in items]
+        return texts[0] if self.size is None else "{" + ", ".join(texts) + "}"
+
+    def _scalar(self, value: Any, constant: Callable[[str], str]) -> str:
+        if self.values:
+            index = Lookup(self.values).find(value)
+            assert index is not None
+            return constant(self.constants[index])
+        if self.kind == "const char *":
+            return c_string(_text(value))
+        if self.kind == "double":
+            return c_number(value)
+        return c_integer(int(value), is_unsigned=self.kind.startswith("unsigned"))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 class _HeaderWriter:
     def __init__(self, table: ShippedTable, prefix: str) -> None:
         self._table, self._prefix = table, prefix
-        names = [name for name in table.space.parameters if name not in table.kinds]
-        taken = ("space", "device", "compiler", "date", "count", "tuned_h", "allow_stale")
-        self._fields = c_names(names, (*taken, "expect_space"))
         self._configs = table.configs
-        self._types = {name: self._type_of(name) for name in names}
+        self._members = self._create_members()
         kinds = table.kinds
         self._arguments = {
             name: f"{'t' if kind is DescriptorKind.TEXT else 'n'}{i}"
             for i, (name, kind) in enumerate(kinds.items())
         }
 
-    def _type_of(self, name: str) -> str:
-        """Return the C type of a parameter: int, long long, double or const char *."""
-        parameter = self._table.space.parameters[name]
-        listed = parameter.values
-        if is_permutation(parameter):
-            listed = parameter.elements
-        values = list(listed) if listed is not None else [0.0]  # a real
-        if all(isinstance(value, bool) for value in values):
-            return "int"
-        if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-            return "long long"
-        return "double" if all(map(is_number, values)) else "const char *"
+    def _create_members(self) -> list[_Member]:
+        """Return the members of all parameters, without the descriptors."""
+        parameters = {
+            name: parameter
+            for name, parameter in self._table.space.parameters.items()
+            if name not in self._table.kinds
+        }
+        words = c_names(parameters, _TAKEN)
+        members = []
+        used = [*_TAKEN, *_FUNCTIONS, *words]
+        for word, (name, parameter) in zip(words, parameters.items(), strict=True):
+            elements = parameter.elements if is_permutation(parameter) else None
+            given, extent = parameter.values if elements is None else elements, parameter.extent
+            values = tuple((extent.low, extent.high) if given is None else given)
+            size, kind = None if elements is None else len(elements), _type_of(values)
+            members.append(_Member(name, word, kind, size))
+            if kind == "const char *":
+                # Without the leading signs of a flag: FLAG_O3 for "-O3".
+                ends = [re.sub(r"\W+", "_", _text(v), flags=re.ASCII).strip("_") for v in values]
+                own, *constants = c_names([f"{word}_enum", *(f"{word}_{e}" for e in ends)], used)
+                used += [own, *constants]
+                enum = f"enum {self._prefix}_{own}"
+                members.append(_Member(name, own, enum, size, values, tuple(constants)))
+        return members
 
-    def _value(self, name: str, value: Any) -> str:
-        if isinstance(value, (tuple, list)):
-            return "{" + ", ".join(self._scalar(self._types[name], item) for item in value) + "}"
-        return self._scalar(self._types[name], value)
+    def _macro(self, word: str) -> str:
+        return f"{self._prefix}_{word}".upper()
 
-    def _member(self, name: str, config: Config) -> str:
-        """Return the value of a member of the struct; an inactive parameter has 0 or an empty text."""
-        if name in config:
-            return self._value(name, config[name])
-        zero = '""' if self._types[name].endswith("*") else "0"
-        return f"{{{zero}}}" if is_permutation(self._table.space.parameters[name]) else zero
-
-    def _scalar(self, kind: str, value: Any) -> str:
-        if kind == "const char *":
-            return c_string(value if isinstance(value, str) else json.dumps(value))
-        if kind == "double":
-            return c_number(value)
-        return c_integer(int(value))
+    def _constant(self, word: str) -> str:
+        return f"{self._prefix}_{word.lower()}"
 
     def stamp_macros(self) -> str:
         """Return macros that a program can print or compare."""
@@ -176,32 +244,42 @@ class _HeaderWriter:
             ]
         return "\n".join(lines)
 
+    def enums(self) -> str:
+        """Return an enum for each parameter with texts, and macros of the same numbers for ``#if``.
+
+        They count from 1, because 0 is the number of an inactive parameter and of an undefined macro.
+        """
+        parts = []
+        for member in self._members:
+            if not member.values:
+                continue
+            names = [(self._constant(word), self._macro(word)) for word in member.constants]
+            parts += [f"#define {macro} {i}" for i, (_, macro) in enumerate(names, 1)]
+            listed = ",\n".join(f"    {name} = {macro}" for name, macro in names)
+            parts.append(f"{member.kind} {{\n{listed}\n}};")
+        return "\n".join(parts)
+
     def parameter_macros(self) -> str:
         """Return one macro for each parameter of each configuration; permutations are lists in braces."""
         lines = []
         for i, config in enumerate(self._configs):
             is_default = i == len(self._table.entries)
-            middle = "DEFAULT_" if is_default else f"{i}_" if len(self._table.entries) > 1 else ""
-            for name, word in self._fields.items():
-                if name not in config:  # inactive
-                    continue
-                macro = f"{self._prefix.upper()}_{middle}{word.upper()}"
-                lines.append(f"#define {macro} {self._value(name, config[name])}")
+            middle = "default_" if is_default else f"{i}_" if len(self._table.entries) > 1 else ""
+            for member in self._members:
+                if member.name in config:  # else it is inactive
+                    macro = self._macro(middle + member.word)
+                    lines.append(f"#define {macro} {member.write(config, self._macro)}")
         return "\n".join(lines)
 
     def struct_and_table(self) -> str:
         """Return the type of a configuration and the table."""
-        lines = ["typedef struct {"]
-        for name, word in self._fields.items():
-            parameter = self._table.space.parameters[name]
-            size = f"[{len(parameter.elements)}]" if is_permutation(parameter) else ""
-            word = f"*{word}" if self._types[name].endswith("*") else word
-            lines.append(f"    {self._types[name].removesuffix(' *')} {word}{size};")
         rows = [
-            "    {" + ", ".join(self._member(name, config) for name in self._fields) + "}"
+            "    {" + ", ".join(each.write(config, self._constant) for each in self._members) + "}"
             for config in self._configs
         ]
-        lines += [
+        lines = [
+            "typedef struct {",
+            *(f"    {member.declaration}" for member in self._members),
             f"}} {self._prefix}_config;",
             "",
             f"static const {self._prefix}_config {self._prefix}_table[] = {{",
@@ -363,6 +441,16 @@ static inline const int *{prefix}_ranks({parameters}) {{
                 tests.append(f"{word} == {c_number(float(task[name]))}")
         distance = " * ".join(factors) or "1.0"
         return f"{' && '.join(tests)} ? {distance} : HUGE_VAL" if tests else distance
+
+
+def _type_of(values: Sequence[Any]) -> str:
+    """Return the C type of listed values, or of the bounds of a range."""
+    if all(isinstance(value, bool) for value in values):
+        return "int"
+    if all(is_number(value) and isinstance(value, int) for value in values):
+        is_unsigned = min(values) >= 0 and max(values) > INT64
+        return "unsigned long long" if is_unsigned else "long long"
+    return "double" if all(map(is_number, values)) else "const char *"
 
 
 def _used_helpers(functions: str, prefix: str) -> str:

@@ -60,26 +60,35 @@ def c_number(value: float) -> str:
     return f"({text})" if value < 0 else text
 
 
-def c_integer(value: int) -> str:
+def c_integer(value: int, *, is_unsigned: bool = False) -> str:
     """Return an integer of at most 64 bits.
+
+    Args:
+        value: The integer.
+        is_unsigned: Whether its type is ``unsigned long long`` instead of ``long long``.
 
     Raises:
         RunFileError: It is larger.
     """
-    if not -_INT64 < value < _INT64:
-        raise RunFileError(f"the integer {value} has more than the 64 bits of C's long long")
-    text = str(value) if abs(value) < 2**31 else f"{value}LL"
-    return f"({text})" if value < 0 else text
+    low, high = (0, 2 * _INT64) if is_unsigned else (-_INT64, _INT64)
+    if not low <= value < high:
+        raise RunFileError(
+            f"the integer {value} does not fit the 64 bits of C's long long; ship another format"
+        )
+    if value == -_INT64:
+        return f"({value + 1}LL - 1)"  # C reads the sign after the digits, which alone do not fit
+    suffix = "" if abs(value) < 2**31 else "ULL" if value >= _INT64 else "LL"
+    return f"({value}{suffix})" if value < 0 else f"{value}{suffix}"
 
 
-def c_names(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+def c_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     """Return an identifier for each name: ASCII, no keyword, different even in capitals, not ``default_...``.
 
     Args:
         names: The names.
         taken: Identifiers that are in use.
     """
-    made: dict[str, str] = {}
+    made: list[str] = []
     used = {word.upper() for word in taken}
     for name in names:
         word = re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"
@@ -90,7 +99,7 @@ def c_names(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
         while free.upper() in used:
             free, number = f"{word}_{number}", number + 1
         used.add(free.upper())
-        made[name] = free
+        made.append(free)
     return made
 
 

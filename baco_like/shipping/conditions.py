@@ -19,7 +19,7 @@ from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.writer import write
 from baco_like.exceptions import RunFileError
 from baco_like.parameters import Categorical, Parameter, Real, is_permutation
-from baco_like.parameters.values import is_number
+from baco_like.parameters.values import EXACT, is_number
 from baco_like.shipping.c_text import c_number, c_string
 from baco_like.spaces import Space
 
@@ -234,6 +234,8 @@ class _CWriter:
             raise _NoEquivalent("it computes with a text")
         match node:
             case tree.Literal(value=value):
+                if isinstance(value, int) and abs(value) > EXACT:
+                    raise _NoEquivalent(f"{value} is beyond 2**53, up to where doubles are exact")
                 return c_number(float(value))
             case tree.Name(name=name):
                 return self._names[name]

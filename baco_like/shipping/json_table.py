@@ -217,4 +217,6 @@ def _config(values: Any, space: Space) -> dict[str, Any]:
     wrong = [name for name, value in config.items() if not space.parameters[name].contains(value)]
     if wrong:
         raise RunFileError(f"{wrong[0]} = {config[wrong[0]]!r:.80} is not a value of its parameter")
-    return config
+    # Other programs write 2.0 for 2.
+    parameters = space.parameters
+    return {k: parameters[k].decode(parameters[k].encode([v]))[0] for k, v in config.items()}

@@ -100,7 +100,7 @@ def test_a_text_that_c_cannot_hold_is_refused():
 @given(st.lists(st.text(max_size=5), unique=True, max_size=20))
 @example(["a", "A", "a_2", "A_2", "", "_", "default_a"])
 def test_identifiers_are_different_even_in_capitals(names):
-    made = list(c_names(names, ["space"]).values())
+    made = c_names(names, ["space"])
     assert len({word.upper() for word in made} | {"SPACE"}) == len(names) + 1
     assert all(word.isidentifier() and word.isascii() and word[0] != "_" for word in made)
 

@@ -8,10 +8,13 @@ import types
 import warnings
 from pathlib import Path
 
+import hypothesis.strategies as st
 import pytest
+from headers import STRICT
+from hypothesis import given, settings
 from shipped_tables import SPACE, entry, imported, plain_space, single, stamp, table
 
-from baco_like import RunFileError
+from baco_like import Categorical, Integer, Ordinal, Permutation, Real, RunFileError, Space
 from baco_like.shipping import (
     FORMATS,
     Evidence,
@@ -23,6 +26,7 @@ from baco_like.shipping import (
     table_schema,
 )
 from baco_like.shipping.c_header import header_bytes
+from baco_like.shipping.c_text import c_integer
 
 TASKS = [
     (n, device)
@@ -81,8 +85,7 @@ int main(void) {
 
 def compile_c(folder, source, *options, compiler="gcc"):
     (folder / "main.c").write_text(source)
-    strict = ("-Wall", "-Wextra", "-pedantic", "-Werror", "-std=c99")
-    command = [compiler, *strict, *options, "main.c", "-lm", "-o", "main"]
+    command = [compiler, "-std=c99", *STRICT, *options, "main.c", "-lm", "-o", "main"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
@@ -120,7 +123,7 @@ def test_a_header_is_c_plus_plus_too(tmp_path):
 def test_a_stale_header_warns_or_is_refused_by_the_compiler(tmp_path):
     source = '#include "tuned.h"\nint main(void) { return 0; }'
     ship(single(compiler="gcc (Debian 3.1.0-1) 3.1.0"), "c", tmp_path / "tuned.h")
-    warned = compile_c(tmp_path, source, "-Wno-error")
+    warned = compile_c(tmp_path, source, "-Wno-error", "-Wcpp")
     assert warned.returncode == 0
     assert "tuned with GCC 3" in warned.stderr
     refused = compile_c(tmp_path, source, "-Wno-error", "-DTUNED_REFUSE_STALE")
@@ -130,6 +133,187 @@ def test_a_stale_header_warns_or_is_refused_by_the_compiler(tmp_path):
     other = compile_c(tmp_path, source, "-DTUNED_ALLOW_STALE", "-DTUNED_EXPECT_SPACE=0x1ULL")
     assert "the space has changed" in other.stderr
     assert other.returncode != 0
+
+
+VALUES = Space(
+    {
+        "unroll": Integer(1, 8),
+        "shift": Integer(-9, 9),
+        "tile": Ordinal([8, 16, 32]),
+        "lanes": Categorical([4, 1, 2]),
+        "seed": Integer(2**63, 2**63 + 9),
+        "key": Integer(-(2**63), -(2**63) + 9),
+        "fast": [True, False],
+        "share": Real(0, 1),
+        "scale": Ordinal([1, 2.5]),
+        "flag": ["", "-O2", "-O3", "o3"],
+        "kind": Categorical(["auto", 1, True, "1"]),
+        "order": Permutation(["k", "i", "j"]),
+        "axes": Permutation([2, 0, 1]),
+    }
+)
+GIVEN = {
+    "unroll": 2,
+    "shift": -7,
+    "tile": 16,
+    "lanes": 4,
+    "seed": 2**63 + 5,
+    "key": -(2**63),
+    "fast": True,
+    "share": 1.0,
+    "scale": 1,
+    "flag": "-O3",
+    "kind": "1",
+    "order": ("k", "i", "j"),
+    "axes": (2, 0, 1),
+}
+USE = """
+#include "tuned.h"
+#if TUNED_UNROLL != 2 || TUNED_SHIFT != -7 || TUNED_TILE % 5 != 1 || TUNED_LANES / 3 != 1
+#error "an integer has another value"
+#endif
+#if TUNED_SEED != 9223372036854775813u || TUNED_KEY + 1 != -9223372036854775807 || !TUNED_FAST
+#error "an integer of 64 bits or a boolean has another value"
+#endif
+#if TUNED_FLAG_ENUM != TUNED_FLAG_O3 || TUNED_FLAG_ENUM == TUNED_FLAG_O3_2
+#error "an enum has another value"
+#endif
+#if TUNED_KIND_ENUM != TUNED_KIND_1_2 || TUNED_KIND_TRUE == TUNED_KIND_AUTO
+#error "an enum of several types has another value"
+#endif
+static int block[TUNED_TILE][TUNED_UNROLL];
+static enum tuned_flag_enum flag = tuned_flag_o3;
+static const long long axes[] = TUNED_AXES;
+static const int order[] = TUNED_ORDER_ENUM;
+int main() {
+    const tuned_config *config = tuned_select();
+    switch (config->flag_enum) {
+    case tuned_flag_: case tuned_flag_o2: case tuned_flag_o3_2: return 1;
+    case tuned_flag_o3: break;
+    }
+    if (sizeof block != 32 * sizeof(int) || config->unroll % 3 != 2 || config->shift % 4 != -3)
+        return 2;
+    if (config->flag_enum != flag || strcmp(config->flag, TUNED_FLAG) || strcmp(TUNED_FLAG, "-O3"))
+        return 3;
+    if (config->seed != TUNED_SEED || config->key >= 0 || !config->fast) return 4;
+    if (config->scale / 2 != 0.5 || TUNED_SCALE / 2 != 0.5 || TUNED_SHARE / 2 != 0.5) return 5;
+    if (axes[0] != 2 || config->axes[2] != 1 || order[0] != TUNED_ORDER_K) return 6;
+    if (config->order_enum[1] != tuned_order_i || strcmp(config->order[2], "j")) return 7;
+    return strcmp(TUNED_KIND, "1") != 0;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("compiler", "standard"), [("gcc", "-std=c99"), ("g++", "-std=c++11"), ("g++", "-std=c++20")]
+)
+def test_values_of_a_header_are_used_as_numbers_enums_and_texts(tmp_path, compiler, standard):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    rows = ShippedTable((ShippedEntry({}, GIVEN, Evidence(1.0)),), None, VALUES, stamp())
+    ship(rows, "c", tmp_path / "tuned.h")
+    (tmp_path / "use").write_text(USE)
+    language = "c" if compiler == "gcc" else "c++"
+    command = [compiler, standard, *STRICT, "-x", language, "use", "-o", "main"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert subprocess.run([tmp_path / "main"], check=False).returncode == 0
+
+
+@needs_gcc
+@settings(max_examples=5)
+@given(st.lists(st.integers(-(2**63), 2**64 - 1) | st.integers(-9, 9), min_size=8, max_size=30))
+def test_every_integer_of_64_bits_is_the_same_in_c(tmp_path_factory, values):
+    folder = tmp_path_factory.mktemp("integers")
+    space = Space({f"p{i}": Integer(value, value) for i, value in enumerate(values)})
+    rows = ShippedTable(
+        (ShippedEntry({}, space.sample(1, seed=0)[0], Evidence(1.0)),), None, space, stamp()
+    )
+    ship(rows, "c", folder / "tuned.h")
+    digits = "".join(
+        f"#if TUNED_P{i} < 0 || (TUNED_P{i}) % 10 != {v % 10}\n#error p{i}\n#endif\n"
+        for i, v in enumerate(values)
+        if v >= 0
+    )
+    signs = "".join(
+        f"#if TUNED_P{i} >= 0 || -((TUNED_P{i}) % 10) != {-v % 10}\n#error p{i}\n#endif\n"
+        for i, v in enumerate(values)
+        if v < 0
+    )
+    printed = "".join(
+        f'    printf("%{"llu" if v >= 2**63 else "lld"} ", tuned_table->p{i});\n'
+        for i, v in enumerate(values)
+    )
+    source = f'#include "tuned.h"\n#include <stdio.h>\n{digits}{signs}int main(void) {{\n{printed}return 0;\n}}'
+    done = compile_c(folder, source)
+    assert done.returncode == 0, done.stderr
+    out = subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout
+    assert [int(word) for word in out.split()] == values
+
+
+def test_integers_beyond_the_types_of_c_are_refused():
+    for value, other in ((2**64, 0), (-(2**63) - 1, 0), (2**63, -1)):
+        space = Space({"p": Ordinal([value, other])})
+        rows = ShippedTable((ShippedEntry({}, {"p": value}, Evidence(1.0)),), None, space, stamp())
+        with pytest.raises(RunFileError, match=f"{value} does not fit the 64 bits"):
+            header_bytes(rows)
+        small = ShippedEntry({}, {"p": other}, Evidence(1.0))
+        assert f"#define TUNED_P {c_integer(other)}\n".encode() in header_bytes(
+            ShippedTable((small,), None, space, stamp())
+        )
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "c"])
+def test_values_keep_their_types_in_every_format(kind, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "triton", types.SimpleNamespace(Config=Config))
+    parameters = {name: p for name, p in VALUES.parameters.items() if name not in ("order", "axes")}
+    parameters |= {name: Integer(1, 99) for name in MOE} | {"wide": Integer(2**80, 2**80 + 9)}
+    given = {name: GIVEN.get(name, 7) for name in parameters} | {"wide": 2**80 + 1}
+    axes = {"vllm": {"M": 1, "E": 2, "N": 3}, "inductor": {"key": "a+mm"}, "wisdom": {"x": 1}}
+    entry = ShippedEntry(axes.get(kind, {}), given, Evidence(1.0))
+    rows = ShippedTable((entry,), None, Space(parameters), stamp(device="GPU"))
+    path = ship(rows, kind, tmp_path / "shipped.py")
+    if kind in ("python", "triton"):
+        module = imported(path)
+        found = module.select()
+        if kind == "triton":
+            assert module.CONFIGS[0].kwargs | {"num_warps": module.CONFIGS[0].num_warps} == given
+    elif kind == "wisdom":
+        header, record = map(json.loads, path.read_text().splitlines())
+        found = dict(zip(header["tunable_parameters"], record["config"], strict=True))
+    else:
+        document = json.loads(path.read_text())
+        found = {
+            "json": lambda: document["entries"][0]["config"],
+            "vllm": lambda: document["1"],
+        }.get(kind, lambda: document["a+mm"][0])()
+        found.pop("template_id", None)
+    assert [(n, type(v), v) for n, v in found.items()] == [
+        (n, type(v), v) for n, v in given.items()
+    ]
+
+
+def test_an_integer_that_another_program_wrote_as_a_real_is_read_as_an_integer(tmp_path):
+    rows = ShippedTable((ShippedEntry({}, GIVEN, Evidence(1.0)),), None, VALUES, stamp())
+    path = ship(rows, "json", tmp_path / "tuned.json")
+    text = path.read_text().replace('"unroll": 2,', '"unroll": 2.0,')
+    assert "2.0" in text
+    path.write_text(text)
+    (entry,) = read_table(path).entries
+    assert [type(entry.config[name]) for name in ("unroll", "share", "fast")] == [int, float, bool]
+
+
+def test_a_constraint_in_c_is_not_computed_with_rounded_integers():
+    space = Space({"wide": Integer(2**60, 2**60 + 9)})
+    rows = ShippedTable(
+        (ShippedEntry({"n": 2**61 + 2}, {"wide": 2**60 + 1}, Evidence(1.0)),),
+        None,
+        space,
+        stamp(),
+        ("n % wide == 0",),
+    )
+    with pytest.raises(RunFileError, match="beyond 2\\*\\*53"):
+        header_bytes(rows)
 
 
 def test_constraints_without_an_equivalent_in_c_are_refused():
