@@ -2,6 +2,8 @@
 
 The first value of an incumbent is lucky more often than not (it was chosen for it), so it says nothing about drift. The
 later values of the same configuration, of trials with the origin ``control``, are not chosen: they show drift.
+
+The repeats of one trial may differ too: the first run may fill a cache, or find a processor that is cold.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 from baco_like._output import in_percent
 from baco_like._typing import Array
 from baco_like.records.direction import sign_of
-from baco_like.records.trial import Trial
+from baco_like.records.trial import SAME_PROGRAM, Trial, median
 
 if TYPE_CHECKING:
     from baco_like.records.history import History
@@ -26,6 +28,12 @@ CONTROL = "control"
 
 _ERRORS = 3.0
 """Standard errors of a typical trial that a change has to exceed, too."""
+
+_FALSE_NOTES = 0.001
+"""Share of runs with equally distributed repeats in which `describe_first_repeats` finds a difference by chance."""
+
+_LEAST_DIFFERENCE = 0.01
+"""Relative difference of the first repeats that is worth a sentence."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +140,45 @@ def drift_notes(history: History, trial: Trial, threshold: float = 0.05) -> list
     changes = read_drift(history, threshold)
     latest = changes.changes[-1:]
     return changes.describe()[-1:] if latest and latest[0].trial.id == trial.id else []
+
+
+def describe_first_repeats(history: History) -> list[str]:
+    """Return a sentence if the first repeats of the trials differ from the others beyond chance, else nothing.
+
+    If all repeats of a trial have the same distribution, whatever it is, the first of m is the largest with a
+    probability of at most 1 / m. Over all trials this is a binomial test. Tests for the largest and for the smallest
+    share the error rate `_FALSE_NOTES`. All trials are compared by their first m values, where m is the smallest number
+    of repeats: later values depend on the first ones where they decide the number of repeats.
+    """
+    trials = [t for t in history.trials[history.warm :] if SAME_PROGRAM not in t.extra]
+    repeats = [t.repeats for t in trials if t.value is not None and len(t.repeats) > 1]
+    m = min(map(len, repeats), default=0)
+    ratios = [r[0] / other for r in repeats if (other := median(r[1:m])) != 0]
+    if not ratios or abs(float(np.median(ratios)) - 1.0) < _LEAST_DIFFERENCE:
+        return []
+    for word, extreme in (("largest", max), ("smallest", min)):
+        # Equal values do not count: a value that never changes shows nothing.
+        count = sum(r[0] == extreme(r[:m]) and r[0] not in r[1:m] for r in repeats)
+        if _binomial_tail(count, len(repeats), 1 / m) <= _FALSE_NOTES / 2:
+            return [
+                f"The first repeat is the {word} of {m} in {count} of {len(repeats)} trials (by chance: in "
+                f"{len(repeats) / m:.0f}), at the median {float(np.median(ratios)):.3g} times the others. An earlier "
+                "run may fill a cache or warm the machine: add a warm-up, or empty the cache before each run."
+            ]
+    return []
+
+
+def _binomial_tail(least: int, n: int, p: float) -> float:
+    """Return the probability of ``least`` or more successes in ``n`` trials."""
+    logs = (
+        math.lgamma(n + 1)
+        - math.lgamma(k + 1)
+        - math.lgamma(n - k + 1)
+        + k * math.log(p)
+        + (n - k) * math.log1p(-p)
+        for k in range(least, n + 1)
+    )
+    return sum(map(math.exp, logs))
 
 
 def _name(config: Mapping[str, Any]) -> Any:

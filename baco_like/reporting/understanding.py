@@ -17,7 +17,7 @@ from baco_like.explanations.models import FITTED_ROWS, GROWN_ROWS
 from baco_like.journal.header import COMPILER
 from baco_like.parameters.protocol import is_permutation
 from baco_like.records import Trial
-from baco_like.records.drift import read_drift
+from baco_like.records.drift import describe_first_repeats, read_drift
 from baco_like.reporting.charts import (
     change_name,
     draw_ablation,
@@ -288,6 +288,7 @@ def trust_section(facts: RunFacts) -> Section:
     if spreads:
         noise = float(np.median([spread for _, spread in spreads]))
         sentences.append(f"Repeats of one configuration spread by {in_percent(noise, 1)}.")
+        sentences += describe_first_repeats(facts.history)
         rows = [(float(row + 1 - warm), spread) for row, spread in spreads]
         caption = "Noise over time: standard deviation of the repeats over their mean"
         parts.append(draw_over_evaluations(rows, "spread", caption, percent=True))

@@ -28,7 +28,7 @@ from baco_like.records import (
     sign_of,
 )
 from baco_like.records.confirmation import CONFIRMATION
-from baco_like.records.drift import CONTROL, read_drift
+from baco_like.records.drift import CONTROL, describe_first_repeats, read_drift
 from baco_like.running.by_task import best_by_task, format_task_table, task_table
 from baco_like.running.front import describe_front, format_front
 from baco_like.running.progress import (
@@ -71,7 +71,7 @@ class Summary:
         prior_weights: Weight of each related task in the last suggestion of a model; the largest of several objectives.
             With `parego` the largest of the last ten suggestions, which have different weights of the objectives.
         confirmation: The repeated measurements of the best trials and the default, or None.
-        drift: One sentence for each change of the machine during the run.
+        drift: One sentence for each change of the machine during the run, and one if first repeats differ from others.
         utilisation: How busy the workers were, or None if no outcome names its worker.
         objectives: All objectives if there are several, else empty; `best` is then the knee of the front.
         front: The trials that no other one dominates, if there are several objectives.
@@ -180,7 +180,7 @@ def summarise(
         {word: counts.most_common(1)[0][0] for word, counts in messages.items()},
         dict(Counter(censoring(trial) for trial in history.trials if is_censored(trial))),
         _prior_weights(history.trials),
-        drift=tuple(read_drift(history, threshold).describe()),
+        drift=(*read_drift(history, threshold).describe(), *describe_first_repeats(history)),
         utilisation=read_utilisation(history),
         objectives=(objectives or history.objectives) if history.objectives else (),
         front=tuple(history.front()) if history.objectives else (),

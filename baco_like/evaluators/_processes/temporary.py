@@ -14,8 +14,10 @@ import platform
 import shutil
 import stat
 import tempfile
+import time
 import weakref
 import zlib
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
@@ -110,6 +112,86 @@ def require_program(program: str, folder: Path, purpose: str) -> str:
 def locate_program(program: str, folder: Path) -> str:
     """Return a program as it can be started: a name on PATH, or a path relative to ``folder``."""
     return str(folder / program) if os.sep in program else program
+
+
+_CLOCK_STEP = 0.01
+"""Longest step of the clock of file times in seconds: Linux counts 100 to 1,000 steps in a second."""
+
+
+class FolderSnapshot:
+    """The contents of a folder at one time, which `restore` brings back.
+
+    The files are copied: hard links would share what a program writes in place. Changes are found by the change times
+    of files (``ctime``), which no program can set, so a folder without a change costs one look at each file.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        OSError: A file cannot be copied.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._copy = folder, LazyFolder()
+        self._files = _read_file_times(folder)
+        _copy_entries(_top_names(self._files), folder, self._copy.path)
+
+    def restore(self) -> None:
+        """Bring back the contents.
+
+        Raises:
+            OSError: A file cannot be removed or copied.
+        """
+        changed = _top_names(
+            path for path, _ in _read_file_times(self._folder).items() ^ self._files.items()
+        )
+        if not changed and self._folder.exists():
+            return
+        self._folder.mkdir(exist_ok=True)
+        self._folder.chmod(stat.S_IRWXU)
+        for name in changed:
+            path = self._folder / name
+            if path.is_dir() and not path.is_symlink():
+                remove(path)
+            else:
+                path.unlink(missing_ok=True)
+        _copy_entries(changed & _top_names(self._files), self._copy.path, self._folder)
+        self._files = _read_file_times(self._folder)
+
+    def close(self) -> None:
+        """Remove the copy."""
+        self._copy.close()
+
+
+def _top_names(paths: Iterable[str]) -> set[str]:
+    return {path.split(os.sep)[0] for path in paths}
+
+
+def _read_file_times(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Return the mode of each file and folder below a folder, by relative path, and what a write changes."""
+    files: dict[str, tuple[int, ...]] = {}
+    for parent, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            path = os.path.join(parent, name)
+            found = os.lstat(path)
+            times = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            # The times of a folder change with each file in it, those of the copies too.
+            files[os.path.relpath(path, folder)] = (
+                found.st_mode,
+                *(() if stat.S_ISDIR(found.st_mode) else times),
+            )
+    return files
+
+
+def _copy_entries(names: set[str], source: Path, target: Path) -> None:
+    """Copy files, links and folders with their permissions; return when later writes have later times."""
+    for name in names:
+        if (source / name).is_dir() and not (source / name).is_symlink():
+            shutil.copytree(source / name, target / name, symlinks=True)
+        else:
+            shutil.copy2(source / name, target / name, follow_symlinks=False)
+    if names:
+        time.sleep(_CLOCK_STEP)
 
 
 class LazyFolder:

@@ -21,6 +21,7 @@ from baco_like.evaluators._processes.process import (
     run_command,
 )
 from baco_like.evaluators._processes.temporary import (
+    FolderSnapshot,
     LazyFolder,
     hash_program,
     require_program,
@@ -40,6 +41,7 @@ from baco_like.evaluators.settings_table import (
     Key,
     RunArguments,
     Table,
+    choice,
     per_second,
     whole,
 )
@@ -51,9 +53,16 @@ from baco_like.spaces.space import Space
 
 _MEMORY = Key("memory", SIZE, "limit of the memory of a run", absent="no limit")
 
+RESTORE = ("auto", "never")
+
 KEYS = (
     Key("build", TEXT, "the build command"),
     Key("run", TEXT, "the command to measure", required=True),
+    Key(
+        "before",
+        TEXT,
+        "a command before each run, which is not measured, such as one that empties a cache",
+    ),
     Key("check", TEXT, "a command; exit code 0 means that the result is correct"),
     *MEASURE_KEYS,
     Key(
@@ -73,6 +82,12 @@ KEYS = (
     Key("timeout", POSITIVE, "limit of one run, and of the check, in seconds", default=10.0),
     *repeats_keys(1),
     Key("warmup", whole(0), "runs before the measured ones", default=0),
+    Key(
+        "restore",
+        choice(RESTORE),
+        "`auto`: each run gets `{workdir}` as the build left it; `never`: also with the files of earlier runs",
+        default="auto",
+    ),
     Key("ahead", whole(0), "builds during a measurement", default=0),
     CPUS_KEY,
     _MEMORY,
@@ -80,7 +95,7 @@ KEYS = (
 
 _FLAGS = Key("flags", TABLE, "the table `[flags]` of the run file")
 
-_WORDS = {"build": "compile", "run": "runtime", "check": "correctness"}
+_WORDS = {"build": "compile", "before": "runtime", "run": "runtime", "check": "correctness"}
 """Failure word of a failed command, by stage."""
 
 _MESSAGE_LENGTH = 4000
@@ -96,6 +111,7 @@ class Commands:
         measure: Takes the number from the output or the time.
         variables: Environment variable of each parameter.
         build: Builds the program, or None.
+        before: Runs before each run, and is not measured; or None.
         check: Its exit code says whether the result of the first run is correct; or None.
         reference: File with the correct result of the first run, or None.
         folder: Working directory of all commands.
@@ -108,13 +124,16 @@ class Commands:
         metrics: Numbers to keep besides those in the output that ``measure`` finds.
         program: The built file, or None. Configurations whose files and command lines (of run and check) are equal are
             measured once; the programs must not read the parameters from the environment then.
-        environment: Environment variables of run and check, such as those of a device slot.
+        environment: Environment variables of before, run and check, such as those of a device slot.
+        restore: ``auto``: the trial's folder is as the build left it before each run; ``never``: it keeps the files of
+            earlier runs.
     """
 
     run: Template
     measure: Measure
     variables: Mapping[str, str]
     build: Template | None = None
+    before: Template | None = None
     check: Template | None = None
     reference: Reference | None = None
     folder: Path = Path(".")
@@ -127,10 +146,11 @@ class Commands:
     metrics: CommandMetrics = field(default_factory=CommandMetrics)
     program: Template | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    restore: str = "auto"
 
     def by_stage(self) -> dict[str, Template]:
-        """Return the commands by stage: ``build``, ``run`` and ``check``; commands that are not given are left out."""
-        stages = {"build": self.build, "run": self.run, "check": self.check}
+        """Return the commands by stage, in their order; commands that are not given are left out."""
+        stages = {s: getattr(self, s) for s in _WORDS}
         return {stage: template for stage, template in stages.items() if template is not None}
 
     def texts(
@@ -162,12 +182,13 @@ class CommandBench:
 
     Args:
         commands: The commands.
+        runs_once: Whether each trial is run once, so that its folder need not be restored.
 
     Raises:
         EvaluatorError: The folder or a program does not exist, or this process may not use one of the CPUs.
     """
 
-    def __init__(self, commands: Commands) -> None:
+    def __init__(self, commands: Commands, runs_once: bool = False) -> None:
         if not commands.folder.is_dir():
             raise EvaluatorError(
                 f"the folder {str(commands.folder)!r} of the commands does not exist"
@@ -182,6 +203,7 @@ class CommandBench:
         if commands.cpus is not None:
             check_cpus(commands.cpus, "cpus")
         self.commands = commands
+        self._restores = commands.restore != "never" and not runs_once
         self._stop = Stop()
 
     def build(self, trial: Trial, seconds: dict[str, float]) -> BuiltProgram:
@@ -191,7 +213,7 @@ class CommandBench:
             StageFailure: The build has failed.
             EvaluatorError: A value cannot be part of a command line.
         """
-        program = BuiltProgram(self.commands, trial, seconds, self._stop)
+        program = BuiltProgram(self.commands, trial, seconds, self._stop, self._restores)
         try:
             program.build()
         except BaseException:
@@ -215,7 +237,9 @@ def command_evaluator(
         repeats: How often each configuration is measured; once by default.
         ahead: Number of configurations that are built while another is measured.
     """
-    return StagedEvaluator(CommandBench(commands), repeats or Repeats(), ahead)
+    repeats = repeats or Repeats()
+    runs_once = max(repeats.least, repeats.most) == 1 and not commands.warmup
+    return StagedEvaluator(CommandBench(commands, runs_once), repeats, ahead)
 
 
 def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
@@ -257,6 +281,7 @@ def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
         measure=Measure.from_table(table, per_second(run.unit), metrics.names),
         variables=variable_names(placeholders),
         build=template("build") if table.has("build") else None,
+        before=template("before") if table.has("before") else None,
         check=template("check") if table.has("check") else None,
         reference=Reference.from_table(table, placeholders, run.folder),
         folder=run.folder,
@@ -269,6 +294,7 @@ def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
         metrics=metrics,
         program=template("program") if table.has("program") else None,
         environment=run.environment or {},
+        restore=values["restore"],
     )
     if commands.program is not None and commands.build is None:
         raise RunFileError(f"{table.label('program')}: there is no build command that makes it")
@@ -322,10 +348,16 @@ class BuiltProgram:
         trial: The trial.
         seconds: Wall time by stage, to be completed.
         stop: Ends commands when the evaluator is closed.
+        restores: Whether each run gets the folder as the build left it.
     """
 
     def __init__(
-        self, commands: Commands, trial: Trial, seconds: dict[str, float], stop: Stop
+        self,
+        commands: Commands,
+        trial: Trial,
+        seconds: dict[str, float],
+        stop: Stop,
+        restores: bool,
     ) -> None:
         self._folder = LazyFolder()
         folder = str(self._folder.path)
@@ -333,6 +365,8 @@ class BuiltProgram:
         # With TMPDIR, the files that a killed tool leaves are removed with the folder.
         self._environment = {"TMPDIR": folder, **variables}
         self._commands, self._seconds, self._stop = commands, seconds, stop
+        self._restores = restores
+        self._snapshot: FolderSnapshot | None = None
         self._is_checked = False
         self._metrics: dict[str, list[float]] = {}
         self._error: float | None = None
@@ -385,6 +419,24 @@ class BuiltProgram:
     def discard(self) -> None:
         """Remove the folder."""
         self._folder.close()
+        if self._snapshot is not None:
+            self._snapshot.close()
+
+    def _prepare_run(self) -> None:
+        """Make the folder as the build left it, and run the command ``before``."""
+        try:
+            if self._snapshot is not None:
+                self._snapshot.restore()
+            elif self._restores:
+                self._snapshot = FolderSnapshot(self._folder.path)
+        except OSError as error:
+            raise StageFailure(
+                "runtime",
+                f"run: the files of its folder cannot be restored ({error}); write restore = 'never' to keep "
+                "the files of earlier runs",
+            ) from None
+        if self._commands.before is not None:
+            self._run_command("before", self._commands.timeout)
 
     def _run_first(self, limit: float | None) -> tuple[float, ...]:
         """Run it, check the result and do the warm-ups; return the first values, unless the run was a warm-up."""
@@ -416,6 +468,7 @@ class BuiltProgram:
         if censors and limit is not None:
             timeout = min(timeout, limit / measure.scale)
         bound = timeout * measure.scale if censors else None
+        self._prepare_run()
         before = commands.metrics.start()
         finished = self._run_command("run", timeout, bound)
         metrics = commands.metrics.take(finished, self._texts, before)
@@ -434,7 +487,7 @@ class BuiltProgram:
         """Run the command of a stage and add its time.
 
         Args:
-            stage: ``build``, ``run`` or ``check``.
+            stage: ``build``, ``before``, ``run`` or ``check``.
             timeout: Limit in seconds.
             bound: Lower bound of the value if the limit is reached, or None.
 

@@ -27,7 +27,7 @@ class ProgramCommands:
         folder: The working directory.
         workdir: The folder inserted for ``{workdir}``.
         environment: Environment variables in addition to the user's.
-        stages: The words of each command, by stage: ``build``, ``run``, ``check``.
+        stages: The words of each command, by stage: ``build``, ``before``, ``run``, ``check``.
         required: The variables of parameters that no placeholder inserts: only the environment has their values.
     """
 

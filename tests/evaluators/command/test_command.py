@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import shutil
 import sys
@@ -15,6 +16,7 @@ import patient
 import pytest
 
 from baco_like.evaluators import StagedEvaluator
+from baco_like.evaluators._processes.temporary import FolderSnapshot
 from baco_like.evaluators.command import energy
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.settings_table import RunArguments, Table
@@ -565,3 +567,92 @@ def test_equal_built_files_are_measured_once(tmp_path: Path) -> None:
 def test_program_needs_a_build(space: Space, tmp_path: Path) -> None:
     with pytest.raises(RunFileError, match="program: there is no build command"):
         make(space, tmp_path, run="echo 1", measure="regex", pattern=".+", program="{workdir}/app")
+
+
+# Each line: what a program does to the files that the build left: "app" (4 bytes), "folder/file", "link" to "app".
+CHANGES = {
+    "leaves a file": "(w / 'cache').write_text('x')",
+    "leaves a folder": "(w / 'a' / 'b').mkdir(parents=True, exist_ok=True)",
+    "leaves a file in a folder": "(w / 'folder' / 'new').write_text('x')",
+    "writes in place and sets the time back": (
+        "f = open(w / 'app', 'r+'); f.write('evil'); f.close(); os.utime(w / 'app', ns=(1, 1))"
+    ),
+    "writes through a link": "(w / 'link').write_text('evil')",
+    "writes through a hard link": "os.link(w / 'app', w / 'l'); (w / 'l').write_text('evil')",
+    "maps a file": "f = open(w / 'app', 'r+b'); m = mmap.mmap(f.fileno(), 4); m[:] = b'evil'; m.close(); f.close()",
+    "renames over a file": "(w / 'n').write_text('evil'); os.replace(w / 'n', w / 'app')",
+    "removes a file": "(w / 'app').unlink()",
+    "removes all": "shutil.rmtree(w)",
+    "turns a folder into a file": "shutil.rmtree(w / 'folder'); (w / 'folder').write_text('x')",
+    "turns a file into a folder": "(w / 'app').unlink(); (w / 'app').mkdir()",
+    "takes permissions away": "(w / 'folder').chmod(0); w.chmod(0o500)",
+    "makes a file executable": "(w / 'app').chmod(0o777)",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_each_run_gets_the_folder_as_the_build_left_it(
+    change: str, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = temporary / "work"
+    (folder / "folder").mkdir(parents=True)
+    (folder / "app").write_text("good")
+    (folder / "folder" / "file").write_text("text")
+    (folder / "link").symlink_to("app")
+
+    def contents() -> dict[str, Any]:
+        return {
+            str(path.relative_to(folder)): (
+                path.lstat().st_mode,
+                os.readlink(path) if path.is_symlink() else path.is_file() and path.read_text(),
+            )
+            for path in sorted(folder.rglob("*"))
+        }
+
+    snapshot = FolderSnapshot(folder)
+    before = contents()
+    for _ in range(2):
+        exec(change, {"w": folder, "os": os, "mmap": mmap, "shutil": shutil})
+        snapshot.restore()
+        assert contents() == before
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "copy2", pytest.fail)  # without a change nothing is copied
+        snapshot.restore()
+    snapshot.close()
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("entries", "values"),
+    [
+        ({}, (1.0, 1.0, 1.0)),
+        ({"restore": "never"}, (1.0, 2.0, 3.0)),
+        ({"warmup": 2}, (1.0, 1.0, 1.0)),
+        ({"restore": "never", "before": "rm -f {workdir}/cache"}, (1.0, 1.0, 1.0)),
+        ({"before": "cp {workdir}/one {workdir}/cache"}, (2.0, 2.0, 2.0)),
+    ],
+)
+def test_a_cache_of_an_earlier_run_is_gone(
+    space: Space, tmp_path: Path, entries: dict[str, Any], values: tuple[float, ...]
+) -> None:
+    code = "import sys; f = open(sys.argv[1], 'a+'); f.write('x'); f.seek(0); print(len(f.read()))"
+    outcome = evaluate(
+        space,
+        tmp_path,
+        build=f"{PYTHON} \"import sys; open(sys.argv[1], 'w').write('x')\" {{workdir}}/one",
+        run=f'{PYTHON} "{code}" {{workdir}}/cache',
+        check="test -s {workdir}/cache",  # it sees what the first run wrote
+        measure="regex",
+        pattern="(.*)",
+        repeats=3,
+        **entries,
+    )
+    assert (outcome.failed, outcome.repeats) == (None, values)
+    assert ("before" in outcome.extra["seconds"]) == ("before" in entries)
+
+
+def test_a_failed_command_before_a_run_is_a_failure_of_the_run(
+    space: Space, tmp_path: Path
+) -> None:
+    outcome = evaluate(space, tmp_path, before="false", run="true")
+    assert (outcome.failed, outcome.message) == ("runtime", "before: exit code 1")
