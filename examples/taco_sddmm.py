@@ -23,7 +23,6 @@ def main(evaluations):
         size=1500,
         repeats=Repeats(least=3, most=15, relative_error=0.05, slow_ratio=5.0),
         timeout=2.0,
-        tolerance=1e-9,
         constants=CONSTANTS,
     )
     evaluator = CKernelEvaluator(space, settings)

@@ -124,7 +124,7 @@ WRONG: list[tuple[tuple[str, ...], Any]] = [
     (("evaluator", "cpus"), []),
     (("evaluator", "memory"), "2XB"),
     (("evaluator", "slow_ratio"), 1),
-    (("evaluator", "dtype"), "float16"),
+    (("evaluator", "dtype"), "float60"),
     (("evaluator", "metrics"), {"size": 3}),
     (("evaluator", "cache"), 3),
     (("evaluator", "compiler"), "cc"),

@@ -28,6 +28,7 @@ from baco_like.evaluators._processes.temporary import (
     require_program,
 )
 from baco_like.evaluators.command.reference import ERROR
+from baco_like.evaluators.comparison import Expected
 from baco_like.evaluators.kernels.problems import (
     Complete,
     completion,
@@ -111,8 +112,8 @@ class CKernelBench:
         self._compiler = compiler
         self._folder, self._stop = LazyFolder(), Stop()
         self._lock = threading.Lock()  # several threads may build before the harness is there
-        # By size; without an entry, its inputs are not written.
-        self._tolerances: dict[int, float] = {}
+        # Accepted error and magnitude by size; without an entry, its inputs are not written.
+        self._tolerances: dict[int, tuple[float, float]] = {}
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -129,7 +130,7 @@ class CKernelBench:
         given = dict(trial.config)
         size = int(given.pop(SIZE)) if self.has_sizes else self.settings.size
         config, problem = self.complete(given), self.problem
-        tolerance = self._prepare(size)
+        limits = self._prepare(size)
         folder, name = self._folder.path, f"kernel-{trial.id}"
         # All sources have the same name, which compilers write into the program: equal programs are equal files.
         sources, program = folder / f"{name}.source", folder / name
@@ -153,7 +154,7 @@ class CKernelBench:
             word = "timeout" if built.timed_out else "compile"
             raise StageFailure(word, f"build: {built.describe()}")
         arrays = _name_of_arrays(size)
-        return CProgram(program, tolerance, self.settings, seconds, self._stop, variables, arrays)
+        return CProgram(program, *limits, self.settings, seconds, self._stop, variables, arrays)
 
     def close(self) -> None:
         """End running compilers and remove the folder; the next build prepares everything again."""
@@ -162,8 +163,8 @@ class CKernelBench:
         self._folder.close()
         self._tolerances = {}
 
-    def _prepare(self, size: int) -> float:
-        """Write the inputs and compile the harness, unless this is done; return the absolute tolerance."""
+    def _prepare(self, size: int) -> tuple[float, float]:
+        """Write the inputs and compile the harness, unless this is done; return accepted error and magnitude."""
         with self._lock:
             if size not in self._tolerances:
                 tolerance = self._write_inputs(size)
@@ -175,7 +176,7 @@ class CKernelBench:
                 self._tolerances[size] = tolerance
             return self._tolerances[size]
 
-    def _write_inputs(self, size: int) -> float:
+    def _write_inputs(self, size: int) -> tuple[float, float]:
         problem, settings = self.problem, self.settings
         inputs = problem.inputs(size, np.random.default_rng(settings.input_seed))
         inputs = [np.ascontiguousarray(array) for array in inputs]
@@ -183,6 +184,13 @@ class CKernelBench:
         if expected.dtype.name not in _C_TYPES:
             known = ", ".join(_C_TYPES)
             raise EvaluatorError(f"the result has the type {expected.dtype}: expected {known}")
+        correct = Expected(
+            expected,
+            tolerance=settings.tolerance,
+            rtol=settings.rtol,
+            atol=settings.atol,
+            magnitude=float(problem.magnitude(*inputs)) if hasattr(problem, "magnitude") else None,
+        )
         with (self._folder.path / _name_of_arrays(size)).open("wb") as file:
             for array in (*inputs, expected):
                 file.write(np.int64(array.nbytes).tobytes())
@@ -195,9 +203,7 @@ class CKernelBench:
         )
         harness = header + _HARNESS.read_text(encoding="ascii")
         (self._folder.path / "harness.c").write_text(harness, encoding="ascii")
-        if hasattr(problem, "magnitude"):
-            return settings.tolerance * float(problem.magnitude(*inputs))
-        return settings.tolerance * (float(np.abs(expected).max(initial=0.0)) or 1.0)
+        return correct.limits(expected.dtype)[1], correct.magnitude
 
     def _run_tool(self, arguments: Sequence[str], folder: Path | None = None) -> Finished:
         folder = folder or self._folder.path
@@ -217,6 +223,7 @@ class CProgram:
     Attributes:
         program: Path of the executable.
         tolerance: Largest accepted absolute error.
+        magnitude: What reported errors are relative to.
         settings: How kernels are measured.
         seconds: Wall time by stage, to be completed.
         stop: Ends the process when the evaluator is closed.
@@ -227,6 +234,7 @@ class CProgram:
 
     program: Path
     tolerance: float
+    magnitude: float
     settings: CKernelSettings
     seconds: dict[str, float]
     stop: Stop
@@ -282,13 +290,11 @@ class CProgram:
     def metrics(self) -> dict[str, float]:
         """Return the bytes of code and data in the executable, and the largest error of the result.
 
-        The harness adds the same bytes to all executables. The error is relative to the magnitude that the tolerance
-        refers to.
+        The harness adds the same bytes to all executables. The error is relative to the magnitude.
         """
-        scale = self.tolerance / self.settings.tolerance
         return {
             PROGRAM_BYTES: float(count_bytes(self.program)),
-            ERROR: max(self.errors, default=0.0) / scale,
+            ERROR: max(self.errors, default=0.0) / self.magnitude,
         }
 
     @property

@@ -1,81 +1,51 @@
-"""Compare the numbers that a program has written with the correct ones."""
+"""Compare the numbers in a file that a program has written with the correct ones."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from baco_like.evaluators.command.template import Template, Text
-from baco_like.evaluators.settings_table import POSITIVE, TEXT, Key, Table, choice
+from baco_like.evaluators.comparison import (
+    BFLOAT16,
+    TOLERANCE_KEYS,
+    Comparison,
+    Expected,
+)
+from baco_like.evaluators.settings_table import TEXT, Key, Table, choice
 from baco_like.exceptions import EvaluatorError
 
-_TYPES = ("text", "npy", "float32", "float64", "int32", "int64")
+_TYPES = (
+    *("text", "npy", "float32", "float64", "int32", "int64"),
+    *("float16", "bfloat16", "complex64", "complex128", "bool"),
+    *("int8", "int16", "uint8", "uint16", "uint32", "uint64"),
+)
+
+_TEXT_TOLERANCE = 1e-5
+"""Default tolerance of texts: programs print six digits."""
 
 REFERENCE_KEYS = (
     Key("output", TEXT, "file that the program writes, compared with `reference`"),
     Key("reference", TEXT, "file with the correct numbers; relative paths start at the run file"),
+    *TOLERANCE_KEYS,
     Key(
-        "tolerance",
-        POSITIVE,
-        "largest error, relative to the largest magnitude in the reference",
-        default=1e-5,
+        "dtype",
+        choice(_TYPES),
+        "format of both files: a text of numbers, an array of NumPy, or raw numbers of a type",
+        default="text",
     ),
-    Key("dtype", choice(_TYPES), "format of both files", default="text"),
 )
 
 
 ERROR = "error"
 """Name of the metric that is the largest error of a correct result, relative as the tolerance."""
-
-
-class Comparison(NamedTuple):
-    """How far numbers are from the correct ones.
-
-    Attributes:
-        error: Largest error, relative to the largest finite magnitude of the reference (to 1 if that is 0); infinity if
-            infinities or NaN are in other places than in the reference, or if the sizes differ.
-        problem: A description of the largest error if it exceeds the tolerance, else None.
-    """
-
-    error: float
-    problem: str | None
-
-
-def compare_numbers(output: NDArray[Any], reference: NDArray[Any], tolerance: float) -> Comparison:
-    """Return how far an output is from the reference.
-
-    Args:
-        output: Any shape with as many elements as the reference.
-        reference: The correct numbers.
-        tolerance: Largest accepted relative error.
-    """
-    if output.size != reference.size:
-        return Comparison(math.inf, f"{output.size} numbers instead of {reference.size}")
-    if not output.size:
-        return Comparison(0.0, None)
-    left = np.asarray(output, dtype=np.float64).ravel()
-    right = np.asarray(reference, dtype=np.float64).ravel()
-    finite = np.isfinite(right)
-    same = (left == right) | (np.isnan(left) & np.isnan(right))
-    scale = float(np.abs(right[finite]).max(initial=0.0)) or 1.0
-    with np.errstate(invalid="ignore"):
-        errors = np.where(finite, np.abs(left - right), np.where(same, 0.0, np.inf))
-    errors = np.where(np.isnan(errors), np.inf, errors)
-    worst = int(np.argmax(errors))
-    error = float(errors[worst])
-    if error <= tolerance * scale:
-        return Comparison(error / scale, None)
-    problem = (
-        f"element {worst} is {left[worst]:.6g} instead of {right[worst]:.6g}; the tolerance is "
-        f"{tolerance * scale:.3g}"
-    )
-    return Comparison(error / scale, problem)
 
 
 @dataclass(frozen=True)
@@ -84,22 +54,20 @@ class Reference:
 
     Attributes:
         output: Path of the file that the program writes: one word with placeholders.
-        reference: Path of the file with the correct numbers.
-        tolerance: As for `compare_numbers`.
+        expected: The correct numbers.
         dtype: Format of both files: ``text`` (numbers between white space or commas), ``npy``, or raw numbers of a
             type.
         folder: Folder in which a relative path of an output begins.
     """
 
     output: Template
-    reference: Path
-    tolerance: float
+    expected: Expected
     dtype: str
     folder: Path
 
     @classmethod
     def from_table(cls, table: Table, names: Sequence[str], folder: Path) -> Reference | None:
-        """Read the keys ``output``, ``reference``, ``tolerance`` and ``dtype``; None if all are absent.
+        """Read the keys ``output``, ``reference``, ``dtype`` and the tolerances; None if all are absent.
 
         Args:
             table: The evaluator's table.
@@ -108,7 +76,7 @@ class Reference:
 
         Raises:
             RunFileError: A key is missing or wrong.
-            EvaluatorError: The reference cannot be read.
+            EvaluatorError: The reference cannot be read, is empty or all NaN.
         """
         if not any(table.has(key.name) for key in REFERENCE_KEYS):
             return None
@@ -116,18 +84,17 @@ class Reference:
         output = Template.parse(table.text("output"), names, table.label("output"))
         if len(output.words) != 1:
             raise table.error("output", table.text("output"), "one path; quote one that has spaces")
-        reference = cls(
-            output=output,
-            reference=folder / table.text("reference"),
-            tolerance=values["tolerance"],
-            dtype=values["dtype"],
-            folder=folder,
-        )
         try:
-            read_numbers(reference.reference, reference.dtype)
+            numbers = read_numbers(folder / table.text("reference"), values["dtype"])
         except (OSError, ValueError) as error:
             raise EvaluatorError(f"{table.label('reference')} cannot be read: {error}") from None
-        return reference
+        expected = Expected(
+            numbers,
+            **{key.name: values[key.name] for key in TOLERANCE_KEYS},
+            default=_TEXT_TOLERANCE if values["dtype"] == "text" else None,
+            name=f"{table.label('reference')} = {table.text('reference')!r}",
+        )
+        return cls(output, expected, values["dtype"], folder)
 
     def check(self, texts: Mapping[str, Text]) -> Comparison:
         """Return how far a trial's output is from the reference; the problem is one line.
@@ -141,7 +108,7 @@ class Reference:
         except (OSError, ValueError) as error:
             problem = " ".join(f"the output {path.name} cannot be read: {error}".split())
             return Comparison(math.inf, problem)
-        return compare_numbers(output, read_numbers(self.reference, self.dtype), self.tolerance)
+        return self.expected.compare(output)
 
 
 def read_numbers(path: Path, dtype: str) -> NDArray[Any]:
@@ -160,9 +127,11 @@ def read_numbers(path: Path, dtype: str) -> NDArray[Any]:
         return array
     if dtype == "text":
         words = path.read_text(encoding="utf-8").replace(",", " ").split()
+        with contextlib.suppress(ValueError, OverflowError):  # not whole, or beyond 64 bits
+            whole = [int(word) for word in words]
+            return np.array(whole, np.int64 if max(whole, default=0) < 2**63 else np.uint64)
         return np.array([float(word) for word in words])
-    data = path.read_bytes()
-    size = np.dtype(dtype).itemsize
-    if len(data) % size:
+    data, element = path.read_bytes(), BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
+    if len(data) % element.itemsize:
         raise ValueError(f"{len(data)} bytes are not a multiple of the size of {dtype}")
-    return np.frombuffer(data, dtype=dtype)
+    return np.frombuffer(data, dtype=element)

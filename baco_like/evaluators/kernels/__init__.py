@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from baco_like._lazy import import_on_first_use
 
 if TYPE_CHECKING:
+    from baco_like.evaluators.comparison import BFLOAT16, from_bfloat16, to_bfloat16
     from baco_like.evaluators.kernels.domains import (
         Domain,
         choice,
@@ -21,16 +22,19 @@ if TYPE_CHECKING:
     from baco_like.evaluators.kernels.settings import KernelSettings
 
 __all__ = [
+    "BFLOAT16",
     "Domain",
     "KernelSettings",
     "choice",
     "complete_config",
     "count",
+    "from_bfloat16",
     "list_values",
     "load_problem",
     "number_below",
     "order_of",
     "switch",
+    "to_bfloat16",
 ]
 
 _MODULES = (

@@ -31,6 +31,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+# For problem files: as kernels.to_bfloat16.
+from baco_like.evaluators.comparison import BFLOAT16 as BFLOAT16
+from baco_like.evaluators.comparison import from_bfloat16 as from_bfloat16
+from baco_like.evaluators.comparison import to_bfloat16 as to_bfloat16
 from baco_like.evaluators.kernels.domains import complete_config, list_values
 from baco_like.evaluators.kernels.timing import copy_aligned
 from baco_like.evaluators.settings_table import shown, suggestion

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.evaluators._processes.process import CPUS_KEY, cpus_from_table
+from baco_like.evaluators.comparison import TOLERANCE_KEYS
 from baco_like.evaluators.repeats import Repeats, repeats_keys
 from baco_like.evaluators.settings_table import (
     KIND,
@@ -37,7 +38,10 @@ class KernelSettings:
         repeats: How many runs are measured after the warm-up.
         timeout: Limit of one run, in seconds.
         build_timeout: Limit of the compilation, in seconds.
-        tolerance: Largest accepted error, relative to the largest magnitude of the correct result.
+        tolerance: Accepted error of each element, relative to the largest magnitude of the correct result. If it,
+            ``rtol`` and ``atol`` are None, the default of the result's type; see `baco_like.evaluators.comparison`.
+        rtol: Accepted error relative to each element.
+        atol: Accepted error, absolute.
         input_seed: Seed of the inputs.
         scale: Units of the objective in one second: 1e3 for milliseconds.
         constants: New values for constants of the problem file, by name.
@@ -51,7 +55,9 @@ class KernelSettings:
     repeats: Repeats = FIVE_REPEATS
     timeout: float = 10.0
     build_timeout: float = 30.0
-    tolerance: float = 1e-5
+    tolerance: float | None = None
+    rtol: float | None = None
+    atol: float | None = None
     input_seed: int = 0
     scale: float = 1e3
     constants: Mapping[str, Any] = field(default_factory=dict)
@@ -64,7 +70,6 @@ _SHAPES: Mapping[str, Shape] = {
     "problem": TEXT,
     "size": whole(1),
     "input_seed": whole(0),
-    "tolerance": POSITIVE,
     "timeout": POSITIVE,
     "build_timeout": POSITIVE,
 }
@@ -81,7 +86,7 @@ def kernel_keys(make: type[KernelSettings], own: Mapping[str, Shape]) -> tuple[K
         own: Shapes of the keys besides those of every kernel.
     """
     keys = keys_of(make, {**_SHAPES, **own})
-    return (*keys, _CONSTANTS, *_REPEATS, _MEMORY, CPUS_KEY)
+    return (*keys, *TOLERANCE_KEYS, _CONSTANTS, *_REPEATS, _MEMORY, CPUS_KEY)
 
 
 def read_settings(

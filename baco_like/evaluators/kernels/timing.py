@@ -7,7 +7,6 @@ come from `baco_like.evaluators.kernels.worker_bench`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baco_like.evaluators._processes.worker_main import Report
-from baco_like.evaluators.command.reference import Comparison, compare_numbers
+from baco_like.evaluators.comparison import Expected
 from baco_like.records.reading import finite_number
 
 _PAGE = 4096
@@ -55,19 +54,23 @@ class CompiledKernel(Protocol):
 
 @dataclass(frozen=True)
 class KernelLimits:
-    """Limits of the stages, in seconds, and the accepted error.
+    """Limits of the stages, in seconds, and the accepted errors.
 
     Attributes:
         timeout: Limit of one run.
         build_timeout: Limit of the compilation.
         launch_timeout: Limit of the first launch; some drivers compile during it.
-        tolerance: Largest accepted error, relative to the largest magnitude of the correct result.
+        tolerance: As `rtol` and `atol`, for `baco_like.evaluators.comparison.Expected`.
+        rtol: See there.
+        atol: See there.
     """
 
     timeout: float
     build_timeout: float
     launch_timeout: float
-    tolerance: float
+    tolerance: float | None = None
+    rtol: float | None = None
+    atol: float | None = None
 
 
 class KernelServer:
@@ -77,6 +80,9 @@ class KernelServer:
         compile: Compiles the kernel of a configuration.
         expected: The correct result.
         limits: Limits of the stages.
+
+    Raises:
+        EvaluatorError: The correct result is empty or all NaN.
     """
 
     def __init__(
@@ -85,14 +91,12 @@ class KernelServer:
         expected: NDArray[Any],
         limits: KernelLimits,
     ) -> None:
-        self._compile, self._expected, self._limits = compile, expected, limits
-        self._scratch = np.empty_like(expected)
+        self._compile, self._limits = compile, limits
+        self._expected = Expected(
+            expected, tolerance=limits.tolerance, rtol=limits.rtol, atol=limits.atol
+        )
         self._kernels: dict[int, CompiledKernel] = {}
         self._launched: set[int] = set()  # keys of the kernels that have run
-
-    @functools.cached_property
-    def _scale(self) -> float:
-        return float(np.abs(self._expected).max())
 
     def __call__(self, request: Mapping[str, Any], report: Report) -> Mapping[str, Any] | None:
         """Compile a configuration, or measure a compiled kernel.
@@ -141,25 +145,9 @@ class KernelServer:
 
     def _check(self, kernel: CompiledKernel, report: Report) -> dict[str, Any]:
         report.stage("check", self._limits.build_timeout)
-        found = self._compare(kernel.result())
+        found = self._expected.compare(kernel.result())
         # JSON has no infinity.
         return {"problem": found.problem, "error": finite_number(found.error)}
-
-    def _compare(self, result: NDArray[Any]) -> Comparison:
-        """Return how far a result is from the correct one.
-
-        `compare_numbers` converts both arrays to double precision, which takes longer than many kernels. It decides
-        where this comparison cannot.
-        """
-        limits = self._limits
-        if self._expected.dtype.kind == "f":
-            with np.errstate(invalid="ignore", over="ignore"):
-                np.subtract(result, self._expected, out=self._scratch)
-            np.abs(self._scratch, out=self._scratch)
-            error = float(self._scratch.max())
-            if error <= limits.tolerance * self._scale:
-                return Comparison(error / (self._scale or 1.0), None)
-        return compare_numbers(result, self._expected, limits.tolerance)
 
 
 def hash_parts(*parts: object) -> str:

@@ -60,7 +60,12 @@ def make_bench(
     constants = dict(settings.constants)
     complete = completion(path, constants, space.parameters)
     limits = KernelLimits(
-        settings.timeout, settings.build_timeout, launch_timeout, settings.tolerance
+        settings.timeout,
+        settings.build_timeout,
+        launch_timeout,
+        settings.tolerance,
+        settings.rtol,
+        settings.atol,
     )
     problem = {
         "path": str(path),

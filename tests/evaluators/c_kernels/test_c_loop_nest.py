@@ -288,7 +288,7 @@ def table(**entries: Any) -> Table:
         ({}, "needs the key 'size'"),
         ({"size": 0}, "size = 0"),
         ({"size": 24, "sise": 3}, "did you mean 'size'"),
-        ({"size": 24, "tolerance": 0}, "tolerance"),
+        ({"size": 24, "tolerance": -1}, "tolerance"),
     ],
 )
 def test_wrong_tables(space: Space, entries: dict[str, Any], message: str) -> None:

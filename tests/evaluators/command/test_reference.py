@@ -8,39 +8,17 @@ import numpy as np
 import pytest
 
 from baco_like.evaluators.command import evaluator as command
-from baco_like.evaluators.command.reference import compare_numbers, read_numbers
+from baco_like.evaluators.command.reference import read_numbers
+from baco_like.evaluators.comparison import Expected, to_bfloat16
 from baco_like.evaluators.settings_table import RunArguments, Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
 
-NAN, INF = float("nan"), float("inf")
-
 
 @pytest.mark.parametrize(
-    ("output", "reference", "wrong"),
-    [
-        ([1.0, 100.0], [1.0, 100.0], None),
-        ([1.9, 100.0], [1.0, 100.0], None),  # 1 % of the largest
-        ([2.1, 100.0], [1.0, 100.0], "element 0 is 2.1 instead of 1"),
-        ([NAN, 1.0], [0.0, 1.0], "element 0 is nan"),
-        ([INF, 1.0], [0.0, 1.0], "element 0 is inf"),
-        ([NAN, INF, 1.0], [NAN, INF, 1.0], None),
-        ([INF, 1.0], [-INF, 1.0], "element 0 is inf instead of -inf"),
-        ([1.0, 1.0], [NAN, 1.0], "element 0"),
-        ([0.009], [0.0], None),  # of a reference of zeros the tolerance is absolute
-        ([0.011], [0.0], "element 0"),
-        ([1.0], [1.0, 2.0], "1 numbers instead of 2"),
-        ([], [], None),
-    ],
+    "dtype", ["text", "npy", "bfloat16", "float16", "float32", "int32", "uint64"]
 )
-def test_what_agrees(output: list[float], reference: list[float], wrong: str | None) -> None:
-    found = compare_numbers(np.array(output), np.array(reference), 0.01)
-    assert found.problem is None if wrong is None else wrong in str(found.problem)
-    assert (found.error <= 0.01) == (wrong is None)
-
-
-@pytest.mark.parametrize("dtype", ["text", "npy", "float32", "float64", "int32", "int64"])
 def test_every_way_to_write_numbers(tmp_path: Path, dtype: str) -> None:
     array = np.array([[1, 2, 3], [4, 5, 6]])
     place = tmp_path / "numbers.npy"
@@ -48,9 +26,11 @@ def test_every_way_to_write_numbers(tmp_path: Path, dtype: str) -> None:
         place.write_text("1, 2, 3\n4 5\t6\n")
     elif dtype == "npy":
         np.save(place, array)
+    elif dtype == "bfloat16":
+        place.write_bytes(to_bfloat16(array).tobytes())
     else:
         place.write_bytes(array.astype(dtype).tobytes())
-    assert compare_numbers(read_numbers(place, dtype), array, 1e-9).problem is None
+    assert Expected(array, tolerance=1e-9).compare(read_numbers(place, dtype)).problem is None
 
 
 def evaluate(folder: Path, says: str, **entries: object) -> Outcome:
@@ -79,7 +59,9 @@ def test_a_command_with_a_reference(tmp_path: Path) -> None:
     assert evaluate(tmp_path, "right").failed is None
     wrong = evaluate(tmp_path, "wrong")
     assert wrong.failed == "correctness"
-    assert wrong.message.startswith("check: element 2 is 3.1 instead of 3")
+    assert wrong.message.startswith(
+        "check: element 2 is 3.1 instead of 3 (accepted error: 3e-05); 1 of"
+    )
     lenient = evaluate(tmp_path, "wrong", tolerance=0.1)
     assert lenient.failed is None
     assert lenient.metrics == {"error": pytest.approx(0.1 / 3)}
@@ -95,15 +77,46 @@ def test_a_command_with_a_reference(tmp_path: Path) -> None:
     ("entries", "error", "message"),
     [
         ({"reference": "absent"}, EvaluatorError, "reference cannot be read"),
-        ({"dtype": "float16"}, RunFileError, "did you mean 'float64'"),
+        ({"dtype": "float60"}, RunFileError, "did you mean 'float64'"),
         ({"dtype": "float64"}, EvaluatorError, "not a multiple of the size of float64"),
         ({"output": "a b"}, RunFileError, "one path"),
-        ({"tolerance": -1}, RunFileError, "tolerance"),
+        ({"tolerance": -1}, RunFileError, "tolerance = -1: expected a number, 0 or more"),
+        (
+            {"reference": "nan"},
+            EvaluatorError,
+            r"all elements of \[evaluator\] reference = 'nan' are NaN",
+        ),
+        ({"reference": "empty"}, EvaluatorError, r"reference = 'empty' is empty"),
     ],
 )
 def test_wrong_tables(
     tmp_path: Path, entries: dict[str, object], error: type[Exception], message: str
 ) -> None:
-    (tmp_path / "right").write_text("1 2 3")
+    for name, text in {"right": "1 2 3", "nan": "nan nan", "empty": ""}.items():
+        (tmp_path / name).write_text(text)
     with pytest.raises(error, match=message):
         evaluate(tmp_path, "right", **entries)
+
+
+@pytest.mark.parametrize(
+    ("reference", "output", "entries", "is_right"),
+    [
+        ("1152921504606846976", "1152921504606846977", {}, False),
+        ("100000", "100001", {}, False),
+        ("100000.0", "100001", {}, True),  # six digits of a float
+        ("100000", "100001", {"tolerance": 1e-5}, True),
+        ("1 2 3", "1 2 3", {"tolerance": 0}, True),
+        ("1 2 3", "1 2 3.000001", {"tolerance": 0}, False),
+        ("1 2 3", "1 2 3.000001", {"rtol": 1e-6}, True),
+        ("1000 2", "1000 2.001", {"atol": 1e-4}, False),
+        ("18446744073709551615 0", "18446744073709551614 0", {}, False),
+        ("36893488147419103232 0", "36893488147419103232 0", {}, True),  # beyond 64 bits
+    ],
+)
+def test_tolerances_of_texts(
+    tmp_path: Path, reference: str, output: str, entries: dict[str, object], is_right: bool
+) -> None:
+    (tmp_path / "right").write_text(reference)
+    (tmp_path / "wrong").write_text(output)
+    outcome = evaluate(tmp_path, "wrong", **entries)
+    assert (outcome.failed is None) == is_right, outcome.message

@@ -24,7 +24,7 @@ from baco_like.evaluators import (
     cupy_evaluator,
     registry,
 )
-from baco_like.evaluators.command.reference import compare_numbers
+from baco_like.evaluators.comparison import Expected
 from baco_like.evaluators.gpu.cuda.nvrtc import CompileError, Compiler
 from baco_like.evaluators.kernels import complete_config
 from baco_like.evaluators.settings_table import Table
@@ -331,7 +331,7 @@ def test_example_kernels_are_correct_on_the_cpu(module: ModuleType, tmp_path: Pa
     arrays = module.inputs(size, np.random.default_rng(1))
     expected = module.expected(*arrays)
     result = cuda_on_cpu.run(module, config, size, arrays, expected, tmp_path)
-    assert compare_numbers(result, expected, 1e-5).problem is None
+    assert Expected(expected).compare(result).problem is None
 
 
 @pytest.mark.gpu

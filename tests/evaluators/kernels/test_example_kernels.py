@@ -63,7 +63,7 @@ def test_the_unit_must_be_one_of_time(kind: str) -> None:
     [
         ("timeout", 0, "timeout = 0: expected a number above 0"),
         ("build_timeout", "1", "build_timeout = '1': expected a number above 0"),
-        ("tolerance", -1e-3, "tolerance = -0.001: expected a number above 0"),
+        ("tolerance", -1e-3, "tolerance = -0.001: expected a number, 0 or more"),
         ("input_seed", -1, "input_seed = -1: expected a whole number, 0 or more"),
     ],
 )

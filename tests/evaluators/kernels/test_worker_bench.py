@@ -72,10 +72,10 @@ def test_times_are_in_the_objectives_unit(evaluator: StagedEvaluator) -> None:
         ({"fault": "crash", "at": 2}, "runtime", "run: ended by SIGSEGV"),
         ({"fault": "exit"}, "runtime", "exit code 3"),
         ({"fault": "launch"}, "runtime", "builtins.RuntimeError: out of resources"),
-        ({"fault": "wrong"}, "correctness", "element 0 is 1.5 instead of 1"),
-        ({"fault": "wrong", "at": 3}, "correctness", "check: element 0"),
-        ({"fault": "nan"}, "correctness", "element 2 is nan instead of 3"),
-        ({"fault": "silent"}, "correctness", "element 0 is nan instead of 1"),
+        ({"fault": "wrong"}, "correctness", "element (0, 0) is 1.5 instead of 1.0"),
+        ({"fault": "wrong", "at": 3}, "correctness", "check: element (0, 0)"),
+        ({"fault": "nan"}, "correctness", "element (0, 2) is nan instead of 3.0"),
+        ({"fault": "silent"}, "correctness", "element (0, 0) is nan instead of 1.0"),
     ],
 )
 def test_failures(
