@@ -1098,10 +1098,3 @@ def test_nothing_but_trials_in_flight_is_no_end_where_repeats_are_wanted():
 def test_what_is_no_journal_is_refused(storage):
     with pytest.raises(ValueError, match=r"storage = .*: give a path, a journal, or None"):
         Optimizer({"a": [1, 2]}, storage=storage)
-
-
-def test_the_old_spelling_of_the_failure_word_still_works_and_warns():
-    opt = Optimizer(Space({"a": [1, 2]}), strategy="random_search")
-    opt.observe(opt.suggest(), failed="compile")
-    with pytest.warns(DeprecationWarning, match=r"use Trial\.failure"):
-        assert opt.trials[0].failed == "compile"

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -268,15 +267,7 @@ def _read_objectives(top: Table) -> tuple[Objective, tuple[Objective, ...]]:
 
 def _read_objective(table: Table) -> Objective:
     values = table.read(keys.OBJECTIVE)
-    goal, _ = values.pop("goal"), values.pop("peak")
-    if goal is not None:
-        warnings.warn(
-            f"{table.label('goal')}: the key is called 'direction' now; 'goal' is read for one more release",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        if not table.has("direction"):
-            values["direction"] = goal
+    del values["peak"]
     return Objective(**values)
 
 

@@ -59,7 +59,6 @@ OBJECTIVE = (
     ),
     Key("direction", _DIRECTION, "which values are better", default="minimize"),
     Key("peak", POSITIVE, "best value that the machine allows, for [the report](../report.md)"),
-    Key("goal", _DIRECTION, "former name of `direction`, for one more release"),
 )
 
 

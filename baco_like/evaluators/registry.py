@@ -86,9 +86,6 @@ REGISTRY: Registry[Factory] = Registry("baco_like.evaluators", "evaluator", KIND
 _PASSED = tuple(field.name for field in fields(RunArguments))
 """Arguments of a plug-in that are not keys of its table."""
 
-_REPLACED = {"c_loop_nest": "kernels/c_loop_nest.py", "taco": "kernels/taco_kernels.py"}
-"""Former kinds, and the problem file of kind "c" that each is now."""
-
 
 def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
     """Return the evaluator that a table describes.
@@ -107,10 +104,6 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
     kind = table.text("kind")
     if kind not in REGISTRY:
         hint = suggestion(kind, REGISTRY.names)
-        if kind in _REPLACED:
-            hint = (
-                f'write kind = "c" and problem = "{_REPLACED[kind]}" (a file of examples/kernels)'
-            )
         raise RunFileError(f"[{table.name}] kind = {shown(kind)} is unknown; {hint}")
     cache, cache_files, slots = table.values(COMMON_KEYS).values()
     own = Table(table.name, {k: v for k, v in table.entries.items() if k not in CACHE_KEYS})

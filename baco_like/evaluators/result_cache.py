@@ -33,11 +33,13 @@ from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.results.files import hash_of_files
 
 _VERSION = 2
+"""Version of the format."""
+
 _HEAD, _RESULT = 0, 1
 """Numbers of the lines: those of results have one number, because their order does not matter."""
 
-_STARTS = (b'{"crc":"', b'{"cache":')
-"""Beginnings of the first line; files of version 1, without checksums, have the second."""
+_START = b'{"crc":"'
+"""Beginning of every line."""
 
 _LASTING_FAILURES = ("compile", "constraints", "correctness")
 """Failures that would happen again; a crash or a limit may be chance."""
@@ -48,8 +50,7 @@ _MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError
 class ResultCache:
     """Known results by configuration.
 
-    A line that is damaged, or cut off by a crash, is skipped with a warning. Files of version 1 are read and continued;
-    their old lines have no checksums.
+    A line that is damaged, or cut off by a crash, is skipped with a warning.
 
     Args:
         path: The file; the first result creates it.
@@ -68,7 +69,7 @@ class ResultCache:
         self._digest = sha256(text.encode()).hexdigest()[:16]
         self._rows: dict[str, Mapping[str, Any]] = {}
         self._offset = 0  # in the file, of the first byte not read yet
-        self._has_checksums, self._is_cut = True, False
+        self._is_cut = False
         self._read_new_lines()
 
     def __len__(self) -> int:
@@ -127,7 +128,7 @@ class ResultCache:
         try:
             with open_regular_file(self._path) as file:
                 if os.fstat(file.fileno()).st_size < self._offset:
-                    self._offset, self._has_checksums = 0, True  # the file was cut or replaced
+                    self._offset = 0  # the file was cut or replaced
                 file.seek(self._offset)
                 while line := file.readline(LONGEST_LINE):
                     if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
@@ -153,10 +154,8 @@ class ResultCache:
         """Read a line without its line end; return whether it is intact."""
         if self._offset == 0:
             return self._read_head(line)
-        row: Any = _decode(line, _RESULT)
-        if row is None and not self._has_checksums and not line.startswith(_STARTS[0]):
-            row = _parse(line)
-        elif row is None or row.get("context") != self._digest:
+        row = _decode(line, _RESULT)
+        if row is None or row.get("context") != self._digest:
             return False
         try:
             check_outcomes([row], "results")  # a checksum protects from damage, not from edits
@@ -173,16 +172,13 @@ class ResultCache:
         """
         self._check_start(line[:64])
         head = _decode(line, _HEAD)
-        old = _parse(line) if head is None else None
-        if isinstance(old, dict) and "cache" in old:
-            head, self._has_checksums = {"event": "cache", "version": old["cache"], **old}, False
-        elif head is None:
+        if head is None:
             return False
         if head.get("event") != "cache":
             raise self._not_a_cache()
-        if head.get("version") != (_VERSION if self._has_checksums else 1):
+        if head.get("version") != _VERSION:
             raise EvaluatorError(
-                f"the cache {self._path} has version {head.get('version')!r:.20}, this program reads 1 and {_VERSION}; "
+                f"the cache {self._path} has version {head.get('version')!r:.20}, this program reads {_VERSION}; "
                 "name another file"
             )
         context = head.get("context")
@@ -202,12 +198,9 @@ class ResultCache:
         Raises:
             EvaluatorError: The file is not a cache.
         """
-        begin = beginning.rstrip(b"\0")
-        for start in _STARTS:
-            pairs = list(zip(begin, start, strict=False))
-            if sum(a != b for a, b in pairs) <= (len(pairs) == len(start)):
-                return
-        raise self._not_a_cache()
+        pairs = list(zip(beginning.rstrip(b"\0"), _START, strict=False))
+        if sum(a != b for a, b in pairs) > (len(pairs) == len(_START)):
+            raise self._not_a_cache()
 
     def _not_a_cache(self) -> EvaluatorError:
         return EvaluatorError(f"{self._path} is not a cache of results; name another file")
@@ -233,11 +226,3 @@ def _decode(line: bytes, number: int) -> Event | None:
     """Return the content of a line with a valid checksum, or None."""
     decoded = decode_line(line, number)
     return None if decoded is None else decoded[0]
-
-
-def _parse(line: bytes) -> Any:
-    """Return the JSON value in a line of version 1, or None."""
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None

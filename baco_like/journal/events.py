@@ -28,10 +28,7 @@ if TYPE_CHECKING:  # else every start of a worker imports the spaces
     from baco_like.spaces.space import Space
 
 SCHEMA = 2
-"""Version of new journals. Since version 2, each line of a file also has the checksum of the line before it."""
-
-READABLE_SCHEMAS = (1, SCHEMA)
-"""Versions that can be read and continued; a journal keeps its version."""
+"""Version of the events."""
 
 Event = Mapping[str, Any]
 
@@ -210,10 +207,10 @@ def _lease_fields(lease: Lease | None) -> dict[str, Any]:
 
 
 def _read_lease(event: Event) -> Lease | None:
-    """Return the lease in a checked ``suggested`` event; None in journals that have only the end of leases."""
-    fields = event.get("lease")
-    if fields is None or event.get("until") is None:
+    """Return the lease in a checked ``suggested`` or ``renewed`` event, or None."""
+    if "lease" not in event:
         return None
+    fields = event["lease"]
     seconds = float(fields["seconds"])
     start = Moment(event["until"] - seconds, fields.get("boot"), fields.get("uptime"))
     return Lease(seconds, start)
@@ -323,8 +320,7 @@ def apply(
         case "observed":
             return _apply_observed(event, history, codes)
         case "renewed":
-            lease = _read_lease(event)
-            return history.renew_leases(event["ids"], event["until"], lease, again=False), ()
+            return history.renew_leases(event["ids"], _read_lease(event), again=False), ()
         case "abandoned":
             return history.abandon(event["id"]), ()
         case "enqueued":
@@ -340,7 +336,7 @@ def apply(
 
 
 def _apply_suggested(event: Event, history: History, codes: Codes | None) -> History:
-    until, lease, worker = event.get("until"), _read_lease(event), event.get("worker")
+    lease, worker = _read_lease(event), event.get("worker")
     codes = history.space.encode(new_configs(event)) if codes is None else codes
     trials = [
         Trial(
@@ -348,7 +344,6 @@ def _apply_suggested(event: Event, history: History, codes: Codes | None) -> His
             config_from_json(row["config"]),
             row["tag"],
             row["origin"],
-            until=until,
             lease=lease,
             worker=worker,
             started=event.get("at"),
@@ -358,7 +353,7 @@ def _apply_suggested(event: Event, history: History, codes: Codes | None) -> His
     if event["dequeued"]:
         history = history.dequeue(event["dequeued"])
     if event.get("again"):
-        history = history.renew_leases(event["again"], until, lease, worker, at=event.get("at"))
+        history = history.renew_leases(event["again"], lease, worker, at=event.get("at"))
     return history.add_pending(trials, codes) if trials else history
 
 
@@ -367,7 +362,7 @@ def _apply_observed(
 ) -> tuple[History, tuple[Observation, ...]]:
     rows, space = event["outcomes"], history.space
     for i, row in enumerate(rows):
-        known = history.find(row["id"]) if "origin" not in row and "config" in row else None
+        known = None if "origin" in row else history.find(row["id"])
         if known is not None and config_from_json(row["config"]) != known.config:
             raise TrialError(
                 f"outcomes[{i}].config is {row['config']!r:.80}, but trial {known.id} is {dict(known.config)!r:.80}"

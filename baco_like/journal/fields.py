@@ -101,11 +101,7 @@ _EVENTS: Mapping[str, Mapping[str, Field]] = {
         # It may exceed the queue: a repair drops damaged "enqueued" events.
         "dequeued": _COUNT,
         "again": Field(_list_of(_is_count), "a list of whole numbers from 0", required=False),
-        "until": Field(
-            lambda value: value is None or _POSITIVE.is_valid(value),
-            "seconds from 0, or null",
-            required=False,
-        ),
+        "until": _POSITIVE.optional(),
         "worker": _TEXT.optional(),
         "lease": Field(_is_lease, "seconds, and boot with uptime or neither", required=False),
         "at": _POSITIVE.optional(),  # Unix seconds
@@ -169,7 +165,7 @@ _OUTCOME: Mapping[str, Field] = {
     "id": _COUNT,
     "status": _one_of("ok", "failed", "censored"),
     **{name: field.optional() for name, field in PARTS.items()},
-    "config": _OBJECT.optional(),  # some journals of other writers have it for unsuggested trials only
+    "config": _OBJECT,
     "origin": _one_of("told", "imported", "late").optional(),
 }
 """The fields of a row of an ``observed`` event."""
@@ -228,8 +224,6 @@ def check_outcomes(rows: list[Any], name: str) -> None:
                 )
         if status == "ok" and "value" not in row:
             raise TrialError(f"{where}value is missing, but its status is 'ok'")
-        if "origin" in row and "config" not in row:
-            raise TrialError(f"{where}config is missing, but it was not suggested")
 
 
 def check_warm_start(part: Mapping[str, Any], where: str) -> None:
@@ -240,9 +234,6 @@ def check_warm_start(part: Mapping[str, Any], where: str) -> None:
     """
     _check_fields(part, _WARM_START, where)
     check_outcomes(part["rows"], f"{where}rows")
-    for i, row in enumerate(part["rows"]):
-        if "config" not in row:
-            raise TrialError(f"{where}rows[{i}].config is missing")
 
 
 def _check_fields(values: Mapping[str, Any], fields: Mapping[str, Field], where: str = "") -> None:

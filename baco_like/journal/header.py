@@ -16,7 +16,6 @@ from typing import Any, get_args
 from baco_like._checks import whole_number
 from baco_like.exceptions import JournalError
 from baco_like.journal.events import (
-    READABLE_SCHEMAS,
     SCHEMA,
     Event,
     config_from_json,
@@ -127,7 +126,7 @@ class Options:
         return limits_of(self.limits).judge(outcome, self.objective, self.direction, strict=strict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the options as JSON values; without those that are not set, as earlier versions wrote them."""
+        """Return the options as JSON values; without those that are not set."""
         values = asdict(self)
         left_out = ("limits", "objectives", "seconds", "goal")
         return {k: v for k, v in values.items() if v or k not in left_out}
@@ -177,10 +176,10 @@ class Header:
         if event.get("event") != "opened":
             raise JournalError(f"{path}: event 0 is not a header of a baco_like journal", 0)
         schema = event.get("schema")
-        if type(schema) is not int or schema not in READABLE_SCHEMAS:
-            known = " and ".join(map(str, READABLE_SCHEMAS))
+        if type(schema) is not int or schema != SCHEMA:
             raise JournalError(
-                f"{path} was written with schema {schema!r:.40}, this version knows {known}; upgrade baco-like",
+                f"{path} was written with schema {schema!r:.40}, this version of baco-like reads {SCHEMA}; read it "
+                "with the version that wrote it",
                 0,
             )
         try:

@@ -7,7 +7,6 @@ An event is one line::
 where ``crc`` is the CRC-32 of every byte after its own field up to the line end. A flipped byte is therefore detected
 and reported with the event's number. ``prev`` is the checksum of the line before. The checksum of a line therefore
 depends on all lines before it: two journals that differ anywhere before a position differ in the checksum there.
-Journals of schema 1 have no ``prev``; they are continued without it.
 
 A last line without a line end comes from a crash during a write; it was never acknowledged, and the next writer removes
 it. Files are read in blocks, whatever their size. The journal object has no state: readers keep their position.
@@ -47,7 +46,6 @@ LONGEST_LINE = 64 * 2**20
 
 _HEAD = len('{"crc":"01234567",')
 _CRC_AT = len('{"crc":"')
-_CHAINED_SCHEMA = 2
 _BEGINNING = '{"crc":"########","n":'
 """Start of every line, with # for a hexadecimal digit."""
 
@@ -58,19 +56,12 @@ class _Anchor(NamedTuple):
     Attributes:
         file: Device and inode.
         start: Offset of the last line.
-        crc: Its checksum.
-        is_chained: Whether lines have the checksum of the line before them.
+        crc: Its checksum, the field ``prev`` of the next line.
     """
 
     file: tuple[int, int]
     start: int
     crc: str
-    is_chained: bool
-
-    @property
-    def previous(self) -> str | None:
-        """The field ``prev`` of the next line, or None if it has none."""
-        return self.crc if self.is_chained else None
 
 
 def encode_line(number: int, event: Event, previous: str | None = None) -> bytes:
@@ -79,7 +70,7 @@ def encode_line(number: int, event: Event, previous: str | None = None) -> bytes
     Args:
         number: The number of the event.
         event: The event.
-        previous: The checksum of the line before, or None in the first line and in journals of schema 1.
+        previous: The checksum of the line before, or None in the first line.
 
     Raises:
         JournalError: The event holds a value that JSON cannot represent exactly (NaN, an object), or is longer than
@@ -101,11 +92,10 @@ def encode_lines(events: Iterable[Event]) -> Iterator[bytes]:
     Raises:
         JournalError: An event cannot be written; see `encode_line`.
     """
-    previous, is_chained = None, False
+    previous = None
     for number, event in enumerate(events):
-        is_chained = is_chained or (number == 0 and _starts_chain(event))
         line = encode_line(number, event, previous)
-        previous = checksum(line) if is_chained else None
+        previous = checksum(line)
         yield line
 
 
@@ -125,12 +115,6 @@ def decode_line(line: bytes, number: int) -> tuple[Event, str | None] | None:
 def checksum(line: bytes) -> str:
     """Return the checksum field of a line."""
     return line[_CRC_AT : _CRC_AT + 8].decode("ascii")
-
-
-def _starts_chain(event: Event) -> bool:
-    """Whether the lines after this first event have the checksum of the line before them."""
-    schema = event.get("schema")
-    return type(schema) is int and schema >= _CHAINED_SCHEMA
 
 
 _DECODER = json.JSONDecoder(parse_constant=reject_constant)
@@ -194,10 +178,9 @@ def _read_event(
         return None
     event, previous = decoded
     anchor: _Anchor | None = after.anchor
-    if previous != (None if anchor is None else anchor.previous):
+    if previous != (None if anchor is None else anchor.crc):
         raise _out_of_place(path, after.number)
-    is_chained = _starts_chain(event) if anchor is None else anchor.is_chained
-    return event, _Anchor(identity, start, checksum(line), is_chained)
+    return event, _Anchor(identity, start, checksum(line))
 
 
 def _unread(fd: int, after: Mark, path: Path) -> tuple[int, int, tuple[int, int]]:
@@ -383,7 +366,7 @@ class JsonlJournal:
 
     def _append(self, event: Event, after: Mark, is_durable: bool) -> Mark:
         anchor: _Anchor | None = after.anchor
-        line = encode_line(after.number, event, None if anchor is None else anchor.previous)
+        line = encode_line(after.number, event, None if anchor is None else anchor.crc)
         data = line if after.closed else b"\n" + line
         flags = os.O_RDWR if after.number else os.O_RDWR | os.O_CREAT
         with locked(self.path, flags, fcntl.LOCK_EX) as fd:
@@ -397,9 +380,8 @@ class JsonlJournal:
             write_at(fd, data, after.place, self.path, is_durable)
             if not after.number:
                 sync_folder(self.path.parent)
-        is_chained = _starts_chain(event) if anchor is None else anchor.is_chained
         end = after.place + len(data)
-        last = _Anchor(identity, end - len(line), checksum(line), is_chained)
+        last = _Anchor(identity, end - len(line), checksum(line))
         return Mark(after.number + 1, end, anchor=last)
 
     def reserve(self) -> AbstractContextManager[None]:

@@ -22,7 +22,7 @@ from baco_like.records.buffer import STATUSES, Buffer, read_only
 from baco_like.records.confirmation import ConfirmationPlan
 from baco_like.records.direction import Direction, Objective, sign_of
 from baco_like.records.front import is_non_dominated, knee
-from baco_like.records.leases import Lease, Moment, is_expired
+from baco_like.records.leases import Lease, Moment
 from baco_like.records.pending import PendingTrials, TrialRows, row_keys
 from baco_like.records.queue import ConfigQueue
 from baco_like.records.trial import (
@@ -285,15 +285,12 @@ class History:
 
     def find_expired(self, now: Moment) -> list[int]:
         """Return the ids of pending trials whose lease has expired, in order."""
-        over: dict[tuple[int, float | None], bool] = {}  # many trials share a lease
-        expired = []
-        for i, (trial, _) in self._pending.pairs():
-            key = id(trial.lease), trial.until
-            if key not in over:
-                over[key] = is_expired(trial.lease, trial.until, now)
-            if over[key]:
-                expired.append(i)
-        return expired
+        pending = [(i, trial.lease) for i, (trial, _) in self._pending.pairs()]
+        leases = {
+            id(lease): lease for _, lease in pending if lease is not None
+        }  # trials share them
+        over = {key for key, lease in leases.items() if lease.is_expired(now)}
+        return [i for i, lease in pending if id(lease) in over]
 
     def get_pending(self, trial_id: int) -> Trial:
         """Return the pending trial with this id.
@@ -384,19 +381,17 @@ class History:
     def renew_leases(
         self,
         ids: Sequence[int],
-        until: float | None,
-        lease: Lease | None = None,
+        lease: Lease | None,
         worker: str | None = None,
         *,
         again: bool = True,
         at: float | None = None,
     ) -> History:
-        """Return the history in which a worker has a new lease of these trials, until ``until`` (Unix seconds).
+        """Return the history in which a worker has a new lease of these trials.
 
         Args:
             ids: The trials.
-            until: When the lease expires.
-            lease: The same on two clocks.
+            lease: The lease, or None.
             worker: Name of the worker.
             again: Whether another worker gets the trials; their first worker may still report a late result. False: the
                 same worker keeps them.
@@ -408,8 +403,7 @@ class History:
         rows = {i: self._pending_row(i) for i in ids}
         given: dict[str, Any] = {"worker": worker, "started": at} if again else {}
         renewed = {
-            i: (replace(trial, until=until, lease=lease, **given), code)
-            for i, (trial, code) in rows.items()
+            i: (replace(trial, lease=lease, **given), code) for i, (trial, code) in rows.items()
         }
         history = self._with(_pending=self._pending.add(renewed))
         return history._expect_late(trial for trial, _ in rows.values()) if again else history
@@ -470,7 +464,6 @@ class History:
                 trial.tag,
                 trial.origin,
                 outcome,
-                trial.until,
                 worker=trial.worker,
                 task=trial.task,
                 started=trial.started,

@@ -118,10 +118,3 @@ class Lease:
             return None
         elapsed = now.uptime - start.uptime
         return None if elapsed < 0 else elapsed
-
-
-def is_expired(lease: Lease | None, until: float | None, now: Moment) -> bool:
-    """Return whether a lease is over; journals of earlier versions have only its end, in Unix seconds."""
-    if lease is not None:
-        return lease.is_expired(now)
-    return until is not None and until <= now.wall

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -238,9 +237,8 @@ class Trial(Mapping[str, Any]):
             ``control`` (both: measured again), or ``late`` (a further result of a trial that was finished by another
             worker or abandoned; ``extra["late"]`` is its number).
         outcome: The outcome, or None while pending.
-        until: When the worker's lease expires (Unix seconds), or None. After that the trial is suggested again; the
-            first reported outcome counts.
-        lease: The same lease on two clocks, while the trial is pending; None also in journals that have only `until`.
+        lease: While the trial is pending, the lease of its worker, or None. When it expires, the trial is suggested
+            again; the first reported outcome counts.
         worker: Name of the optimizer that evaluates it; None if it has no name.
         task: In a run with tasks the descriptor of its task, which is also a part of the configuration; else None.
         started: When it was suggested (the last time, after a lease), in Unix seconds; None if that is unknown.
@@ -252,7 +250,6 @@ class Trial(Mapping[str, Any]):
     tag: Any = None
     origin: str = "strategy"
     outcome: Outcome | None = None
-    until: float | None = None
     lease: Lease | None = None
     worker: str | None = None
     task: Mapping[str, Any] | None = None
@@ -306,6 +303,11 @@ class Trial(Mapping[str, Any]):
         return Status.PENDING if self.outcome is None else self.outcome.status
 
     @property
+    def until(self) -> float | None:
+        """When the lease expires, in Unix seconds; None without a lease."""
+        return None if self.lease is None else self.lease.until
+
+    @property
     def value(self) -> float | None:
         """The observed value, or None while pending and when failed."""
         return None if self.outcome is None else self.outcome.value
@@ -318,13 +320,6 @@ class Trial(Mapping[str, Any]):
     def failure(self) -> str | None:
         """The failure word, such as ``compile``; None unless failed or censored."""
         return None if self.outcome is None else self.outcome.failed
-
-    @property
-    def failed(self) -> str | None:
-        """Deprecated spelling of `failure`; removed in the next release."""
-        message = "Trial.failed ends with the next release; use Trial.failure"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return self.failure
 
     @property
     def message(self) -> str:
@@ -374,7 +369,7 @@ class Trial(Mapping[str, Any]):
     def with_outcome(self, outcome: Outcome) -> Trial:
         """Return this trial with an outcome."""
         return Trial(
-            *(self.id, self.config, self.tag, self.origin, outcome, self.until),
+            *(self.id, self.config, self.tag, self.origin, outcome),
             worker=self.worker,
             task=self.task,
             started=self.started,

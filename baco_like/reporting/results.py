@@ -186,13 +186,12 @@ def search_section(facts: RunFacts) -> Section:
     best = [float(value) for value in best_so_far(history)]
     charts = [draw_search(facts, best, by_time=False)]
     charts += [draw_search(facts, best, by_time=True)] if known else []
-    notes: list[Part] = [] if known else ["This journal has no times; earlier versions wrote none."]
     table = ReportTable(
         ["evaluation", "minutes", "trial", facts.label, "proposed by", "changes"],
         _improvements(facts, best)[-_SHOWN:],
         f"The last improvements, at most {_SHOWN}",
     )
-    return Section("search", "How did the search get there?", answer, [*charts, *notes, table])
+    return Section("search", "How did the search get there?", answer, [*charts, table])
 
 
 def _improvements(facts: RunFacts, best: Sequence[float]) -> list[list[object]]:

@@ -42,11 +42,7 @@ def from_journal(path: Path) -> Recording:
                 for row in event["outcomes"]:
                     trial = asked.pop(row["id"], None)  # not kept, to save memory
                     if trial is None:
-                        trial = Trial(row["id"], {})
-                    if "config" in row:
-                        trial = replace(trial, config=config_from_json(row["config"]))
-                    elif not trial.config:
-                        raise KeyError(row["id"])
+                        trial = Trial(row["id"], config_from_json(row["config"]))
                     outcome = read_outcome(row)
                     trials.append(replace(trial, outcome=outcome, ended=event.get("at")))
         except (LookupError, TypeError, ValueError, AttributeError) as error:

@@ -134,8 +134,9 @@ def _places(header: Sequence[str]) -> tuple[int, int] | None:
     """Return the positions of the columns ``id`` and ``status``; our other columns follow ``status``."""
     names = [name.removeprefix(MARK) for name in header]
     first = next((i for i, name in enumerate(names[:2]) if name == "id"), None)
-    starts = range(3, len(names) - len(OURS) + 1)
-    status = next((i for i in starts if tuple(names[i : i + len(OURS)]) == OURS), None)
+    fixed = (*OURS, *TIMES)
+    starts = range(3, len(names) - len(fixed) + 1)
+    status = next((i for i in starts if tuple(names[i : i + len(fixed)]) == fixed), None)
     if first is None or status is None or (first == 1 and header[0]):
         return None
     return first, status
@@ -153,36 +154,26 @@ def from_frame(lines: Sequence[Sequence[str]]) -> Recording:
     header, places = lines[0], _places(lines[0])
     assert places is not None
     first, status = places
-    end = status + len(OURS)
+    end = status + len(OURS) + len(TIMES)
     names, objective = tuple(header[first + 1 : status - 1]), header[status - 1]
     parsed = [dict(zip(header, line, strict=True)) for line in lines[1:]]
     columns = {name: [_read_literal(cells[name]) for cells in parsed] for name in names}
     configs = read_configs(columns)
     rows = []
     for config, cells, line in zip(configs, parsed, lines[1:], strict=True):
-        ours = dict(zip(OURS, line[status:end], strict=True))
+        ours = dict(zip((*OURS, *TIMES), line[status:end], strict=True))
         numbers = {"value": cells[objective], "bound": ours["bound"], "sem": ours["sem"]}
         parts: dict[str, Any] = {name: ours[name] for name in ("failed", "message") if ours[name]}
         parts |= {name: float(text) for name, text in numbers.items() if text}
-        parts |= _read_later(dict(zip(header[end:], line[end:], strict=True)), header)
+        cells = dict(zip(header[end:], line[end:], strict=True))
+        stages = {name: cells.pop(name) for name in list(cells) if name.startswith(STAGE)}
+        seconds = {name.removeprefix(STAGE): float(text) for name, text in stages.items() if text}
+        extra: dict[str, Any] = {"seconds": seconds} if seconds else {}
+        extra |= {n: ours[n] if n == "worker" else float(ours[n]) for n in TIMES if ours[n]}
+        parts |= {"metrics": {n: float(text) for n, text in cells.items() if text}, "extra": extra}
         outcome = read_outcome({"id": 0, "status": ours["status"], **parts})
         rows.append((config_from_json(config), outcome))
     return recording(rows, None, names, names=names, objective=objective)
-
-
-def _read_later(cells: dict[str, str], header: Sequence[str]) -> dict[str, Any]:
-    """Return the metrics and, in ``extra``, the times in the cells behind `OURS`; earlier versions wrote no times."""
-    extra: dict[str, Any] = {}
-    titles = [name.removeprefix(MARK) for name in cells]
-    if tuple(titles[: len(TIMES)]) == TIMES:
-        for name in TIMES:
-            text = cells.pop(next(iter(cells)))
-            if text:
-                extra[name] = text if name == "worker" else float(text)
-    stages = {name: cells.pop(name) for name in list(cells) if name.startswith(STAGE)}
-    if seconds := {name.removeprefix(STAGE): float(text) for name, text in stages.items() if text}:
-        extra["seconds"] = seconds
-    return {"metrics": {name: float(text) for name, text in cells.items() if text}, "extra": extra}
 
 
 def _read_literal(text: str) -> Any:

@@ -77,8 +77,7 @@ class JournalView:
         header: The header.
         created: When the run began, as text.
         opened: The whole first event, with ``host`` and ``versions``.
-        suggested_at: Unix time at which each trial was suggested the last time, by its number. Earlier versions have
-            written no times.
+        suggested_at: Unix time at which each trial was suggested the last time, by its number.
         observed_at: Unix time at which each trial was observed, by its number.
 
     Raises:

@@ -127,7 +127,7 @@ class Space:
         rules += self.conditions.rules
         self.feasible: FeasibleSet = build(self.parameters, rules)
         new = [name for name, text in (when or {}).items() if isinstance(text, str)]
-        check_reachable(new, self.activity, self.feasible, rules)  # old journals have expressions
+        check_reachable(new, self.activity, self.feasible, rules)  # a journal's were checked
         self.notes: tuple[str, ...] = ()
 
     @override

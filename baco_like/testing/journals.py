@@ -24,7 +24,7 @@ from baco_like.spaces.space import Space
 from baco_like.testing import assert_raises
 
 EVENTS: tuple[Event, ...] = (
-    {"event": "opened", "schema": 1, "text": 'a "quoted"\nline, \u00e4'},
+    {"event": "opened", "schema": 2, "text": 'a "quoted"\nline, \u00e4'},
     {"event": "suggested", "trials": [{"id": 0, "tag": None}], "dequeued": 0},
     {"event": "observed", "outcomes": [{"id": 0, "value": 0.1 + 0.2, "large": 2**60}]},
     {"event": "abandoned", "id": 1, "reason": ""},

@@ -138,15 +138,6 @@ def test_wrong_stopping_rules_are_refused(tmp_path: Path, line: str, message: st
         runfile.read(write(tmp_path, GOOD.replace("seconds = 600", line)))
 
 
-def test_the_old_key_goal_works_with_a_warning(tmp_path: Path) -> None:
-    text = GOOD.replace('direction = "minimize"', 'goal = "maximize"')
-    with pytest.warns(
-        DeprecationWarning, match=r"\[objective\] goal: the key is called 'direction'"
-    ):
-        run = runfile.read(write(tmp_path, text))
-    assert run.objective.direction == "maximize"
-
-
 def test_optional_tables_and_keys(tmp_path: Path) -> None:
     text = """\
 [space.x]

@@ -141,21 +141,17 @@ def put_another_file(path, data):
     new.replace(path)
 
 
-@pytest.mark.parametrize("schema", [1, 2])
 @pytest.mark.parametrize("replace", [overwrite, put_another_file])
-def test_a_journal_replaced_by_a_twin_of_equal_length_is_refused(
-    tmp_path, replace, schema, monkeypatch
-):
+def test_a_journal_replaced_by_a_twin_of_equal_length_is_refused(tmp_path, replace, monkeypatch):
     monkeypatch.setattr("baco_like.optimizer.state.time.time", lambda: 1e9)
     space = Space({"x": [1, 2, 3, 4]})
     paths = [tmp_path / name for name in ("j", "twin")]
     for path, value in zip(paths, (1.5, 2.5), strict=True):
         opt = Optimizer(space, strategy="random_search", storage=path)
-        as_schema(path, schema)
+        set_date(path)
         opt = Optimizer.load(path)
         opt.observe(opt.suggest(), value)
-        if schema == 2:  # the last lines are equal but for the chain
-            opt.abandon(opt.suggest())
+        opt.abandon(opt.suggest())  # the last lines are equal but for the chain
     path, twin = paths
     opt, data = Optimizer.load(path), twin.read_bytes()
     assert len(data) == len(path.read_bytes())
@@ -167,10 +163,10 @@ def test_a_journal_replaced_by_a_twin_of_equal_length_is_refused(
     assert Optimizer.load(path).trials[0].value == 2.5
 
 
-def as_schema(path, schema):
-    """Rewrite a journal that has only a header."""
+def set_date(path):
+    """Rewrite a journal that has only a header, with a fixed date."""
     header, _ = decode_line(path.read_bytes()[:-1], 0)
-    path.write_bytes(encode_line(0, {**header, "schema": schema, "created": "then"}))
+    path.write_bytes(encode_line(0, {**header, "created": "then"}))
 
 
 def test_a_file_that_is_replaced_between_opening_and_locking_is_not_written(tmp_path, monkeypatch):

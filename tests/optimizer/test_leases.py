@@ -1,4 +1,4 @@
-"""Leases when the clock is set, between machines, after a reboot, and in old journals."""
+"""Leases when the clock is set, between machines, and after a reboot."""
 
 from __future__ import annotations
 
@@ -113,18 +113,6 @@ def test_small_corrections_are_not_reported(tmp_path: Path, clocks: Clocks) -> N
         optimizer.suggest()
         clocks.wall -= 1.5
         optimizer.suggest()
-
-
-def test_leases_of_old_journals_follow_the_wall_clock(clocks: Clocks) -> None:
-    journal = MemoryJournal()
-    opened(journal).suggest()
-    old = MemoryJournal(
-        [{k: v for k, v in event.items() if k != "lease"} for event in journal.events]
-    )
-    clocks.wall += 59
-    assert opened(MemoryJournal(list(old.events))).suggest().id == 1
-    clocks.wall += 1
-    assert opened(old).suggest().id == 0
 
 
 @pytest.mark.parametrize(

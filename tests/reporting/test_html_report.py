@@ -15,7 +15,6 @@ from baco_like import Categorical, Optimizer, Ordinal, Permutation, Space, cli
 from baco_like._threads import thread_limit
 from baco_like.evaluators.command import describe_compiler
 from baco_like.explanations import Dependence, DependencePoint, estimate_outlook
-from baco_like.journal import START, JsonlJournal
 from baco_like.records.drift import CONTROL
 from baco_like.reporting import build_report, results, understanding
 from baco_like.reporting.facts import RunFacts
@@ -444,23 +443,6 @@ def test_no_error_in_a_browser(text, tmp_path):
     charts = json.loads(re.search(r'id="specifications">(.*?)</script>', text)[1])
     assert f'data-drawn="{len(charts)}"' in done.stdout
     assert done.stdout.count('class="marks"') == len(charts)
-
-
-def without_times(path, target):
-    """Copy a journal as earlier versions wrote it."""
-    target_journal, mark = JsonlJournal(target), START
-    for event, _ in JsonlJournal(path).read(START):
-        event = {k: v for k, v in event.items() if k not in ("at", "crc", "n", "prev")}
-        event.get("host", {}).pop("cpu", None)
-        mark = target_journal.append(event, mark)
-
-
-def test_a_journal_without_times_has_a_report(journal, tmp_path):
-    without_times(journal, tmp_path / "old.jsonl")
-    facts = RunFacts(tmp_path / "old.jsonl")
-    section = results.search_section(facts)
-    assert "This journal has no times; earlier versions wrote none." in section.parts
-    assert "unknown" in str(understanding.reproduction_section(facts).parts)
 
 
 def test_a_run_without_a_success_has_a_report(tmp_path):

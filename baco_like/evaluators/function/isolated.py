@@ -151,7 +151,7 @@ def _read_answer(trial: Trial, answer: Any) -> Outcome:
     Raises:
         LookupError, TypeError, ValueError: The answer holds no outcome of an evaluation.
     """
-    row = {**answer["outcome"], "id": trial.id}
+    row = {**answer["outcome"], "id": trial.id, "config": dict(trial.config)}
     check_outcomes([row], "outcome")
     if not isinstance(answer["problem"], str):
         raise ValueError(f"the problem is {answer['problem']!r:.80}")

@@ -301,12 +301,6 @@ def test_the_unit_is_one_of_time(space: Space) -> None:
         registry.create(table(size=24), space, "GB/s", KERNELS)
 
 
-def test_a_former_kind_names_its_replacement(space: Space) -> None:
-    for kind, file in (("c_loop_nest", "c_loop_nest.py"), ("taco", "taco_kernels.py")):
-        with pytest.raises(RunFileError, match=f'kind = "c" and problem = "kernels/{file}"'):
-            registry.create(Table("evaluator", {"kind": kind, "size": 8}), space, "ms", KERNELS)
-
-
 def test_innermost_sums_have_an_accumulator_and_a_reduction() -> None:
     config = {"tk": 4, "pragma": "omp simd"}
     assert "#pragma omp simd reduction(+ : sum)" in source(config, 8)
