@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from baco_like._output import replace_file
 from baco_like.exceptions import MissingExtra
 
 if TYPE_CHECKING:
@@ -89,4 +91,11 @@ def open_plot(path: Path, width: float, height: float) -> Iterator[Any]:
 
     figure = Figure(figsize=(width, height), layout="constrained")
     yield figure.subplots()
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure of matplotlib; the suffix of the file decides the format, without one it is PNG."""
+    data = io.BytesIO()
+    figure.savefig(data, dpi=150, format=path.suffix[1:] or "png")
+    replace_file(path, data.getvalue())

@@ -1,4 +1,4 @@
-"""Print to streams that may be closed, open regular files, and explain errors of files.
+"""Print to streams that may be closed, open and replace files, and explain errors of files.
 
 A closed pipe or terminal must never end a run.
 """
@@ -6,8 +6,10 @@ A closed pipe or terminal must never end a run.
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import re
+import secrets
 import stat
 import sys
 import unicodedata
@@ -20,6 +22,12 @@ from types import FrameType
 from typing import BinaryIO, TextIO
 
 from baco_like.exceptions import BacoError
+
+JOURNAL_BEGINNING = b'{"crc":"'
+"""The first bytes of a journal, a cache of results and the runs of a comparison."""
+
+_CANNOT_SYNC = (errno.EINVAL, errno.EOPNOTSUPP)
+"""Some file systems of networks and virtual machines cannot write a folder to the disk; they keep names themselves."""
 
 
 def print_line(text: str, control: str = "") -> None:
@@ -75,6 +83,79 @@ def open_regular_file(path: Path) -> BinaryIO:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return os.fdopen(descriptor, "rb")
+
+
+def replace_file(path: Path, data: bytes, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
+    """Write a temporary file in the same folder, write it to the disk, then rename it.
+
+    Every output of the package is written by this function. A file whose name ends in ``.gz`` is compressed; equal data
+    gives equal bytes. A link is replaced, not followed.
+
+    Args:
+        path: The file.
+        data: Its content.
+        inputs: Files that must not be replaced, see `check_output`.
+
+    Raises:
+        OSError: The file cannot be written, or `check_output` refuses it; the existing one is unchanged.
+    """
+    packed = gzip.compress(data, mtime=0) if path.suffix == ".gz" else data
+    check_output(path, inputs)
+    # A new file of a random name: "x" follows no link that somebody has put there.
+    other = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
+    file = other.open("xb")
+    try:
+        with file:
+            file.write(packed)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(other, path)
+        sync_folder(path.parent)
+    finally:
+        other.unlink(missing_ok=True)
+
+
+def check_output(path: Path, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
+    """Refuse to replace an input, a journal or a device, also by a symbolic link to it or another name (hard link).
+
+    Args:
+        path: The output. Call this before the work whose result it gets.
+        inputs: The files that the work reads; they need not exist.
+
+    Raises:
+        OSError: The output is refused.
+    """
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "its name has a null character", str(path))
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return  # there is nothing, or opening the temporary file explains it
+    if not stat.S_ISREG(mode):  # root could replace /dev/null for the whole machine
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    if any(_is_same_file(path, file) for file in inputs):
+        raise OSError(errno.EEXIST, "it is an input here, or a file of the run", str(path))
+    with open_regular_file(path) as file:
+        if file.read(len(JOURNAL_BEGINNING)) == JOURNAL_BEGINNING:
+            raise OSError(errno.EEXIST, "the results of a run are in it", str(path))
+
+
+def _is_same_file(path: Path, other: str | os.PathLike[str]) -> bool:
+    with suppress(OSError, ValueError):  # there is no other file, or it cannot have this name
+        return os.path.samefile(path, other)
+    return False
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the folder to the disk, so that new file names survive a power cut."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+    finally:
+        os.close(fd)
 
 
 def in_percent(share: float, digits: int = 0) -> str:

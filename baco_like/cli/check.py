@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from baco_like._output import explain_os_error, print_line
+from baco_like._output import check_output, explain_os_error, print_line, replace_file
 from baco_like.cli.run_file import RunFile, read
 from baco_like.cli.runs import folder_to_resume, run_and_report
 from baco_like.evaluators.command import describe_compiler
 from baco_like.exceptions import RunFileError
 from baco_like.journal.header import describe_host
+from baco_like.journal.lock import files_of_run
 from baco_like.optimizer import Optimizer, WarmStart
 from baco_like.records import Direction, Limits
 from baco_like.records.regression import RegressionRule
-from baco_like.results.files import replace_file
 from baco_like.running.checking import CheckedPair, CheckResult, check_winner, record_baseline
 from baco_like.running.journal_view import JOURNAL, JournalView, journal_of
 from baco_like.running.progress import Display
@@ -48,9 +48,10 @@ _MIN_TOLERANCE = 0.2
 
 @dataclass(frozen=True)
 class _Checked:
-    """A table, the journal that it comes from, or None, and the run file, or None."""
+    """A table, its file, the journal that it comes from, or None, and the run file, or None."""
 
     table: ShippedTable
+    file: Path
     journal: Path | None
     run_file: RunFile | None
 
@@ -72,6 +73,10 @@ def run(args: argparse.Namespace) -> int:
         raise RunFileError(
             f"the evaluator is in the run file; name it: baco-like check {args.file} --run-file FILE.toml"
         )
+    inputs = (*files_of_run(checked.file), *run_file.inputs)
+    if args.report is not None:
+        with explain_os_error(RunFileError, "write", args.report, "name another file by --report"):
+            check_output(args.report, inputs)
     table, notes, is_other_device = _compare_facts(checked.table, run_file, args)
     entry = table.find(args.task) if args.task else _only_entry(table)
     if is_other_device:  # ratios of another device are no baseline
@@ -82,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
         print_line(line)
     if args.report is not None:
         with explain_os_error(RunFileError, "write", args.report):
-            replace_file(args.report, (json.dumps(result.to_dict(), indent=2) + "\n").encode())
+            text = json.dumps(result.to_dict(), indent=2) + "\n"
+            replace_file(args.report, text.encode(), inputs)
     if args.record and result.status == "fine":
         _keep_baseline(checked, entry, result, args)
     if args.retune is not None and result.status == "regressed":
@@ -100,7 +106,7 @@ def _read(args: argparse.Namespace) -> _Checked:
         file = folder_to_resume(None, file.stem) / JOURNAL
     file = journal_of(file)
     if file.suffix == ".json":
-        return _Checked(read_table(file), None, run_file)
+        return _Checked(read_table(file), file, None, run_file)
     if args.record:
         raise RunFileError(
             f"--record writes into a table, and {file} is a journal; write one by: baco-like ship {file} "
@@ -114,7 +120,7 @@ def _read(args: argparse.Namespace) -> _Checked:
     else:
         run = run_of(view.history, view.opened, args.task)
     table = make_table([run], view.history.space)
-    return _Checked(table, file, run_file)
+    return _Checked(table, file, file, run_file)
 
 
 def _only_entry(table: ShippedTable) -> ShippedEntry:
@@ -233,7 +239,8 @@ def _keep_baseline(
         evidence=tuple({"task": dict(e.task), **e.evidence.summary()} for e in entries),
     )
     with explain_os_error(RunFileError, "write", args.file):
-        ship(replace(table, entries=entries, stamp=stamp), "json", args.file)
+        # A link is an input here: the table itself is updated.
+        ship(replace(table, entries=entries, stamp=stamp), "json", args.file.resolve())
     print_line(f"kept {len(evidence.ratios)} rounds in {args.file}")
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from baco_like._output import explain_os_error, print_line
+from baco_like._output import check_output, explain_os_error, print_line, replace_file
 from baco_like.benchmarking import studies
 from baco_like.benchmarking.comparison.figures import ComparisonFigures
 from baco_like.benchmarking.comparison.plan import ComparisonPlan, compare
@@ -18,6 +18,12 @@ from baco_like.benchmarking.score import NothingToScore
 from baco_like.benchmarking.studies.optuna_samplers import PREFIX
 from baco_like.benchmarking.studies.tables import can_rank
 from baco_like.exceptions import EvaluatorError, JournalError, MissingExtra, StrategyError
+
+_RESULTS = (
+    *("table.md", "evaluations.csv", "summary.csv", "scores.csv"),
+    *("curves.png", "ranks.png", "evaluations.png", "time.png", "wins.png"),
+)
+"""The files in the folder of the results."""
 
 _STUDY_BUDGET = 60
 """Evaluations of a run of a study by default."""
@@ -43,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
         print_line(note)
     seeds = range(args.seed, args.seed + args.repeats)
     plan = ComparisonPlan(spaces, args.strategies, seeds, args.budget, args.draw)
-    path = _make_folder(args.out)
+    path = _make_folder(args.out, [args.spaces])
     try:
         with _hint_to_continue(path):
             figures = compare(plan, path, args.jobs)
@@ -54,14 +60,16 @@ def run(args: argparse.Namespace) -> None:
     _write_report(figures, path)
 
 
-def _make_folder(folder: Path) -> Path:
+def _make_folder(folder: Path, inputs: Iterable[str | Path]) -> Path:
     """Make the folder of the results and return the path of the runs' file.
 
     Raises:
-        JournalError: It cannot be made.
+        JournalError: It cannot be made, or one of the results would replace an input.
     """
     with explain_os_error(JournalError, "make", folder, "choose another folder by --out"):
         folder.mkdir(parents=True, exist_ok=True)
+        for name in _RESULTS:
+            check_output(folder / name, inputs)
     return folder / "runs.jsonl"
 
 
@@ -85,7 +93,7 @@ def _run_study(args: argparse.Namespace) -> None:
         raise StrategyError(
             "--draw and --direction are for --spaces; a problem knows its direction"
         )
-    path = _make_folder(args.out)
+    path = _make_folder(args.out, args.problems)
     seeds = range(args.seed, args.seed + args.repeats)
     with _hint_to_continue(path):
         frame = studies.study(
@@ -98,9 +106,10 @@ def _run_study(args: argparse.Namespace) -> None:
         )
     text, folder = studies.study_to_markdown(frame), path.parent
     with explain_os_error(JournalError, "write", folder, f"the runs are in {path}"):
-        (folder / "table.md").write_text(text, encoding="utf-8")
-        frame.to_csv(folder / "evaluations.csv", index=False)
-        studies.summarise_study(frame).to_csv(folder / "summary.csv", index=False)
+        replace_file(folder / "table.md", text.encode())
+        replace_file(folder / "evaluations.csv", frame.to_csv(index=False).encode())
+        summary = studies.summarise_study(frame)
+        replace_file(folder / "summary.csv", summary.to_csv(index=False).encode())
         try:
             studies.plot_curves(frame, folder / "curves.png")
             if can_rank(frame):
@@ -118,8 +127,8 @@ def _write_report(figures: ComparisonFigures, path: Path) -> None:
     """
     text, folder = to_markdown(figures), path.parent
     with explain_os_error(JournalError, "write", folder, f"the runs are in {path}"):
-        (folder / "table.md").write_text(text, encoding="utf-8")
-        (folder / "scores.csv").write_text(to_csv(figures), encoding="utf-8")
+        replace_file(folder / "table.md", text.encode())
+        replace_file(folder / "scores.csv", to_csv(figures).encode())
         try:
             plot_scores(figures.evaluations, "evaluations", folder / "evaluations.png")
             if figures.time:

@@ -12,7 +12,7 @@ from baco_like.results import read, write
 def run(args: argparse.Namespace) -> None:
     """Write the results and print their number."""
     recording = read(args.source, args.objective, large=args.large)
-    if args.target.exists():
+    if args.target.exists():  # a link without a target is replaced
         raise RunFileError(f"{args.target} exists; name another file")
     try:
         recording = recording.of_task(args.task) if args.task else recording

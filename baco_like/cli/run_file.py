@@ -122,6 +122,22 @@ class RunFile:
         return self.path.resolve().parent
 
     @property
+    def inputs(self) -> tuple[Path, ...]:
+        """The file, the files that the evaluator's texts and commands name, and those of the warm start."""
+        values = self.evaluator_table.entries.values()
+        texts = [
+            str(part)
+            for value in values
+            for part in (value if isinstance(value, list) else [value])
+        ]
+        words = [word for text in texts for word in (text, *text.split())]
+        return (
+            self.path,
+            *(self.folder / word for word in words),
+            *(s.data for s in self.warm_start),
+        )
+
+    @property
     def seconds_of_evaluations(self) -> float | None:
         """Seconds of all evaluations together if only the time is limited, else None."""
         if self.seconds is None or self.evaluations is not None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like._optional import require_installed
-from baco_like._output import explain_os_error, print_line
+from baco_like._output import check_output, explain_os_error, print_line, replace_file
 from baco_like.cli.run_file import RunFile
 from baco_like.evaluators import Evaluator, SourceProvider, unwrap
 from baco_like.evaluators.command import program_commands
@@ -138,6 +138,7 @@ def run_and_report(
             _create_optimizer(run_file, None, seed, member)
             folder = _create_folder(out, stem, member)
         journal = folder / JOURNAL
+        _check_outputs(folder, run_file, evaluator)
         stack.enter_context(sole_runner(journal, member.is_shared))
         if not resume:
             _check_no_journal(folder, member)  # again: another process may have been faster
@@ -172,6 +173,15 @@ def run_and_report(
         file=sys.stderr,
     )
     return 1, folder
+
+
+def _check_outputs(folder: Path, run_file: RunFile, evaluator: Evaluator) -> None:
+    """Refuse a folder in which a result would replace an input, before anything is measured."""
+    inner = unwrap(evaluator)
+    sources = [inner.source_name] if isinstance(inner, SourceProvider) else []
+    with explain_os_error(JournalError, "write", folder, "choose another folder by --out"):
+        for name in ("best.json", "convergence.png", "front.png", "report.html", *sources):
+            check_output(folder / name, run_file.inputs)
 
 
 def _write_report(folder: Path) -> None:
@@ -357,7 +367,7 @@ def _write_results(
         write_best(summary, path, seed=seed, commands=commands, recommended=recommended)
         if summary.best is not None and isinstance(evaluator, SourceProvider):
             source = evaluator.source(summary.best.config)
-            (folder / evaluator.source_name).write_text(source)
+            replace_file(folder / evaluator.source_name, source.encode(), run_file.inputs)
         try:
             plot_convergence(optimizer.history, run_file.objective, folder / "convergence.png")
             if objectives:

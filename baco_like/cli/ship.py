@@ -7,8 +7,9 @@ from typing import Any
 
 from baco_like._output import explain_os_error, print_line
 from baco_like.exceptions import RunFileError
+from baco_like.journal.lock import files_of_run
 from baco_like.optimizer import Optimizer
-from baco_like.running.journal_view import JournalView
+from baco_like.running.journal_view import JournalView, journal_of
 from baco_like.shipping import ShippedRun, ShippedTable, make_table, read_table, run_of, ship
 from baco_like.shipping.table import describe_task
 
@@ -23,7 +24,8 @@ def run(args: argparse.Namespace) -> None:
     """
     table = _read_sources(args)
     with explain_os_error(RunFileError, "write", args.out, "choose another file by --out"):
-        path = ship(table, args.format, args.out, args.name)
+        inputs = [file for path in args.sources for file in files_of_run(journal_of(path))]
+        path = ship(table, args.format, args.out, args.name, inputs)
     for entry in table.entries:
         evidence = entry.evidence
         text = f"{table.stamp.objective} = {evidence.value:.6g}"

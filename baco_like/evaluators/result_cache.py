@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from baco_like._output import open_regular_file
+from baco_like._output import open_regular_file, sync_folder
 from baco_like.exceptions import BacoWarning, EvaluatorError, JournalError
 from baco_like.journal.events import Event, normalise, observed_event, read_outcome
 from baco_like.journal.fields import check_outcomes
@@ -25,7 +25,6 @@ from baco_like.journal.json_lines import (
     decode_line,
     encode_line,
     end_of_lines,
-    sync_folder,
     write_at,
 )
 from baco_like.journal.lock import locked

@@ -10,6 +10,7 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like._optional import needs_extra
+from baco_like._output import replace_file
 from baco_like.exceptions import SpaceExhausted, TrialError
 from baco_like.integrations._shared import check_options
 from baco_like.journal import MemoryJournal
@@ -187,7 +188,7 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
             "flying": self._pending_ids,
             "events": list(self._journal.events),
         }
-        Path(checkpoint_path).write_text(json.dumps(state), encoding="utf-8")
+        replace_file(Path(checkpoint_path), json.dumps(state).encode())
 
     @override
     def restore(self, checkpoint_path: str) -> None:

@@ -28,15 +28,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, final
 
 from baco_like._checks import reject_constant
-from baco_like._output import explain_os_error
+from baco_like._output import explain_os_error, sync_folder
 from baco_like.exceptions import JournalConflict, JournalError
 from baco_like.journal.events import Event, Mark, to_json
 from baco_like.journal.lock import locked, reserved
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-_CANNOT_SYNC = (errno.EINVAL, errno.EOPNOTSUPP)
-"""Some file systems of networks and virtual machines cannot write a folder to the disk; they keep names themselves."""
 
 _BLOCK = 2**20
 """Bytes that are read at once."""
@@ -422,15 +419,3 @@ def not_recorded(path: Path, error: OSError) -> JournalError:
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
-
-
-def sync_folder(folder: Path) -> None:
-    """Write the folder to the disk, so that new file names survive a power cut."""
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    except OSError as error:
-        if error.errno not in _CANNOT_SYNC:
-            raise
-    finally:
-        os.close(fd)

@@ -1,4 +1,4 @@
-"""The lock on a journal file: one writer at a time.
+"""The lock on a journal file: one writer at a time; and the files beside a journal.
 
 ``flock`` belongs to an open file, so the kernel releases it when its holder dies. A stopped holder (Ctrl-Z, a debugger)
 keeps it, possibly forever; then others raise an error after half a second instead of waiting.
@@ -41,6 +41,16 @@ def _close_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_close_in_child)
+
+
+def lock_file(journal: Path) -> Path:
+    """Return the file that a process locks while it runs on a journal."""
+    return Path(f"{journal}.lock")
+
+
+def files_of_run(journal: Path) -> tuple[Path, ...]:
+    """Return the files that no other output may replace: the journal, its lock, and the winner in its folder."""
+    return journal, lock_file(journal), journal.parent / "best.json"
 
 
 class _Reserved(threading.local):

@@ -15,6 +15,7 @@ from baco_like._optional import data_frame
 from baco_like._output import html_table
 from baco_like.exceptions import BacoWarning, RunFileError
 from baco_like.journal import START, Journal, Options, WarmStartResults
+from baco_like.journal.lock import files_of_run
 from baco_like.optimizer.ahead import ProposalStore
 from baco_like.optimizer.explaining import Explanations
 from baco_like.optimizer.objectives import hypervolume_of
@@ -86,6 +87,11 @@ class RunView(Explanations):
     def state(self) -> OptimizerState:
         """Options, history and strategy state, as one frozen value."""
         return self._run.state
+
+    @property
+    def _files(self) -> Sequence[Path]:
+        path = getattr(self.journal, "path", None)
+        return () if path is None else files_of_run(Path(path))
 
     @property
     def options(self) -> Options:
@@ -207,13 +213,13 @@ class RunView(Explanations):
         Raises:
             ValueError: The format is unknown or cannot hold these trials, or no trial is observed.
             SpaceError: The task does not exist.
-            OSError: The file cannot be written.
+            OSError: The file cannot be written, or is a journal or a file of the run.
         """
         recording = run_recording(self.trials, self.space.to_dict(), self.options)
         index = resolve_task(task, self.space)
         if index is not None:
             recording = recording.of_task(self.space.task_columns.tasks.descriptors[index])
-        written = write(recording, path, kind)
+        written = write(recording, path, kind, inputs=self._files)
         for note in recording.notes:
             warnings.warn(f"{Path(path).name}: {note}", BacoWarning, stacklevel=2)
         return written
@@ -248,7 +254,7 @@ class RunView(Explanations):
             RunFileError: No trial has succeeded, the run has several objectives, or the format is unknown or cannot
                 hold the configuration.
             ExpressionError: A constraint cannot be read.
-            OSError: The file cannot be written.
+            OSError: The file cannot be written, or is a journal or a file of the run.
         """
         table = make_table(
             [self.shipped_run(task)],
@@ -257,7 +263,7 @@ class RunView(Explanations):
             device=device,
             constraints=constraints,
         )
-        return ship(table, kind, path, name)
+        return ship(table, kind, path, name, self._files)
 
     def shipped_run(
         self, task: Mapping[str, Any] | None = None, goal: Goal | None = None

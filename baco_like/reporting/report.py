@@ -9,12 +9,12 @@ from pathlib import Path
 from threading import Timer
 
 from baco_like._optional import require_installed
-from baco_like._output import explain_os_error, print_line
+from baco_like._output import check_output, explain_os_error, print_line, replace_file
 from baco_like.exceptions import JournalError
+from baco_like.journal.lock import files_of_run
 from baco_like.reporting import results, understanding
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import render_page
-from baco_like.results.files import replace_file
 
 _SILENT_SECONDS = 2.0
 """A report that takes longer names its present step."""
@@ -84,14 +84,14 @@ def write_report(
         note: Called before each step with its name.
 
     Raises:
-        JournalError: The file cannot be written, or is the journal itself.
+        JournalError: The file cannot be written, or is a journal or another file of the run.
     """
-    with explain_os_error(JournalError, "write", Path(target)):
-        if os.path.exists(target) and os.path.samefile(journal, target):
-            raise JournalError(f"{target} is the journal itself; name another file for the report")
+    target, inputs = Path(target), files_of_run(Path(journal))
+    with explain_os_error(JournalError, "write", target, "name another file for the report"):
+        check_output(target, inputs)
     page = build_report(journal, peak=peak, note=note)
-    with explain_os_error(JournalError, "write", Path(target)):
-        replace_file(Path(target), page.encode("utf-8"))
+    with explain_os_error(JournalError, "write", target):
+        replace_file(target, page.encode("utf-8"), inputs)
 
 
 def write_with_notes(journal: Path, target: Path, peak: float | None = None) -> None:

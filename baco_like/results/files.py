@@ -1,14 +1,10 @@
-"""Read whole files, compressed or not, and write files completely or not at all."""
+"""Read whole files, compressed or not, and write JSON documents."""
 
 from __future__ import annotations
 
-import errno
 import gzip
 import hashlib
 import json
-import os
-import secrets
-import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,7 +13,6 @@ from typing import Any, BinaryIO
 
 from baco_like._output import open_regular_file
 from baco_like.exceptions import RunFileError
-from baco_like.journal.json_lines import sync_folder
 
 LARGEST = 64 * 2**20
 """Most bytes of a file, unpacked, unless the user allows more with ``large``."""
@@ -167,43 +162,6 @@ def hash_of_files(paths: Iterable[Path], prefix: str = "") -> str:
             while block := file.read(_BLOCK):
                 digest.update(block)
     return digest.hexdigest()[:16]
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a temporary file in the same folder, write it to the disk, then rename it.
-
-    A file whose name ends in ``.gz`` is compressed; equal data gives equal bytes. A link is replaced, not followed.
-
-    Raises:
-        OSError: The file cannot be written, or a folder, device or named pipe has its name; the existing one is
-            unchanged.
-    """
-    packed = gzip.compress(data, mtime=0) if path.suffix == ".gz" else data
-    # A new file of a random name: "x" follows no link that somebody has put there.
-    if "\0" in str(path):
-        raise OSError(errno.EINVAL, "its name has a null character", str(path))
-    _refuse_other_kinds(path)
-    other = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
-    file = other.open("xb")
-    try:
-        with file:
-            file.write(packed)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(other, path)
-        sync_folder(path.parent)
-    finally:
-        other.unlink(missing_ok=True)
-
-
-def _refuse_other_kinds(path: Path) -> None:
-    """Refuse to replace what is neither a file nor a link: root could replace ``/dev/null`` for the whole machine."""
-    try:
-        mode = path.lstat().st_mode
-    except OSError:
-        return  # there is nothing, or opening the temporary file explains it
-    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def json_bytes(document: Any, what: str) -> bytes:

@@ -11,11 +11,12 @@ import io
 import json
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from baco_like._output import JOURNAL_BEGINNING, replace_file
 from baco_like.exceptions import BacoWarning, RunFileError
 from baco_like.records.trial import Status
 from baco_like.results.files import (
@@ -25,7 +26,6 @@ from baco_like.results.files import (
     is_packed,
     read_beginning,
     read_text,
-    replace_file,
 )
 from baco_like.results.hypermapper_csv import from_samples, samples_bytes, writable
 from baco_like.results.journal_file import from_journal
@@ -43,9 +43,6 @@ FORMATS: Mapping[str, Callable[..., bytes]] = {
     "csv": table_bytes,
 }
 """Writers of the formats, by name."""
-
-_JOURNAL = b'{"crc":"'
-"""The first bytes of every journal."""
 
 _TRIED = (
     "a journal of baco-like, T4 results (JSON with 'results'), a cache of Kernel Tuner's (JSON with 'cache'), "
@@ -69,7 +66,8 @@ def read(
         JournalError: The file is a damaged journal.
     """
     file = Path(path)
-    is_journal = read_beginning(file, len(_JOURNAL), large) == _JOURNAL
+    beginning = read_beginning(file, len(JOURNAL_BEGINNING), large)
+    is_journal = beginning == JOURNAL_BEGINNING
     text = "" if is_journal else read_text(file, large)
     try:
         if is_journal and is_packed(file):
@@ -113,6 +111,7 @@ def write(
     path: str | os.PathLike[str],
     kind: str,
     metadata: Mapping[str, Any] | None = None,
+    inputs: Iterable[str | os.PathLike[str]] = (),
 ) -> int:
     """Write recorded results completely or not at all, and return their number; warn of results that are left out.
 
@@ -122,10 +121,11 @@ def write(
         kind: One of `FORMATS`.
         metadata: Additional entries of the file, such as ``device_name``, ``kernel_name`` and ``problem_size`` of
             Kernel Tuner's cache. CSV files have none.
+        inputs: Files that must not be replaced, such as the file that the results come from.
 
     Raises:
         ValueError: The format is unknown or cannot hold these results; the message says why.
-        OSError: The file cannot be written.
+        OSError: The file cannot be written, or is an input or a journal.
     """
     if kind not in FORMATS:
         raise ValueError(f"the format {kind!r} is unknown; it is one of {', '.join(FORMATS)}")
@@ -133,7 +133,7 @@ def write(
         raise ValueError(f"a file of the format {kind!r} has no place for metadata; leave it out")
     kept = writable(recorded) if kind == "baco" else recorded
     data = FORMATS[kind](kept, metadata) if metadata else FORMATS[kind](kept)
-    replace_file(Path(path), data)
+    replace_file(Path(path), data, inputs)
     if len(kept) < len(recorded):
         warnings.warn(
             f"{len(recorded) - len(kept)} of {len(recorded)} results are not in {Path(path).name}: a file of the "

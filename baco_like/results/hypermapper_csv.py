@@ -11,10 +11,11 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
+from baco_like._output import replace_file
 from baco_like.exceptions import RunFileError
 from baco_like.records.table import trial_times
 from baco_like.records.trial import Outcome, Trial
-from baco_like.results.files import check_table, read_text, replace_file
+from baco_like.results.files import check_table, read_text
 from baco_like.results.hypermapper_columns import Feasibility, Layout, number
 from baco_like.results.recording import Recording, recording
 from baco_like.spaces.formats.dataframe import explained_columns, whole_numbers

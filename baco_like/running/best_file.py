@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from baco_like._output import replace_file
 from baco_like.records import (
     Confirmation,
     Objective,
@@ -87,7 +88,7 @@ def write_best(
             for trial in (confirmation.candidates if confirmation else ())
         ],
     }
-    path.write_text(json.dumps(content, indent=2) + "\n")
+    replace_file(path, (json.dumps(content, indent=2) + "\n").encode())
 
 
 def _utilisation_entries(utilisation: Utilisation | None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from baco_like.evaluators.confirmation import different_configs
 from baco_like.exceptions import JournalError, SpaceError, TrialError
 from baco_like.explanations import HistoryModels, Outlook, estimate_outlook
 from baco_like.journal import START, Event, Header, JsonlJournal, Mark, Options
-from baco_like.journal.lock import find_holders
+from baco_like.journal.lock import find_holders, lock_file
 from baco_like.optimizer.predictions import why
 from baco_like.optimizer.setup import collector_paused
 from baco_like.optimizer.state import apply_events, initial_state
@@ -126,7 +126,7 @@ class JournalView:
     def find_runner(self) -> list[int]:
         """Return the processes that run `tune` on the journal, without taking their lock."""
         with suppress(OSError):
-            fd = os.open(self.path.with_name(self.path.name + ".lock"), os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(lock_file(self.path), os.O_RDONLY | os.O_CLOEXEC)
             try:
                 return find_holders(fd)
             finally:

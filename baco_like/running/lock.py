@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import JournalError
-from baco_like.journal.lock import HELD, NO_LOCKS, find_holders, no_locks
+from baco_like.journal.lock import HELD, NO_LOCKS, find_holders, lock_file, no_locks
 
 
 def journal_file(storage: Any) -> Path | None:
@@ -37,7 +37,7 @@ def sole_runner(journal: Path | None, is_shared: bool = False) -> Iterator[None]
         return
     if not journal.name:
         raise JournalError(f"{str(journal)!r} is a folder; name a file in it")
-    lock = journal.with_name(journal.name + ".lock")
+    lock = lock_file(journal)
     fd = _open_locked(journal, lock, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX)
     HELD.add(fd)
     try:

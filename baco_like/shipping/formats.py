@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from baco_like._output import replace_file
 from baco_like.exceptions import RunFileError
-from baco_like.results.files import replace_file
 from baco_like.shipping.c_header import header_bytes
 from baco_like.shipping.json_table import table_bytes
 from baco_like.shipping.kernel_tables import inductor_bytes, moe_bytes, moe_file_name, wisdom_bytes
@@ -28,7 +28,11 @@ FORMATS: Mapping[str, Callable[..., bytes]] = {
 
 
 def ship(
-    table: ShippedTable, kind: str, path: str | os.PathLike[str], name: str | None = None
+    table: ShippedTable,
+    kind: str,
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    inputs: Iterable[str | os.PathLike[str]] = (),
 ) -> Path:
     """Write a table, completely or not at all, and return the path of the file.
 
@@ -37,10 +41,11 @@ def ship(
         kind: One of `FORMATS`.
         path: The file. With ``vllm`` and ``wisdom`` it may be a folder; the program's rules then name the file.
         name: Beginning of the names in a C header, or the tuning key of a wisdom file. None: the name of the file.
+        inputs: Files that must not be replaced, such as the journals that the table comes from.
 
     Raises:
         RunFileError: The format is unknown or cannot hold the table; the message says why.
-        OSError: The file cannot be written.
+        OSError: The file cannot be written, or is an input or a journal.
     """
     if kind not in FORMATS:
         raise RunFileError(f"format = {kind!r:.40}: expected one of {', '.join(FORMATS)}")
@@ -54,7 +59,7 @@ def ship(
         path = path / (re.sub(r"[^A-Za-z0-9_.-]", "_", name) + ".wisdom")
     if name is None:
         name = path.stem if kind == "wisdom" else _identifier(path.stem)
-    replace_file(path, FORMATS[kind](table, name))
+    replace_file(path, FORMATS[kind](table, name), inputs)
     return path
 
 

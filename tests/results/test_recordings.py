@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import Optimizer, Ordinal, Permutation, Space, WarmStart, cli
+from baco_like._output import replace_file
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.records.reading import outcome_from
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status
 from baco_like.results import FORMATS, Recording, read, recorded_trials, write
-from baco_like.results.files import replace_file
 
 SPACE = Space(
     {"tile": Ordinal([1, 2, 4], log=True), "loops": Permutation(["i", "j"])},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from baco_like._optional import require
+from baco_like._optional import require, save_figure
 from baco_like._typing import Array
 from baco_like.benchmarking.comparison.plots import line_style
 from baco_like.benchmarking.studies.tables import LEVEL, mean_ranks
@@ -64,7 +64,7 @@ def plot_curves(frame: pd.DataFrame, path: str | Path) -> None:
         axes.remove()
     handles, texts = panels[0].get_legend_handles_labels()
     figure.legend(handles, texts, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    figure.savefig(path, dpi=150)
+    save_figure(figure, Path(path))
 
 
 def _band(curves: Array) -> tuple[Array, Array, Array]:
@@ -122,7 +122,7 @@ def plot_critical_difference(frame: pd.DataFrame, path: str | Path) -> None:
     axes.hlines(-0.95, 1, 1 + width, color="#d55e00", lw=2)
     text = f"critical difference {found.critical_difference:.2f} ({found.blocks} pairs of problem and seed)"
     axes.text(1, -1.05, text, ha="left", va="bottom", fontsize=8, color="#d55e00")
-    figure.savefig(path, dpi=150)
+    save_figure(figure, Path(path))
 
 
 def joined_groups(ranks: Array, difference: float) -> list[tuple[int, int]]:
