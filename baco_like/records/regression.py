@@ -2,8 +2,13 @@
 
 Each ratio comes from one round in which the shipped configuration and the default were measured one after the other,
 so it does not contain the slow drift of the machine, nor how fast the machine is. Other programs disturb few rounds by
-much, so ratios are compared by their ranks (H. B. Mann and D. R. Whitney, "On a test of whether one of two random
-variables is stochastically larger than the other", Annals of Mathematical Statistics 1947).
+much, so ratios are compared by their ranks: the estimate and the interval are those of J. L. Hodges and E. L. Lehmann,
+"Estimates of location based on rank tests", Annals of Mathematical Statistics 1963.
+
+The interval is computed after several numbers of rounds, the looks. Each end is wrong with a probability of at most
+``alpha`` in all looks together, because each look has an equal share of it (Bonferroni's inequality). Boundaries that
+use the dependence of the looks (Pocock 1977; Lan and DeMets 1983) need the distribution of the statistic, and save few
+rounds: ``benchmarks/quality/sequential.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
 
 import numpy as np
 
@@ -21,13 +26,16 @@ _MAD = 1.4826
 """Standard deviation of normal values over their median absolute deviation."""
 
 MANY = 20
-"""Ratios from which on disturbed ones are left out of the spread, and a sample shows whether a machine is stable."""
-
-_LOAD = 5.0
-"""Standard deviations by which the load of an unstable machine may change ratios."""
+"""Ratios from which on disturbed ones are left out of the spread."""
 
 FIRST_LOOK = 5
-"""Rounds before the first decision; the number doubles until the next one."""
+"""Rounds before the first decision."""
+
+_NEXT_LOOK = 1.4
+"""Ratio of the numbers of rounds of two looks."""
+
+_EXACT = 2500
+"""Largest number of pairs for which the distribution of the ranks is computed, not approximated."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +72,17 @@ class RegressionRule:
         """Return the numbers of rounds after which a decision is possible; each has the same share of ``alpha``.
 
         Args:
-            before: Number of earlier ratios. With few, the present rounds alone must show an unstable machine, so the
-                first decision comes later.
+            before: Number of earlier ratios, or 0 to compare with the default configuration. With few, the ranks of
+                few rounds have no interval with this share.
         """
-        looks, n = [], FIRST_LOOK if before >= MANY else MANY
-        while n < self.rounds:
+        looks, n = [], FIRST_LOOK
+        while n * math.sqrt(_NEXT_LOOK) < self.rounds:
             looks.append(n)
-            n *= 2
-        return (*looks, self.rounds)
+            n = math.ceil(_NEXT_LOOK * n)
+        looks.append(self.rounds)
+        share = self.alpha / len(looks)
+        able = [n for n in looks if _last_rank(before, n, share) > 0]
+        return tuple(able or looks[-1:])
 
 
 @dataclass(frozen=True)
@@ -82,76 +93,58 @@ class Loss:
         value: Estimate.
         low: Lower end of the interval.
         high: Upper end of the interval.
-        regressed: p-value of the hypothesis that it is at most the tolerance.
-        fine: p-value of the hypothesis that it is at least the slow-down.
     """
 
     value: float
     low: float
     high: float
-    regressed: float
-    fine: float
 
-    def verdict(self, alpha: float) -> bool | None:
+    def verdict(self, above: float, below: float) -> bool | None:
         """Return True if the speed-up has regressed, False if it has not, None if the ratios cannot tell.
 
-        A loss between the tolerance and the slow-down may be shown to be both; it is then too small to matter.
+        A loss between the two limits may be shown to be both; it is then too small to matter.
+
+        Args:
+            above: Regressed if the interval is above this factor.
+            below: Fine if the interval is below this factor.
         """
-        if self.fine <= alpha:
+        if self.high < below:
             return False
-        return True if self.regressed <= alpha else None
+        return True if self.low > above else None
 
 
 def compare_ratios(
-    before: Sequence[float], now: Sequence[float], rule: RegressionRule, alpha: float
+    before: Sequence[float], now: Sequence[float], alpha: float, candidates: int = 1
 ) -> Loss:
-    """Return the loss from ratios of two times.
+    """Return the loss from ratios of two times, by inverting the rank test of Mann and Whitney.
 
     Args:
         before: Ratios when the configuration was shipped, shape (m,), above 0; the speed-up in each round.
         now: Ratios now, shape (n,).
-        rule: What counts as regressed.
         alpha: Error probability of each end of the interval.
+        candidates: Number of configurations from which the earlier ratios chose the winner. Such a choice is lucky
+            more often than not, which makes the loss larger, so ``alpha`` is divided by it at the lower end.
     """
     x, y = np.log(before), np.log(now)
-    margin = _margin(rule, x, y)
-    p_regressed = _rank_test(y + math.log1p(rule.tolerance) + margin, x, "less")
-    p_fine = _rank_test(y + math.log1p(rule.slowdown) - margin, x, "greater")
-    value, low, high = _shift(x, y, alpha)
-    return Loss(math.exp(value), math.exp(low), math.exp(high), p_regressed, p_fine)
+    m, n = len(x), len(y)
+    variances = [spread(before) ** 2, spread(now) ** 2]
+    dependent = variances[0] * _dependence(x) / m + variances[1] * _dependence(y) / n
+    # The ranks assume equal variances and independent rounds.
+    assumed = sum(variances) / 2.0 * (1.0 / m + 1.0 / n)
+    widening = max(1.0, dependent / assumed) if assumed else 1.0
+    return _interval((x[:, None] - y[None]).ravel(), m, n, alpha, candidates, widening)
 
 
-_EXACT = 2500
-"""Largest product of the numbers of ratios for which the distribution of the ranks is computed, not approximated."""
-
-
-def compare_with_default(now: Sequence[float], rule: RegressionRule, alpha: float) -> Loss:
-    """Return the loss against the default configuration, for a winner without ratios of an earlier time.
-
-    It has regressed if it is worse than the default by more than the tolerance, and is fine if it is better than the
-    default, by Wilcoxon's signed-rank test.
+def compare_with_default(now: Sequence[float], alpha: float) -> Loss:
+    """Return the loss against the default configuration, by inverting Wilcoxon's signed-rank test.
 
     Args:
         now: Ratios now, shape (n,).
-        rule: What counts as regressed.
         alpha: Error probability of each end of the interval.
     """
-    from scipy.stats import wilcoxon
-
     y = np.log(now)
-    margin = _margin(rule, y)
-    walsh = np.sort((y[:, None] + y[None])[np.triu_indices(len(y))] / 2.0)
-    n = len(y)
-    spread = math.sqrt(n * (n + 1) * (2 * n + 1) / 24.0)
-    low, high = _ends(walsh, n * (n + 1) / 4.0, spread, alpha)
-    p_regressed, p_fine = 1.0, 1.0
-    worse, better = y + math.log1p(rule.tolerance) + margin, y - margin
-    if np.any(worse != 0.0):
-        p_regressed = float(wilcoxon(worse, alternative="less").pvalue)
-    if np.any(better != 0.0):
-        p_fine = float(wilcoxon(better, alternative="greater").pvalue)
-    median = float(np.median(walsh))
-    return Loss(math.exp(-median), math.exp(-high), math.exp(-low), p_regressed, p_fine)
+    walsh = -(y[:, None] + y[None])[np.triu_indices(len(y))] / 2.0
+    return _interval(walsh, 0, len(y), alpha, 1, _dependence(y))
 
 
 def spread(ratios: Sequence[float]) -> float:
@@ -167,46 +160,78 @@ def spread(ratios: Sequence[float]) -> float:
     return robust if len(logs) >= MANY else max(robust, float(np.std(logs, ddof=1)))
 
 
-def _margin(rule: RegressionRule, *samples: Array) -> float:
-    """Return what both hypotheses are widened by: 0 on a stable machine.
+def _dependence(logs: Array) -> float:
+    """Return the variance of the mean of rounds over that of independent ones, 1 or more.
 
-    Tests of ranks assume independent rounds. Where ratios vary by more than the slow-down to find, they vary with the
-    load of the machine, which may last longer than all rounds of a check.
+    A load that lasts for some rounds makes neighbours alike. The correlation of neighbours is that of an
+    autoregressive process, and disturbed rounds count as 3 standard deviations.
     """
-    largest = max(spread(np.exp(sample).tolist()) for sample in samples)
-    return _LOAD * largest if largest > math.log1p(rule.slowdown) else 0.0
+    gaps = logs - np.median(logs)
+    if not gaps.any():
+        return 1.0
+    clipped = np.clip(gaps / spread(np.exp(logs).tolist()), -3.0, 3.0)
+    correlation = float(clipped[1:] @ clipped[:-1] / (clipped @ clipped))
+    correlation = min(max(correlation, 0.0), 0.95)
+    return (1.0 + correlation) / (1.0 - correlation)
 
 
-def _rank_test(values: Array, others: Array, alternative: Literal["less", "greater"]) -> float:
-    """Return the p-value of the test of Mann and Whitney that the values are not less, or not greater, than others."""
-    from scipy.stats import mannwhitneyu  # `import baco_like` loads no SciPy
+def _interval(
+    values: Array, m: int, n: int, alpha: float, candidates: int, widening: float
+) -> Loss:
+    """Return the median of the pairs, and the interval between two of them in their order.
 
-    together = np.concatenate([values, others])
-    has_ties = len(np.unique(together)) < len(together)
-    is_exact = len(values) * len(others) <= _EXACT and not has_ties
-    tested = mannwhitneyu(
-        values.tolist(),
-        others.tolist(),
-        alternative=alternative,
-        method="exact" if is_exact else "asymptotic",
-    )
-    return float(tested.pvalue)
+    Args:
+        values: The differences or means of all pairs.
+        m: Number of earlier ratios; 0 for the signed-rank test.
+        n: Number of ratios now.
+        alpha: Error probability of each end.
+        candidates: Divides ``alpha`` at the lower end.
+        widening: Variance of the rank statistic over that of independent rounds with equal variances.
+    """
+    from scipy.special import ndtr, ndtri  # `import baco_like` loads no SciPy
+
+    ordered = np.sort(values)
+    ends = []
+    for share in (alpha / candidates, alpha):
+        share = float(ndtr(ndtri(share) * math.sqrt(widening)))
+        ends.append(_last_rank(m, n, share))
+    low = math.exp(ordered[ends[0] - 1]) if ends[0] else 0.0
+    high = math.exp(ordered[-ends[1]]) if ends[1] else math.inf
+    return Loss(math.exp(float(np.median(ordered))), low, high)
 
 
-def _shift(x: Array, y: Array, alpha: float) -> tuple[float, float, float]:
-    """Return the Hodges-Lehmann estimate of the shift from y to x and its interval, by inverting the rank test."""
-    differences = np.sort((x[:, None] - y[None]).ravel())
-    m, n = len(x), len(y)
-    spread = math.sqrt(m * n * (m + n + 1) / 12.0)
-    low, high = _ends(differences, m * n / 2.0, spread, alpha)
-    return float(np.median(differences)), low, high
+def _last_rank(m: int, n: int, alpha: float) -> int:
+    """Return the largest k for which the k-th smallest pair is too large with at most this probability; 0 if none is.
 
-
-def _ends(ordered: Array, centre: float, spread: float, alpha: float) -> tuple[float, float]:
-    """Return the interval between two ordered values, by the normal approximation of a rank statistic."""
+    Args:
+        m: Number of earlier ratios; 0 for the signed-rank test of n ratios.
+        n: Number of ratios now.
+        alpha: The probability.
+    """
+    if m * n <= _EXACT and (m or n * n <= _EXACT):
+        counts = _rank_counts(m, n)
+        return int(np.searchsorted(np.cumsum(counts), alpha * float(sum(counts)), side="right"))
     from scipy.special import ndtri
 
-    k = math.floor(centre + float(ndtri(alpha)) * spread)
-    if k < 1:
-        return -math.inf, math.inf
-    return float(ordered[k - 1]), float(ordered[-k])
+    centre = m * n / 2.0 if m else n * (n + 1) / 4.0
+    variance = m * n * (m + n + 1) / 12.0 if m else n * (n + 1) * (2 * n + 1) / 24.0
+    return max(0, math.floor(centre + float(ndtri(alpha)) * math.sqrt(variance)))
+
+
+@cache
+def _rank_counts(m: int, n: int) -> Array:
+    """Return the number of orders with each value of the rank statistic: the coefficients of its generating function.
+
+    It is the product of ``(1 - q**(n + i)) / (1 - q**i)`` for i to m, for signed ranks of ``1 + q**i`` for i to n.
+    """
+    m, n = min(m, n), max(m, n)
+    size = (m * n if m else n * (n + 1) // 2) + 1
+    counts = np.zeros(size, dtype=object)  # Python's integers do not overflow
+    counts[0] = 1
+    for i in range(1, (m or n) + 1):
+        shift = n + i if m else i
+        moved = np.concatenate([np.zeros(min(shift, size), dtype=object), counts[:-shift]])[:size]
+        counts = counts - moved if m else counts + moved
+        for start in range(i if m else 0):
+            counts[start::i] = np.cumsum(counts[start::i])
+    return counts.astype(float)

@@ -161,7 +161,7 @@ def check_winner(
         meter = _Meter(evaluator, pair, seed, judge, show)
         if pair.default is None or dict(pair.default) == dict(pair.winner):
             return _check_alone(meter, pair)
-        looks = rule.looks(len(pair.before))
+        looks = rule.looks(len(pair.before) if len(pair.before) > 1 else 0)
         alpha = rule.alpha / len(looks)
         result = CheckResult("unknown", "nothing was measured")
         for look in looks:
@@ -205,7 +205,7 @@ def record_baseline(
             if failed is not None:
                 return failed
             if len(meter.ratios) >= min(MANY, rule.rounds):
-                loss = compare_with_default(meter.ratios, rule, rule.alpha)
+                loss = compare_with_default(meter.ratios, rule.alpha)
                 if loss.high <= loss.low * (1.0 + rule.slowdown) ** (2.0 * _PRECISION):
                     break
         return CheckResult(
@@ -232,12 +232,15 @@ def _check_alone(meter: _Meter, pair: CheckedPair) -> CheckResult:
 def _decide(meter: _Meter, pair: CheckedPair, rule: RegressionRule, alpha: float) -> CheckResult:
     ratios = meter.ratios
     if len(pair.before) > 1:
-        alpha /= max(1, pair.candidates)
-        loss = compare_ratios(pair.before, ratios, rule, alpha)
-        before = float(np.median(pair.before))
+        loss = compare_ratios(pair.before, ratios, alpha, pair.candidates)
+        before, below = float(np.median(pair.before)), 1.0 + rule.slowdown
     else:
-        loss, before = compare_with_default(ratios, rule, alpha), None
-    verdict = loss.verdict(alpha)
+        loss, before, below = compare_with_default(ratios, alpha), None, 1.0
+    verdict = loss.verdict(1.0 + rule.tolerance, below)
+    varied = max(spread(ratios), spread(pair.before))
+    notes = [] if before is not None else [_NO_BASELINE]
+    if varied > rule.slowdown:
+        notes.append(_UNSTABLE.format(in_percent(varied)))
     slowdown = in_percent(rule.slowdown, 1)
     reference = "the default configuration" if before is None else "when it was shipped"
     if verdict:
@@ -248,10 +251,7 @@ def _decide(meter: _Meter, pair: CheckedPair, rule: RegressionRule, alpha: float
     elif verdict is None:
         status = "unknown"
         reason = f"{len(ratios)} rounds cannot tell; allow more by --rounds, or measure on a quieter machine"
-        varied = max(spread(ratios), spread(pair.before))
-        if varied > rule.slowdown:
-            reason += f"; the ratios of single rounds vary by {in_percent(varied)}, more than the slow-down to find"
-        elif len(pair.before) < MANY:
+        if varied <= rule.slowdown and len(pair.before) < MANY:
             reason += "; the table has few rounds to compare with: add some by --record"
     else:
         status = "fine"
@@ -259,15 +259,19 @@ def _decide(meter: _Meter, pair: CheckedPair, rule: RegressionRule, alpha: float
         if before is None:
             reason = "the winner is faster than the default configuration"
     winner, default = meter.values("winner"), meter.values("default")
-    notes = () if before is not None else (_NO_BASELINE,)
     return CheckResult(
-        status, reason, winner, default, float(np.median(ratios)), before, loss, notes
+        status, reason, winner, default, float(np.median(ratios)), before, loss, tuple(notes)
     )
 
 
 _NO_BASELINE = (
     "there are no earlier rounds to compare with, so only the order of the winner and the default was checked; "
     "record some on this machine by --record"
+)
+
+_UNSTABLE = (
+    "the ratios of single rounds vary by {}, more than the slow-down to find; a load that lasts longer than the check "
+    "would change the result"
 )
 
 

@@ -68,10 +68,32 @@ def test_a_noisy_machine_cannot_tell():
 
 def test_few_earlier_rounds_that_chose_the_winner_need_more_evidence():
     assert len(check(Machine(1.05, spread=0.001)).winner) == 5
-    few = check(Machine(1.05, spread=0.001), before=BEFORE[:3])
-    assert (few.status, len(few.winner)) == ("regressed", 20)
-    several = check(Machine(1.05, spread=0.001), before=BEFORE[:3], candidates=9)
-    assert (several.status, len(several.winner)) == ("regressed", 40)
+    rounds = [
+        (one.status, len(one.winner), len(several.winner))
+        for k in (8, 6, 5)
+        for one, several in [
+            [
+                check(Machine(1.05, spread=0.001), before=BEFORE[:k], rounds=160, candidates=c)
+                for c in (1, 9)
+            ]
+        ]
+    ]
+    assert rounds == [("regressed", 5, 10), ("regressed", 7, 28), ("regressed", 14, 56)]
+
+
+def test_a_change_far_above_the_noise_is_decided_and_the_noise_is_noted():
+    before = np.exp(0.15 * np.random.default_rng(2).standard_normal(40)) * 2.0
+    result = check(Machine(1.56, spread=0.1), before=tuple(before), rounds=160)
+    assert (result.status, result.exit_code) == ("regressed", 1)
+    assert result.loss.low > 1.01
+    assert "vary by 1" in result.describe()[-1]
+
+
+def test_an_unchanged_winner_is_decided_within_twenty_rounds():
+    before = np.exp(0.028 * np.random.default_rng(2).standard_normal(20)) * 2.0
+    result = check(Machine(1.0, spread=0.02), before=tuple(before))
+    assert result.status == "fine"
+    assert len(result.winner) <= 20
 
 
 def test_without_earlier_rounds_the_order_is_checked():
