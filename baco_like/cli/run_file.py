@@ -22,7 +22,7 @@ from baco_like.evaluators import Evaluator, Flags, ReplayEvaluator, registry, un
 from baco_like.evaluators.command import describe_compiler, metric_names
 from baco_like.evaluators.settings_table import Key, Table, choice, suggestion
 from baco_like.exceptions import RunFileError, SpaceError
-from baco_like.journal.header import COMPILER
+from baco_like.journal.header import COMPILER, DEVICE_TYPE, FOLDER, ORGANISING, PEAK, UNIT
 from baco_like.optimizer import WarmStart
 from baco_like.optimizer.setup import default_points
 from baco_like.parameters import Parameter, parameter_from_dict
@@ -30,7 +30,7 @@ from baco_like.parameters.registry import PARAMETER_TYPES, REGISTRY
 from baco_like.records import AnyLimit, Cover, Limits, Noise, Objective, SoftLimit
 from baco_like.running.confirming import ConfirmationSettings
 from baco_like.running.control import RECHECK, ControlSettings
-from baco_like.running.journal_view import FOLDER, PEAK, UNITS
+from baco_like.running.journal_view import UNITS
 from baco_like.running.stopping import (
     AnyOf,
     LowOutlook,
@@ -149,7 +149,7 @@ class RunFile:
     def context(self) -> dict[str, Any]:
         """Settings besides the space that decide the measured values, by name: the unit and the evaluator's keys."""
         table = self.evaluator_table
-        context: dict[str, Any] = {"[objective] unit": self.objective.unit}
+        context: dict[str, Any] = {UNIT: self.objective.unit}
         if self.objectives:
             context[UNITS] = [objective.unit for objective in self.objectives]
         context[FOLDER] = str(self.folder)
@@ -162,10 +162,10 @@ class RunFile:
 
     def context_on_resume(self, earlier: Mapping[str, Any]) -> dict[str, Any]:
         """Return `context`, but with the earlier run's values for keys that do not affect a measured value."""
-        free = [f"[{self.evaluator_table.name}] {key}" for key in registry.ORGANISING]
+        free = [f"[{self.evaluator_table.name}] {key}" for key in ORGANISING]
         free += [FOLDER, PEAK, COMPILER]  # the folder may have been moved
-        if not {registry.DEVICE_TYPE} <= earlier.keys() & self.context.keys():
-            free.append(registry.DEVICE_TYPE)  # only two known types can differ
+        if not {DEVICE_TYPE} <= earlier.keys() & self.context.keys():
+            free.append(DEVICE_TYPE)  # only two known types can differ
         kept = {key: earlier[key] for key in free if key in earlier}
         return {**{k: v for k, v in self.context.items() if k not in free}, **kept}
 

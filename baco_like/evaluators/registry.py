@@ -35,6 +35,7 @@ from baco_like.evaluators.slots import resolve_slots
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
 from baco_like.evaluators.wrappers.slotted import SlotsEvaluator
 from baco_like.exceptions import RunFileError
+from baco_like.journal.header import DEVICE_TYPE, UNIT
 from baco_like.spaces.space import Space
 
 _SLOT_SHAPE: Shape = {"anyOf": [TEXT, {"type": "object"}]}
@@ -52,12 +53,6 @@ COMMON_KEYS = (
 """Keys of every kind besides ``kind``."""
 
 CACHE_KEYS = tuple(key.name for key in COMMON_KEYS)
-
-ORGANISING = ("ahead", "workers", "slots", "cache", "large")
-"""Keys that do not change measured values: number of parallel evaluations, cache, limit of a file's size."""
-
-DEVICE_TYPE = "[evaluator] slots: device type"
-"""Key of the context of a run with slots."""
 
 Factory = Callable[[Table, RunArguments], Evaluator]
 """Makes an evaluator from its table and `RunArguments`.
@@ -117,7 +112,7 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
         # Results depend on all other keys and on the listed files.
         files = {name: digest(folder / name) for name in cache_files or []}
         settings = {k: v for k, v in own.entries.items() if k != "large"}
-        context = {**settings, "[objective] unit": unit, **files, **slot_context(table)}
+        context = {**settings, UNIT: unit, **files, **slot_context(table)}
         return CachedEvaluator(evaluator, ResultCache(folder / cache, context))
     if cache_files is not None:
         raise table.error("cache_files", cache_files, "cache = FILE besides")

@@ -37,6 +37,23 @@ _LIBRARIES = ("baco-like", "numpy", "scipy", "torch", "gpytorch", "scikit-learn"
 COMPILER = "compiler"
 """Key of the context of a run: the first line of the compiler's version."""
 
+UNIT = "[objective] unit"
+"""Key of the context of a run: the unit of its values."""
+
+FOLDER = "folder"
+"""Key of the context of a run: the folder of its run file, in which ``baco-like rebuild`` runs the commands."""
+
+PEAK = "[objective] peak"
+"""Key of the context of a run: the best value that the machine allows."""
+
+ORGANISING = ("ahead", "workers", "slots", "cache", "large")
+"""Keys of an evaluator that do not change measured values: parallel evaluations, cache, limit of a file's size."""
+
+DEVICE_TYPE = "[evaluator] slots: device type"
+"""Key of the context of a run with slots."""
+
+_MACHINE = "machine"
+
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 
@@ -141,12 +158,14 @@ class Header:
         options: Options of the run.
         queue: First configurations.
         earlier: Results of warm starts.
+        host: The machine, see `describe_host`.
     """
 
     space: Mapping[str, Any]
     options: Options
     queue: tuple[Mapping[str, Any], ...] = ()
     earlier: tuple[WarmStartResults, ...] = ()
+    host: Mapping[str, Any] = field(default_factory=lambda: describe_host())
 
     def event(self, plugins: Mapping[str, str] | None = None) -> Event:
         """Return the ``opened`` event, which also has library versions, machine and time.
@@ -162,7 +181,7 @@ class Header:
             "queue": [dict(config) for config in self.queue],
             **({"warm_start": [part.event() for part in self.earlier]} if self.earlier else {}),
             "versions": {**_find_versions(), **(plugins or {})},
-            "host": describe_host(),
+            "host": dict(self.host),
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
 
@@ -189,7 +208,8 @@ class Header:
                 WarmStartResults.read(part, f"warm_start[{i}].")
                 for i, part in enumerate(event.get("warm_start", ()))
             )
-            return cls(dict(space), options, tuple(map(config_from_json, event["queue"])), earlier)
+            queue = tuple(map(config_from_json, event["queue"]))
+            return cls(dict(space), options, queue, earlier, dict(event.get("host") or {}))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise JournalError(
                 f"{path}: event 0 (line 1) is not a header: {describe_error(error)}", 0
@@ -214,8 +234,9 @@ class Header:
         differences += [*_describe_changes(old, new), *(changed := _describe_changes(*contexts))]
         if changed:
             remedy += (
-                "; a new run with these settings can begin with the old results: "
-                f"[warm_start] file = {os.path.abspath(path)!r} in its run file, or warm_start= in Python"
+                "; a new run with these settings can learn from the old results, whose values it does not compare with "
+                f"its own: [warm_start] file = {os.path.abspath(path)!r}, mode = 'prior' in its run file, or "
+                "warm_start=WarmStart(path, 'prior') in Python"
             )
         queue = list(map(dict, self.queue))
         if points is not None and queue != list(map(dict, points)):
@@ -224,6 +245,33 @@ class Header:
             raise JournalError(
                 f"{path} belongs to another run: {'; '.join(differences)}; use the same, or another file{remedy}"
             )
+
+
+def with_machine(context: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a context with the processor of a machine, if it is known."""
+    cpu = " ".join(str(host[key]) for key in ("machine", "cpu") if key in host)
+    return {**context, **({_MACHINE: cpu} if cpu else {})}
+
+
+def describe_other_origin(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return what differs in two contexts, so that values of one are not comparable with values of the other.
+
+    Nothing is known of a run without a context (but for its machine). Its unit decides nothing: values are converted.
+    """
+    tables = [f"[evaluator] {key}" for key in ORGANISING]
+    contexts = [
+        {k: v for k, v in c.items() if k not in (UNIT, FOLDER, PEAK, *tables)} for c in (old, new)
+    ]
+    optional = {_MACHINE, COMPILER, DEVICE_TYPE}
+    if any(c.keys() <= optional for c in contexts):
+        optional |= contexts[0].keys() | contexts[1].keys()
+    unknown = (optional & contexts[0].keys()) ^ (optional & contexts[1].keys())
+    return _describe_changes(
+        *(
+            {k: v for k, v in normalise({"event": "opened", **c}).items() if k not in unknown}
+            for c in contexts
+        )
+    )
 
 
 def _describe_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

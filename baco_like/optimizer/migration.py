@@ -86,7 +86,7 @@ def migrate(
         points = default_points(space)  # an optimizer that opens the new journal expects them
     else:
         points = [moved for point in points if (moved := move(point)) is not None]
-    changed = Header(space.to_dict(), header.options, tuple(points), warm)
+    changed = Header(space.to_dict(), header.options, tuple(points), warm, header.host)
     queue = initial_state(changed, space, strategy).history.queue
     known = [*(trial.config for trial in observed), *kept]
     fresh = [config for config in changed.queue if config not in known]

@@ -19,6 +19,7 @@ from baco_like._typing import Codes, Rng
 from baco_like.acquisitions.protocol import IsExcluded
 from baco_like.exceptions import PluginError, SpaceExhausted
 from baco_like.journal.events import suggested_event
+from baco_like.optimizer.setup import default_points
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Trial, row_keys
 from baco_like.records.leases import Lease, Moment
@@ -132,10 +133,16 @@ def _take_from_queue(
 ) -> tuple[list[Trial], int]:
     """Return at most n trials for enqueued configurations, and how many configurations leave the queue.
 
-    Configurations that were observed or suggested in the meantime leave the queue without becoming a trial. With a
-    task, configurations of other tasks stay; those behind them leave the queue when they come to its head.
+    Configurations that were observed or suggested in the meantime leave the queue without becoming a trial; but the
+    default is measured even if a warm start has a result, because all others are compared with it. With a task,
+    configurations of other tasks stay; those behind them leave the queue when they come to its head.
     """
     history = state.history
+    own: list[Mapping[str, Any]] = []
+    if history.warm and history.queue:
+        measured = [*history.pending.values(), *history.trials[history.warm :]]
+        known = [dict(trial.config) for trial in measured]
+        own = [point for point in default_points(history.space) if point not in known]
     trials: list[Trial] = []
     seen: set[bytes] = set()
     dequeued = 0
@@ -149,7 +156,7 @@ def _take_from_queue(
         dequeued += not has_passed
         code = history.space.encode([config])
         (key,) = row_keys(code)
-        if key not in seen and not state.is_excluded(code):
+        if key not in seen and (config in own or not state.is_excluded(code)):
             trials.append(Trial(history.next_id + len(trials), config, None, "enqueued"))
         seen.add(key)
     return trials, dequeued

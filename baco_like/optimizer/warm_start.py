@@ -20,7 +20,13 @@ from baco_like.exceptions import (
     TrialError,
     WarmStartWarning,
 )
-from baco_like.journal.header import Options
+from baco_like.journal.header import (
+    UNIT,
+    Options,
+    describe_host,
+    describe_other_origin,
+    with_machine,
+)
 from baco_like.journal.warm_start_results import WarmStartResults, numbered
 from baco_like.optimizer.warm_start_sources import (
     ConfigOutcome,
@@ -33,6 +39,7 @@ from baco_like.records import Direction, Objective, Status, sign_of
 from baco_like.records.front import crowding_distances, is_non_dominated
 from baco_like.records.limits import limits_of, measured_name
 from baco_like.records.reading import without_bound
+from baco_like.results.measurements import TIME_UNITS
 from baco_like.results.recording import by_measurement
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import FEWEST_RELATED, RelatedTask
@@ -131,6 +138,9 @@ def _use_source(
     start: WarmStart, source: SourceResults, space: Space, options: Options, rng: Rng
 ) -> WarmStartResults:
     rows, known_direction, objective = _rows_by_objective(start, source, options)
+    if start.mode == "data":
+        source = source._replace(unit=source.unit if rows is source.rows else "")
+        rows = _comparable_rows(start, source, rows, options)
     direction = {o.name: o.direction for o in options.several_objectives}.get(
         objective, options.direction
     )
@@ -174,6 +184,36 @@ def _use_source(
     return WarmStartResults(
         start.mode, start.source, trials, len(rows), left_out, tuple(notes), own
     )
+
+
+def _comparable_rows(
+    start: WarmStart, source: SourceResults, rows: list[ConfigOutcome], options: Options
+) -> list[ConfigOutcome]:
+    """Return results whose values are in the unit of this run; warn if their origin is unknown.
+
+    Raises:
+        ConfigError: They come from another evaluator, program or machine, or their unit cannot be converted.
+    """
+    remedy = "only their ranks can help: use mode='prior' (a model of them) or 'configs' (the best are tried)"
+    here = with_machine(options.context, describe_host())
+    if other := describe_other_origin(source.context, here):
+        raise ConfigError(
+            f"its values are not comparable with new ones: {'; '.join(other)}; {remedy}"
+        )
+    if options.context and not source.context:
+        warn_caller(
+            f"warm start {start.source}: it does not say how its values were measured; they count as measured by this "
+            "run. If another program or machine has measured them, use mode='prior'",
+            WarmStartWarning,
+        )
+    unit = str(options.context.get(UNIT, ""))
+    if not unit or source.unit in ("", unit):
+        return rows
+    scales = {**dict(TIME_UNITS.values()), "µs": 1e6}
+    if not {unit, source.unit} <= scales.keys():
+        raise ConfigError(f"its values are in {source.unit!r}, this run has {unit!r}; {remedy}")
+    factor = scales[unit] / scales[source.unit]
+    return [(config, outcome.scaled(factor)) for config, outcome in rows]
 
 
 def _rows_by_objective(

@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from baco_like._checks import whole_number
 from baco_like._output import warn_caller
 from baco_like.exceptions import RunFileError, WarmStartWarning
+from baco_like.journal.header import UNIT
 from baco_like.journal.warm_start_results import MODES, Mode
 from baco_like.records import Direction, History, Outcome, Trial, outcome_from
 from baco_like.records.reading import number_in
@@ -33,9 +35,10 @@ class WarmStart:
         data: The path of a file of results (our journal, T4, Kernel Tuner's cache, KTT, CSV of BaCO and HyperMapper),
             an `Optimizer`, a DataFrame with a column for each parameter and one for the objective, or a list of
             ``(configuration, value)`` in which the value None is a failure.
-        mode: ``data``: results of the same task; they count as if this run had observed them, but not against its
-            budget. ``configs``: the best configurations are tried first. ``prior``: results of a related task (another
-            device, another input size); their model helps as far as it ranks this run's observations correctly.
+        mode: ``data``: results of the same task, evaluator and machine; they count as if this run had observed them,
+            but not against its budget. ``configs``: the best configurations are tried first. ``prior``: results of a
+            related task (another program, device or input size); their model helps as far as it ranks this run's
+            observations correctly.
         best: With ``configs``: number of configurations.
         rows: With ``prior``: maximum number of results; half are the best ones, the others are drawn from the rest.
         objective: Name of the measurement to use as the value, if the source has several. None uses the run's
@@ -79,12 +82,16 @@ class SourceResults(NamedTuple):
         rows: Configurations with their outcomes.
         direction: Which values are better, if the source says so.
         objective: Name of the value, if the source says so, or if it lacks the first objective of the run.
+        unit: Unit of the value, or an empty text.
+        context: What else the values depend on, as far as the source says.
     """
 
     names: set[str]
     rows: list[ConfigOutcome]
     direction: Direction | None = None
     objective: str | None = None
+    unit: str = ""
+    context: Mapping[str, Any] = MappingProxyType({})
 
 
 def read_source(
@@ -108,12 +115,17 @@ def read_source(
         data = _read_file(data, start, objectives[0])
     if isinstance(data, Recording):
         recorded: list[ConfigOutcome] = list(zip(data.configs, data.outcomes, strict=True))
-        return SourceResults(set(data.names), recorded, data.direction, data.objective)
+        known_origin = data.unit, data.context
+        return SourceResults(
+            set(data.names), recorded, data.direction, data.objective, *known_origin
+        )
     history = getattr(data, "history", None)
     if isinstance(history, History):
-        measured = getattr(getattr(data, "options", None), "objective", None)
-        rows = _rows_of_trials(history.trials)
-        return SourceResults(set(history.space.names), rows, history.direction, measured)
+        options = getattr(data, "options", None)
+        measured, context = getattr(options, "objective", None), getattr(options, "context", {})
+        rows, unit = _rows_of_trials(history.trials), str(context.get(UNIT, ""))
+        names = set(history.space.names)
+        return SourceResults(names, rows, history.direction, measured, unit, context)
     if hasattr(data, "columns") and hasattr(data, "to_dict"):
         columns = list(data.columns)
         known = [name for name in objectives if column(name, space.parameters) in columns]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
@@ -146,6 +146,12 @@ class Outcome:
             extra=extra or {},
             metric_repeats=metric_repeats or {},
         )
+
+    def scaled(self, factor: float) -> Outcome:
+        """Return the outcome with its value, repeats, standard error and bound in another unit."""
+        value, sem, bound = (x and x * factor for x in (self.value, self.sem, self.bound))
+        repeats = tuple(x * factor for x in self.repeats)
+        return replace(self, value=value, sem=sem, bound=bound, repeats=repeats)
 
     @classmethod
     def failure(

@@ -26,9 +26,10 @@ from baco_like.explanations import (
     find_ablation,
     fit_models,
 )
+from baco_like.journal.header import PEAK
 from baco_like.optimizer.objectives import history_of
 from baco_like.records import History, Status, Trial, read_confirmation
-from baco_like.running.journal_view import PEAK, JournalView
+from baco_like.running.journal_view import JournalView
 from baco_like.running.summary import Summary, relative_spread, summarise
 from baco_like.spaces import Space
 

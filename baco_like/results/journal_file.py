@@ -11,6 +11,7 @@ from baco_like.exceptions import JournalError, RunFileError
 from baco_like.journal import START, Header, JsonlJournal, Options
 from baco_like.journal.events import config_from_json, describe_error, read_outcome
 from baco_like.journal.fields import check_event
+from baco_like.journal.header import FOLDER, UNIT, with_machine
 from baco_like.parameters import Integer, Parameter
 from baco_like.records.trial import Trial
 from baco_like.results.recording import Recording, described_names, recorded_trials
@@ -53,7 +54,8 @@ def from_journal(path: Path) -> Recording:
             ) from error
     if not trials:
         raise RunFileError(f"{path}: this run has no observations")
-    return run_recording(trials, header.space, header.options)
+    recorded = run_recording(trials, header.space, header.options)
+    return replace(recorded, context=with_machine(recorded.context, header.host))
 
 
 def run_recording(trials: Iterable[Trial], space: Mapping[str, Any], options: Options) -> Recording:
@@ -74,10 +76,11 @@ def run_recording(trials: Iterable[Trial], space: Mapping[str, Any], options: Op
         trials,
         names=described_names(space),
         objective=options.objective,
-        unit=str(options.context.get("[objective] unit", "")),
+        unit=str(options.context.get(UNIT, "")),
         direction=options.direction,
         described=dict(space),
         further_objectives=tuple(options.objectives)[1:],
+        context={k: v for k, v in options.context.items() if k != FOLDER},
     )
     listed = {name: _values(parameter) for name, parameter in recorded.parameters.items()}
     domains = {name: listed[name] or values for name, values in recorded.domains.items()}

@@ -58,6 +58,7 @@ class Recording:
         described: The space as `Space.to_dict` has it, where the file says which one it is (journals do), else None.
         notes: One line per kind of rows that were left out.
         further_objectives: Names of the metrics that were objectives too.
+        context: What else the values depend on, where the file says so (journals do), see `Header.origin`.
     """
 
     names: tuple[str, ...]
@@ -70,6 +71,7 @@ class Recording:
     described: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
     further_objectives: tuple[str, ...] = ()
+    context: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.rows) != len(self.outcomes):
@@ -442,13 +444,17 @@ def read_rows(
 
 
 def write_attributes(recorded: Recording, unit: str) -> dict[str, Any]:
-    """Return direction, domains, space and unit under the key `OWN`, as far as the format has no place for them.
+    """Return direction, domains, space, context and unit under the key `OWN`, unless the format has a place for them.
 
     Args:
         recorded: The results.
         unit: The unit that a reader assumes; a different one is written.
     """
-    attributes: dict[str, Any] = {"goal": recorded.direction, "space": recorded.described}
+    attributes: dict[str, Any] = {
+        "goal": recorded.direction,
+        "space": recorded.described,
+        "context": dict(recorded.context),
+    }
     attributes = {name: value for name, value in attributes.items() if value}
     if recorded.unit != unit:
         attributes["unit"] = recorded.unit
@@ -480,7 +486,9 @@ def read_attributes(recorded: Recording, document: Any) -> Recording:
     if own is None:
         return recorded
     direction, described = own.get("goal", recorded.direction), own.get("space")
-    if direction not in (None, "minimize", "maximize") or not isinstance(described, dict | None):
+    context, directions = own.get("context", {}), (None, "minimize", "maximize")
+    is_right = isinstance(described, dict | None) and isinstance(context, dict)
+    if direction not in directions or not is_right:
         raise ValueError(f"its part {OWN!r} is wrong")
     domains = own.get("domains", recorded.domains)
     return replace(
@@ -488,6 +496,7 @@ def read_attributes(recorded: Recording, document: Any) -> Recording:
         unit=str(own.get("unit", recorded.unit)),
         direction=direction,
         described=described,
+        context=context,
         domains={name: tuple(map(hashable, domains[name])) for name in recorded.names},
     )
 

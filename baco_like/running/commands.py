@@ -14,8 +14,9 @@ from baco_like.evaluators.command.compilers import is_compiler_name
 from baco_like.evaluators.command.reference import REFERENCE_KEYS
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import RunFileError
+from baco_like.journal.header import FOLDER
 from baco_like.records import Trial
-from baco_like.running.journal_view import FOLDER, JournalView
+from baco_like.running.journal_view import JournalView
 from baco_like.spaces import Space
 
 _TABLE = "[evaluator] "

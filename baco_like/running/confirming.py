@@ -256,7 +256,8 @@ def _default_trial(optimizer: Optimizer) -> Trial | None:
     config = next(iter(default_points(optimizer.space)), None)
     if config is None:
         return None
-    trials = [trial for trial in optimizer.trials if dict(trial.config) == config]
+    own = optimizer.trials[optimizer.history.warm :]
+    trials = [trial for trial in own if dict(trial.config) == config]
     if not trials:
         return Trial(-1, config)
     return next((trial for trial in trials if trial.value is not None), None)

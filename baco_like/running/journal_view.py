@@ -20,6 +20,7 @@ from baco_like.evaluators.confirmation import different_configs
 from baco_like.exceptions import JournalError, SpaceError, TrialError
 from baco_like.explanations import HistoryModels, Outlook, estimate_outlook
 from baco_like.journal import START, Event, Header, JsonlJournal, Mark, Options
+from baco_like.journal.header import UNIT
 from baco_like.journal.lock import find_holders, lock_file
 from baco_like.optimizer.predictions import why
 from baco_like.optimizer.setup import collector_paused
@@ -43,14 +44,8 @@ from baco_like.running.summary import (
 from baco_like.spaces import Space
 from baco_like.strategies import RandomSearch
 
-FOLDER = "folder"
-"""Key of the context of a run: the folder of its run file, in which ``baco-like rebuild`` runs the commands."""
-
 UNITS = "[[objective]] units"
 """Key of the context of a run with several objectives: their units, in order."""
-
-PEAK = "[objective] peak"
-"""Key of the context of a run: the best value that the machine allows."""
 
 JOURNAL = "run.jsonl"
 """Name of the journal in the folder of a run."""
@@ -421,7 +416,7 @@ def describe_trial(view: JournalView, number: int) -> str:
 
 def first_objective(options: Options) -> Objective:
     """Return the first objective of a run with its unit, which is known for runs of ``baco-like tune`` only."""
-    unit = str(options.context.get("[objective] unit", ""))
+    unit = str(options.context.get(UNIT, ""))
     return Objective(options.objective, unit, options.direction)
 
 

@@ -165,7 +165,8 @@ def summarise(
         objectives: All objectives with their units; by default those of the history.
     """
     default = history.space.default_config
-    defaults = (t for t in history.trials if default is not None and dict(t.config) == default)
+    defaults = [t for t in history.trials if default is not None and dict(t.config) == default]
+    own = next((t for t in defaults if t.origin != "warm"), None)
     messages: dict[str, Counter[str]] = {}
     for trial in history.trials:
         if trial.failure and not is_censored(trial):
@@ -173,19 +174,35 @@ def summarise(
     failures = Counter({word: counts.total() for word, counts in messages.items()})
     return Summary(
         objective,
-        next(defaults, None),
+        own,
         history.best(),
         history.searched,
         dict(failures.most_common()),
         {word: counts.most_common(1)[0][0] for word, counts in messages.items()},
         dict(Counter(censoring(trial) for trial in history.trials if is_censored(trial))),
         _prior_weights(history.trials),
-        drift=(*read_drift(history, threshold).describe(), *describe_first_repeats(history)),
+        drift=(
+            *read_drift(history, threshold).describe(),
+            *describe_first_repeats(history),
+            *_describe_warm_default(defaults, own),
+        ),
         utilisation=read_utilisation(history),
         objectives=(objectives or history.objectives) if history.objectives else (),
         front=tuple(history.front()) if history.objectives else (),
         by_task=task_table(history, objective) if best_by_task(history) else None,
     )
+
+
+def _describe_warm_default(defaults: Sequence[Trial], own: Trial | None) -> list[str]:
+    """Return a sentence if a warm start has a clearly different value of the default than this run has measured."""
+    earlier = next((t.value for t in defaults if t.origin == "warm" and t.value is not None), None)
+    value = None if own is None else own.value
+    if not earlier or value is None or abs(value / earlier - 1.0) <= _CHANGED:
+        return []
+    return [
+        f"The warm start has {earlier:.4g} for the default, this run has measured {value:.4g}: their values may not be "
+        "comparable. mode = 'prior' uses only the ranks of the earlier results."
+    ]
 
 
 def _prior_weights(trials: Sequence[Trial]) -> dict[str, float]:

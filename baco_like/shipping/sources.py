@@ -10,7 +10,7 @@ from typing import Any
 from baco_like.exceptions import RunFileError
 from baco_like.journal import Header
 from baco_like.journal.events import Event
-from baco_like.journal.header import COMPILER
+from baco_like.journal.header import COMPILER, UNIT
 from baco_like.records import (
     Confirmation,
     History,
@@ -246,7 +246,7 @@ def make_table(
     stamp = Stamp(
         fingerprint(header.space),
         header.options.objective,
-        str(context.get("[objective] unit", "")) if unit is None else unit,
+        str(context.get(UNIT, "")) if unit is None else unit,
         header.options.direction,
         device or _common(str(_part(event, "host").get("cpu", "")) for event in opened),
         _common(str(run.header.options.context.get(COMPILER, "")) for run in runs),

@@ -115,6 +115,7 @@ def test_a_value_that_is_no_table(folder):
         read(path)
 
 
+@pytest.mark.filterwarnings("default:.*does not say how its values were measured")
 def test_successes_of_earlier_runs_do_not_hide_a_run_without_any(folder, capsys):
     path = written(folder, '[warm_start]\nfile = "earlier.csv"\n')
     text = path.read_text().replace('kind = "replay"\nfile = "table.json"', 'kind = "command"')

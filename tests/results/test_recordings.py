@@ -106,7 +106,10 @@ def test_what_the_whole_says_stays_too(journal: Path, tmp_path: Path) -> None:
         write(found, tmp_path / kind, kind)
         assert same(read(tmp_path / kind), found)
     write(found, tmp_path / "csv", "csv")
-    assert same(read(tmp_path / "csv"), replace(found, direction=None, described=None, domains={}))
+    assert same(
+        read(tmp_path / "csv"),
+        replace(found, direction=None, described=None, domains={}, context={}),
+    )
 
 
 def test_what_a_file_says_of_itself(tmp_path: Path) -> None:
