@@ -389,6 +389,7 @@ PUBLIC = {
         "Worker",
         "command_evaluator",
         "confirm",
+        "content_hashes",
         "create",
         "cupy_evaluator",
         "halide_evaluator",

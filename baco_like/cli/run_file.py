@@ -21,6 +21,7 @@ from baco_like.cli import run_file_keys as keys
 from baco_like.evaluators import Evaluator, Flags, ReplayEvaluator, registry, unwrap
 from baco_like.evaluators.command import describe_compiler, metric_names
 from baco_like.evaluators.settings_table import Key, Table, choice, suggestion
+from baco_like.evaluators.sources import table_hashes
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.journal.header import COMPILER, DEVICE_TYPE, FOLDER, ORGANISING, PEAK, UNIT
 from baco_like.optimizer import WarmStart
@@ -147,7 +148,7 @@ class RunFile:
 
     @property
     def context(self) -> dict[str, Any]:
-        """Settings besides the space that decide the measured values, by name: the unit and the evaluator's keys."""
+        """What decides the measured values besides the space, by name: unit, evaluator's keys, hashes of sources."""
         table = self.evaluator_table
         context: dict[str, Any] = {UNIT: self.objective.unit}
         if self.objectives:
@@ -158,7 +159,11 @@ class RunFile:
         if version := describe_compiler(table.entries):
             context[COMPILER] = version
         context |= {f"[{table.name}] {key}": value for key, value in table.entries.items()}
-        return {**context, **registry.slot_context(table)}
+        return {
+            **context,
+            **registry.slot_context(table),
+            **table_hashes(table.entries, self.folder),
+        }
 
     def context_on_resume(self, earlier: Mapping[str, Any]) -> dict[str, Any]:
         """Return `context`, but with the earlier run's values for keys that do not affect a measured value."""

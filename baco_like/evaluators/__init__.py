@@ -44,13 +44,14 @@ if TYPE_CHECKING:
     from baco_like.evaluators.replay import *
     from baco_like.evaluators.result_cache import *
     from baco_like.evaluators.slots import *
+    from baco_like.evaluators.sources import content_hashes
     from baco_like.evaluators.staged import *
     from baco_like.evaluators.wrappers import *
 
 _HOMES = (
     *("protocol", "repeats", "executors", "function", "staged", "wrappers", "kernels"),
     *("slots", "result_cache", "replay", "confirmation", "command", "c_kernels", "halide"),
-    *("gpu.opencl", "gpu.cuda", "registry"),
+    *("sources", "gpu.opencl", "gpu.cuda", "registry"),
     *("_processes.process", "_processes.exchange", "_processes.worker"),
 )
 """The modules with the public names, in the order of their imports."""
@@ -100,6 +101,7 @@ __all__ = [
     "Worker",
     "command_evaluator",
     "confirm",
+    "content_hashes",
     "create",
     "cupy_evaluator",
     "halide_evaluator",

@@ -17,7 +17,7 @@ from baco_like.evaluators.gpu.cuda import evaluator as cuda
 from baco_like.evaluators.gpu.opencl import evaluator as opencl
 from baco_like.evaluators.halide import evaluator as halide
 from baco_like.evaluators.protocol import Evaluator
-from baco_like.evaluators.result_cache import ResultCache, digest
+from baco_like.evaluators.result_cache import ResultCache
 from baco_like.evaluators.settings_table import (
     KIND,
     TEXT,
@@ -32,6 +32,7 @@ from baco_like.evaluators.settings_table import (
     suggestion,
 )
 from baco_like.evaluators.slots import resolve_slots
+from baco_like.evaluators.sources import table_hashes
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
 from baco_like.evaluators.wrappers.slotted import SlotsEvaluator
 from baco_like.exceptions import RunFileError
@@ -42,7 +43,11 @@ _SLOT_SHAPE: Shape = {"anyOf": [TEXT, {"type": "object"}]}
 
 COMMON_KEYS = (
     Key("cache", TEXT, "file that keeps results for later runs with the same keys"),
-    Key("cache_files", TEXTS, "files that the results depend on: sources, inputs; needs `cache`"),
+    Key(
+        "files",
+        TEXTS,
+        "files that the values depend on, besides [those that are found](../evaluators.md#changed-sources)",
+    ),
     Key(
         "slots",
         {"type": "array", "items": _SLOT_SHAPE, "minItems": 1, "title": "an array of slots"},
@@ -100,7 +105,8 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
     if kind not in REGISTRY:
         hint = suggestion(kind, REGISTRY.names)
         raise RunFileError(f"[{table.name}] kind = {shown(kind)} is unknown; {hint}")
-    cache, cache_files, slots = table.values(COMMON_KEYS).values()
+    cache, files, slots = table.values(COMMON_KEYS).values()
+    hashes = table_hashes(table.entries, folder) if cache is not None or files else {}
     own = Table(table.name, {k: v for k, v in table.entries.items() if k not in CACHE_KEYS})
     make, run = _factory(kind), RunArguments(space, unit, folder)
     if slots is None:
@@ -109,13 +115,10 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
         _check_slots(own, slots)
         evaluator = SlotsEvaluator(lambda slot: make(own, replace(run, environment=slot)), slots)
     if cache is not None:
-        # Results depend on all other keys and on the listed files.
-        files = {name: digest(folder / name) for name in cache_files or []}
+        # Results depend on all other keys and on the files that the table names.
         settings = {k: v for k, v in own.entries.items() if k != "large"}
-        context = {**settings, UNIT: unit, **files, **slot_context(table)}
+        context = {**settings, UNIT: unit, **hashes, **slot_context(table)}
         return CachedEvaluator(evaluator, ResultCache(folder / cache, context))
-    if cache_files is not None:
-        raise table.error("cache_files", cache_files, "cache = FILE besides")
     return evaluator
 
 

@@ -29,7 +29,6 @@ from baco_like.journal.json_lines import (
 )
 from baco_like.journal.lock import locked
 from baco_like.records.trial import Outcome, Status, Trial
-from baco_like.results.files import hash_of_files
 
 _VERSION = 2
 """Version of the format."""
@@ -203,18 +202,6 @@ class ResultCache:
 
     def _not_a_cache(self) -> EvaluatorError:
         return EvaluatorError(f"{self._path} is not a cache of results; name another file")
-
-
-def digest(path: Path) -> str:
-    """Return a hash of a file's content.
-
-    Raises:
-        EvaluatorError: The file cannot be read.
-    """
-    try:
-        return hash_of_files([path])
-    except OSError as error:
-        raise EvaluatorError(f"{path} cannot be read: {error}") from None
 
 
 def _key(config: Mapping[str, Any]) -> str:

@@ -319,6 +319,35 @@ def test_resume_rejects_changed_measurement_settings(baco, toml, tmp_path):
     assert (tmp_path / "out" / "run.jsonl").read_bytes() == journal
 
 
+def test_results_of_a_changed_source_are_refused(baco, toml, tmp_path):
+    """An edited source must not get the old times, neither by a resume nor from a cache."""
+    source, helper = tmp_path / "bench.py", tmp_path / "helper.py"
+    source.write_text("import helper\nprint(helper.time)\n")
+    helper.write_text("time = 7\n")
+    text = re.sub(
+        r"run = .*", f'run = "{sys.executable} bench.py"\ncache = "cache"', toml.read_text()
+    )
+    toml.write_text(re.sub(r"pattern = .*", "pattern = '.+'", text))
+    out = ("--out", tmp_path / "out", "--budget", 1)
+    assert baco("tune", toml, *out).returncode == 0
+    assert baco("tune", toml, *out, "--resume").returncode == 0
+    for path in (helper, source):
+        old = path.read_text()
+        path.write_text(old + "#\n")
+        refused = one_line_error(baco("tune", toml, "--out", tmp_path / "other"))
+        assert f"the cache {tmp_path / 'cache'} has results of another context" in refused
+        assert f"content of {path.name} was" in refused
+        assert "name another file, or remove it" in refused
+        cached = toml.read_text()
+        toml.write_text(cached.replace('cache = "cache"', ""))
+        refused = one_line_error(baco("tune", toml, *out, "--resume"))
+        assert f"content of {path.name} was" in refused
+        assert "another file" in refused
+        toml.write_text(cached)
+        path.write_text(old)
+    assert baco("tune", toml, *out, "--resume").returncode == 0
+
+
 def test_resume_accepts_another_number_of_workers(baco, toml, tmp_path):
     text = toml.read_text()
     assert "repeats = 2" in text
