@@ -1,11 +1,12 @@
 """A known constraint written as text: ``"bx * by <= 1024"``, ``"pos(loops, 'k') > pos(loops, 'i')"``.
 
 The syntax and the meaning are Python's, restricted to numbers, strings, bools and names of parameters;
-``+ - * / // % **``, comparisons also in chains, ``and or not``, ``in`` a list or a ``range``, ``a if test else b``;
-``min max sum count abs ceil floor round int sqrt log log2 log10``, where ``sum`` adds its terms from the left and
-``count`` gives the number of true conditions; for permutations ``pos(p, element)`` (the element's place,
-outermost 0) and ``at(p, place)`` (the element there; -1 is the innermost). A parameter whose name is not a Python
-identifier is written ``value('unroll-loops')``, or ``pos('loop-order', element)``.
+``+ - * / // % ** << >> & ^ | ~``, comparisons also in chains, ``and or not``, ``in`` a list or a ``range``,
+``a if test else b``; ``min max sum count abs ceil floor round int sqrt log log2 log10``, also as ``math.ceil`` or
+``np.ceil``, where ``sum`` adds its terms from the left and ``count`` gives the number of true conditions; for
+permutations ``pos(p, element)`` (the element's place, outermost 0) and ``at(p, place)`` (the element there; -1 is the
+innermost). A parameter whose name is not a Python identifier is written ``value('unroll-loops')``, or
+``pos('loop-order', element)``.
 
 Integers are exact at any size up to 4,096 bits. A configuration on which the text cannot be computed - division by
 zero, a logarithm of 0, text among numbers - does not satisfy it, not even under ``not``. As in Python, parts that
@@ -257,7 +258,9 @@ def _is_truth(node: Node, name: str) -> bool:
 
 def _conjuncts(node: Node, every_chain: bool) -> list[Node]:
     match node:
-        case tree.Operation(operator="and", parts=parts):
+        case tree.Operation(operator="and" | "&" as word, parts=parts) if word == "and" or (
+            tree.is_condition(node)
+        ):
             return [conjunct for part in parts for conjunct in _conjuncts(part, every_chain)]
         case tree.Comparison(operators=operators) if len(operators) > 1:
             steps = tree.chain_steps(node)

@@ -34,6 +34,16 @@ static inline double @power(double a, double b, int *ok) {
     if (!isfinite(r)) *ok = 0;
     return r;
 }
+static inline double @bits(double a, char sign, double b, int *ok) {
+    double most = 9007199254740992.0; /* 2**53 */
+    int whole = floor(a) == a && floor(b) == b && fabs(a) <= most && fabs(b) <= most;
+    if (!whole || (b < 0 && (sign == '<' || sign == '>'))) *ok = 0;
+    if (!whole) return 0;
+    if (sign == '<') return ldexp(a, (int)fmax(0, fmin(b, 2000)));
+    if (sign == '>') return floor(ldexp(a, -(int)fmax(0, fmin(b, 64))));
+    long long x = (long long)a, y = (long long)b;
+    return (double)(sign == '&' ? x & y : sign == '|' ? x | y : x ^ y);
+}
 static inline double @sqrt(double a, int *ok) {
     if (!(a >= 0)) *ok = 0;
     return a >= 0 ? sqrt(a) : 0;

@@ -243,10 +243,17 @@ class _CWriter:
                 return self.truth(node)
             case tree.Operation(operator="if", parts=(body, test, otherwise)):
                 return f"({self.truth(test)} ? {self.number(body)} : {self.number(otherwise)})"
-            case tree.Operation(operator="+" | "-" | "*" as sign, parts=(left, right)):
-                return f"({self.number(left)} {sign} {self.number(right)})"
+            case tree.Operation(operator="+" | "-" | "*" as sign, parts=(_, _, *_) as parts):
+                return f"({f' {sign} '.join(map(self.number, parts))})"
             case tree.Operation(operator="unary -" | "unary +" as sign, parts=(part,)):
                 return f"({sign[-1]}{self.number(part)})"
+            case tree.Operation(operator="~", parts=(part,)):
+                return f"{self._prefix}_bits({self.number(part)}, '^', -1, &ok)"
+            case tree.Operation(operator="<<" | ">>" | "&" | "^" | "|" as sign, parts=parts):
+                text, *further = map(self.number, parts)
+                for operand in further:
+                    text = f"{self._prefix}_bits({text}, '{sign[0]}', {operand}, &ok)"
+                return text
             case tree.Operation(operator="min" | "max" as word, parts=(first, *others)):
                 text = self.number(first)
                 for other in others:

@@ -54,6 +54,11 @@ SIGNS = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
     ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitXor: operator.xor,
+    ast.BitOr: operator.or_,
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -65,6 +70,7 @@ SIGNS = {
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
     ast.Not: operator.not_,
+    ast.Invert: lambda a: ~operator.index(a),  # Python warns for bools
 }
 FUNCTIONS = {
     "min": min,
@@ -115,6 +121,10 @@ class Interpreter(ast.NodeVisitor):
             and b > 4096
         ):
             raise Undefined
+        if isinstance(node.op, ast.LShift) and b > 4096:  # as Python, but for its memory
+            if a or not isinstance(b, int):
+                raise Undefined
+            return a << 0
         result = SIGNS[type(node.op)](a, b)
         if isinstance(result, complex) or (isinstance(result, int) and result.bit_length() > 4096):
             raise Undefined
@@ -209,6 +219,31 @@ CASES = [
     "y**0.5 == 1",
     "e**2 < 1",
     "2**v > 5",
+    "(y & (y - 1)) == 0",
+    "y & x == 0",
+    "x & -2 == x",
+    "x & 1 and y | 1 == y",
+    "x ^ y > 3 | x",
+    "x | y ^ 2 & b << 1 > 2",
+    "~x & y == 0",
+    "-~x == x + 1",
+    "v & 255 == 3",
+    "v | w > v ^ w",
+    "w << 1 > w",
+    "z >> 1 > w",
+    "z & w != z ^ w",
+    "1 << y < 100",
+    "1 << x <= 8",
+    "y >> x == 2",
+    "v << 30 >> 30 == v",
+    "1 << v > 0",
+    "e & 1",
+    "m | 1",
+    "s & 1",
+    "(x > 0) & (y > 1)",
+    "(x == 0) | (y % x == 0)",
+    "not (x != 0) & (y % x == 0)",
+    "(x > 0) ^ b",
     "1 < x <= y < 9",
     "-2 <= x",
     "x in (1, 2, 3) or y in [8]",
@@ -302,7 +337,7 @@ leaves = integers | reals | st.sampled_from(["s", "o", "z", "'a'", "True", "at(p
 
 
 def grown(inner):
-    sign = st.sampled_from(["+", "-", "*", "/", "//", "%"])
+    sign = st.sampled_from(["+", "-", "*", "/", "//", "%", "<<", ">>", "&", "^", "|"])
     compare = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
     function = st.sampled_from(["abs", "ceil", "floor", "round", "int", "sqrt", "log2"])
     return st.one_of(
@@ -314,7 +349,9 @@ def grown(inner):
         st.tuples(inner, st.sampled_from(["0", "1", "2", "3", "-1", "y"])).map(
             lambda t: "({} ** {})".format(*t)
         ),
-        st.tuples(st.sampled_from(["-", "+", "not "]), inner).map(lambda t: "({}{})".format(*t)),
+        st.tuples(st.sampled_from(["-", "+", "not ", "~+"]), inner).map(
+            lambda t: "({}{})".format(*t)
+        ),
         st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(
             lambda t: "({} {} {})".format(*t)
         ),
@@ -417,8 +454,9 @@ class TestMessages:
         ("text", "position", "word"),
         [
             ("x + unknown > 2", 5, "unknown name 'unknown'; the parameters are x, y"),
-            ("x & y", 1, "write 'and'"),
-            ("~x", 1, "write 'not'"),
+            ("x @ y", 1, "operator MatMult"),
+            ("~(x > 1)", 1, "write 'not'"),
+            ("1 << 5000 > x", 1, "4096 bits"),
             ("x > 1 and x.real > 2", 11, "attributes"),
             ("  x.real > 2", 3, "attributes"),
             ("x[0] > 1", 1, "subscripts"),
@@ -622,7 +660,10 @@ def test_names_that_python_does_not_have(text, holds):
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("unroll-loops < 4", r"unknown name 'unroll'.*written value\('unroll-loops'\)"),
+        ("unroll-loops < 4", r"unknown name 'unroll'.*write value\('unroll-loops'\)"),
+        ("2 > 1 and 4 > unroll-loops", r"unknown name 'unroll'.*write value\('unroll-loops'\)"),
+        ("if > 1", r"write value\('if'\)"),
+        ("loop-order == 1", r"write pos\('loop-order', element\)"),
         ("value('loop-order') == 1", r"pos\('loop-order', element\)"),
         ("value(if_) == 1", "in quotes"),
         ("value('x', 'y') == 1", "in quotes"),
@@ -632,6 +673,47 @@ def test_names_that_python_does_not_have(text, holds):
 def test_how_to_write_such_names_is_told(text, hint):
     with pytest.raises(ExpressionError, match=hint):
         parse(text, ODD)
+
+
+def test_no_hint_at_a_name_that_is_quoted_already():
+    with pytest.raises(ExpressionError) as caught:
+        parse("value('unroll-loops') < other", ODD)
+    assert "write value" not in str(caught.value)
+
+
+@pytest.mark.parametrize("module", ["math", "np", "numpy"])
+@pytest.mark.parametrize("call", ["ceil(e) == y", "log2(y) > 1", "abs(x) <= floor(e)"])
+def test_functions_of_modules(module, call):
+    text = re.sub(r"(\w+\()", rf"{module}.\1", call)
+    assert read(text, PARAMETERS) == read(call, PARAMETERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("math.gamma(x) > 1", "unknown function 'gamma'"),
+        ("os.abs(x) > 1", "only these functions"),
+        ("np.linalg.sqrt(x) > 1", "only these functions"),
+    ],
+)
+def test_other_functions_of_modules_are_refused(text, word):
+    with pytest.raises(ExpressionError, match=word):
+        parse(text, PARAMETERS)
+
+
+@pytest.mark.parametrize("sign", ["&", "|", "^"])
+def test_a_chain_of_bit_operators_may_be_long(sign):
+    bits = {f"b{i}": Categorical([0, 1]) for i in range(300)}
+    columns = {name: np.array([0, 1, i % 2]) for i, name in enumerate(bits)}
+    found = Expression(f"({f' {sign} '.join(bits)}) == 1", bits).holds(columns)
+    assert found.tolist() == [False, sign != "^", sign == "|"]
+
+
+def test_comparisons_joined_by_bit_operators_are_found_by_the_analysis():
+    parts = Expression("(x > 1) & (y < 2) & (x & 1)", PARAMETERS).conjuncts()
+    assert [part.text for part in parts] == ["(x > 1) & (y < 2) & (x & 1)"]
+    parts = Expression("(x > 1) & (y < 2) & (x != y)", PARAMETERS).conjuncts()
+    assert [part.text for part in parts] == ["x > 1", "y < 2", "x != y"]
 
 
 @pytest.mark.parametrize(

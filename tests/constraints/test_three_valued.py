@@ -75,6 +75,16 @@ CONDITIONS = st.recursive(
         st.builds(lambda a, b: (f"({a[0]}) and ({b[0]})", every([a[1], b[1]])), inner, inner),
         st.builds(lambda a, b: (f"({a[0]}) or ({b[0]})", some([a[1], b[1]])), inner, inner),
         st.builds(
+            lambda a, b: (f"(not ({a[0]})) & (not ({b[0]}))", every([negate(a[1]), negate(b[1])])),
+            inner,
+            inner,
+        ),
+        st.builds(
+            lambda a, b: (f"(not ({a[0]})) | (not ({b[0]}))", some([negate(a[1]), negate(b[1])])),
+            inner,
+            inner,
+        ),
+        st.builds(
             lambda a, t, b: (f"({a[0]}) if ({t[0]}) else ({b[0]})", choose(t[1], a[1], b[1])),
             inner,
             inner,

@@ -31,6 +31,8 @@ CONSTRAINTS = (
     "device != 'b' or tile <= 16",
     "unroll == 1 or n >= 100",
     "tile + unroll <= 64",
+    "n & (n - 1) == 0 or tile >> 3 & n ^ 1 != 1",
+    "(tile <= n) & (n << unroll | ~n > -9) and n + tile + unroll > 10",
 )
 OWN = ("tile <= 16", "unroll == 1", "mode == 'plain'")
 WHEN = {
@@ -149,6 +151,31 @@ def test_c_chooses_as_the_table_does(tmp_path_factory, problem):
     table = read_table(optimizer.ship("json", folder / "tuned.json"))
     tasks = asked(optimizer)
     assert index_in_c(table, tasks, folder) == [index_of(table, task) for task in tasks]
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs GCC")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n & tile == 0",
+        "n | tile ^ 3 < 40",
+        "~n & 7 == 7",
+        "n << tile >= 64 and n < 200",
+        "n >> tile - 2 > 1",
+    ],
+)
+def test_bit_operators_in_c(tmp_path, text):
+    optimizer = Optimizer({"tile": Ordinal([1, 2, 3], default=2)})
+    optimizer.observe({"tile": 3}, 1.0)
+    optimizer.observe({"tile": 2}, 2.0)
+    path = optimizer.ship("json", tmp_path / "tuned.json", task={"n": 8}, constraints=[text])
+    table = read_table(path)
+    tasks = [{"n": n} for n in (0, 5, 8, 64, 128, 255, -3, 2**50)]
+    wanted = [index_of(table, task) for task in tasks]
+    assert len(set(wanted)) > 1
+    ship(table, "c", tmp_path / "tuned.h")
+    calls = "".join(f'    printf("%d ", tuned_index({t["n"]}));\n' for t in tasks)
+    assert run_c(tmp_path, calls) == wanted
 
 
 def test_the_constraint_of_a_task_without_a_success_is_shipped_too(tmp_path):

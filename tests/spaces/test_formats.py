@@ -327,6 +327,7 @@ class TestBaco:
             ("(x < 3) & (y > 1)", "x < 3 and y > 1"),
             ("(x < 3) | (y > 1) & (x > 0)", "x < 3 or y > 1 and x > 0"),
             ("((x < 3) | (y > 1)) & (x > 0)", "(x < 3 or y > 1) and x > 0"),
+            ("(x & (x - 1)) == 0", "(x & (x - 1)) == 0"),
             ("~(x < 3)", "not x < 3"),
             ("b & ~b", "b and not b"),
             ("where(x > 1, y, 2) > 3", "(y if x > 1 else 2) > 3"),
@@ -342,7 +343,10 @@ class TestBaco:
         assert from_numexpr(text, parameters)[0] == python
         Expression(python, parameters)
 
-    @pytest.mark.parametrize("text", ["x > 1 & y > 2", "x & y", "~x", "x > 1 & 1", "(x > 1) & y"])
+    @pytest.mark.parametrize(
+        "text",
+        ["x > 1 & y > 2", "x & y", "x & y == 0", "(x & y > 2)", "~x", "x > 1 & 1", "(x > 1) & y"],
+    )
     def test_the_trap_of_precedence_is_refused(self, text):
         with pytest.raises(SpaceError, match=r"parentheses|write 'not'"):
             from_numexpr(text, {"x": Integer(0, 9), "y": Integer(0, 9)})

@@ -148,6 +148,12 @@ def _check_bits(result: Any) -> Any:
     return result
 
 
+def _shift(value: Any, places: Any) -> Any:
+    if value and places > MAX_BITS:
+        raise OverflowError(f"a number of more than {MAX_BITS} bits")
+    return _check_bits(value << places) if value else value << min(places, 1)
+
+
 def _power(base: Any, exponent: Any) -> Any:
     whole = isinstance(base, int) and isinstance(exponent, int)
     if whole and exponent > 0 and int(base).bit_length() * exponent > MAX_BITS + exponent:
@@ -166,10 +172,15 @@ ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "//": operator.floordiv,
     "%": operator.mod,
     "**": _power,
+    "<<": _shift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "^": operator.xor,
+    "|": operator.or_,
 }
 
 
-_CHAINS = (operator.add, _times)
+_CHAINS = (operator.add, _times, operator.and_, operator.xor, operator.or_)
 """Operators that a node may have with more than two operands; they are computed from the left."""
 
 
@@ -218,4 +229,5 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     **FUNCTIONS,
     "unary -": operator.neg,
     "unary +": operator.pos,
+    "~": lambda value: ~operator.index(value),
 }

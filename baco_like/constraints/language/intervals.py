@@ -44,6 +44,8 @@ def extent_of_result(name: str, operands: Sequence[Extent]) -> Extent | None:
             return Extent(ColumnKind.INT, math.floor(a.low), math.ceil(a.high))
         case "**":
             return _power(a, operands[1])
+        case "~":
+            return _whole(a.kind, -a.high - 1, -a.low - 1)
         case _:
             extent: Extent | None = a
             for operand in operands[1:]:
@@ -52,6 +54,8 @@ def extent_of_result(name: str, operands: Sequence[Extent]) -> Extent | None:
 
 
 def _arithmetic(sign: str, a: Extent, b: Extent) -> Extent | None:
+    if sign in ("<<", ">>", "&", "^", "|"):
+        return _bitwise(sign, a, b)
     whole = a.kind is b.kind is ColumnKind.INT
     kind = ColumnKind.INT if whole else ColumnKind.NUMBER
     if sign == "/" or ColumnKind.FLOAT in (a.kind, b.kind):
@@ -62,9 +66,9 @@ def _arithmetic(sign: str, a: Extent, b: Extent) -> Extent | None:
         return None
     if math.isnan(low) or math.isnan(high):
         return None
-    most = max(abs(low), abs(high))
     if kind is ColumnKind.INT:
-        return Extent(kind, int(low), int(high)) if most <= INT64 else None
+        return _whole(kind, low, high)
+    most = max(abs(low), abs(high))
     if kind is ColumnKind.NUMBER or sign == "/":
         # Some rows are whole numbers that Python computes exactly; doubles do the same up to 2**53.
         wholes = [x.most for x in (a, b) if x.kind is not ColumnKind.FLOAT]
@@ -97,6 +101,30 @@ def _bounds(sign: str, a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
             return -float(a.most), float(a.most)
         case _:
             return -math.inf, math.inf
+
+
+def _whole(kind: ColumnKind, low: Number, high: Number) -> Extent | None:
+    """Return the extent of integers of 64 bits; None for other numbers."""
+    fits = kind is ColumnKind.INT and max(abs(low), abs(high)) <= INT64
+    return Extent(kind, int(low), int(high)) if fits else None
+
+
+def _bitwise(sign: str, a: Extent, b: Extent) -> Extent | None:
+    """Return the extent of shifts and bit operations; a negative shift is undefined."""
+    if not a.kind is b.kind is ColumnKind.INT:
+        return None
+    low, high = int(min(a.low, b.low)), int(max(a.high, b.high))
+    if sign in ("<<", ">>"):
+        shifts = max(int(b.low), 0), int(b.high)
+        if not shifts[0] <= shifts[1] <= 63:
+            return None
+        compute = operator.lshift if sign == "<<" else operator.rshift
+        corners = [compute(int(x), y) for x in (a.low, a.high) for y in shifts]
+        return _whole(a.kind, min(corners), max(corners))
+    below = 1 << max(abs(low), high).bit_length()  # all operands are in [-below, below)
+    if sign == "&" and max(a.low, b.low) >= 0:
+        return Extent(a.kind, 0, min(x.high for x in (a, b) if x.low >= 0))
+    return _whole(a.kind, -below if low < 0 else 0, below - 1)
 
 
 def _corners(a: Extent, b: Extent, compute: Callable[[Number, Number], Number]) -> Bounds:

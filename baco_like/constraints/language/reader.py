@@ -17,6 +17,7 @@ from unicodedata import normalize
 from baco_like.constraints.language import exact, tree
 from baco_like.constraints.language.source import (
     MAX_DEPTH,
+    MAX_LENGTH,
     OPERATORS,
     Refused,
     parse_expression,
@@ -26,14 +27,18 @@ from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import ExpressionError
 from baco_like.parameters import ColumnKind, Parameter, is_permutation
 
-_BITWISE: Mapping[type[ast.operator], tuple[str, str]] = {
-    ast.BitAnd: ("&", "and"),
-    ast.BitOr: ("|", "or"),
+_CHAINS: Mapping[type[ast.operator], tuple[type[ast.operator], ...]] = {
+    **dict.fromkeys((ast.Add, ast.Sub), (ast.Add, ast.Sub)),
+    **{kind: (kind,) for kind in (ast.Mult, ast.BitAnd, ast.BitXor, ast.BitOr)},
 }
+"""Operators that are read as one node with those that stand in the same chain."""
+
+_JUNCTIONS: Mapping[type[ast.operator], str] = {ast.BitAnd: "and", ast.BitOr: "or"}
 _UNARY: Mapping[type[ast.unaryop], str] = {
     ast.USub: "unary -",
     ast.UAdd: "unary +",
     ast.Not: "not",
+    ast.Invert: "~",
 }
 _CALLS = (*exact.FUNCTIONS, "sum", "count", "range", "value", "pos", "at")
 _REFUSED: Mapping[type[ast.expr], str] = {
@@ -63,6 +68,26 @@ def read(
     Raises:
         ExpressionError: The text is not in the language; the message gives the reason and ``position`` the place.
     """
+    try:
+        return _read(text, parameters, aliases)
+    except ExpressionError as error:
+        hint = _hint_at_quotes(text, parameters)
+        raise ExpressionError(error.message + hint, str(text), error.position) from None
+
+
+def _hint_at_quotes(text: str, parameters: Mapping[str, Parameter]) -> str:
+    """Return how to write a name that Python does not allow, if a text has one without quotes; else nothing."""
+    for name in sorted(parameters, key=len, reverse=True):
+        bare = rf"(?<![\w'\"]){re.escape(name)}(?![\w'\"])"
+        spelled = "pos({!r}, element)" if is_permutation(parameters[name]) else "value({!r})"
+        if write_name(name) != name and re.search(bare, str(text)[:MAX_LENGTH]):
+            return f"; for the parameter {name!r} write {write_name(name, spelled)}"
+    return ""
+
+
+def _read(
+    text: str, parameters: Mapping[str, Parameter], aliases: Mapping[str, Node] | None
+) -> Node:
     try:
         body, shift = parse_expression(text)
     except Refused as error:
@@ -142,7 +167,11 @@ class _Reader:
                 return self.parameter(node, name)
             case ast.UnaryOp():
                 return self.unary(node, depth)
-            case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult()):
+            case ast.BinOp(op=operator) if (
+                self.aliases is not None and type(operator) in _JUNCTIONS
+            ):
+                return self.junction(node, depth)
+            case ast.BinOp(op=operator) if type(operator) in _CHAINS:
                 return self.chain(node, depth)
             case ast.BinOp():
                 return self.binary(node, depth)
@@ -188,35 +217,28 @@ class _Reader:
             return self.parameters[name]
         names = list(self.parameters)
         shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-        quoted = [write_name(name) for name in names if write_name(name) != name]
-        hint = f"; names that Python does not allow are written {quoted[0]}" if quoted else ""
-        self.refuse(node, f"unknown name {name!r}; the parameters are {shown}{hint}")
+        self.refuse(node, f"unknown name {name!r}; the parameters are {shown}")
 
     def unary(self, node: ast.UnaryOp, depth: int) -> Node:
         operand = self.value(node.operand, depth)
-        if isinstance(node.op, ast.Invert):
-            if self.aliases is None or not self.is_condition(operand):
-                self.refuse(node, "'~' is not allowed; write 'not'")
+        if isinstance(node.op, ast.Invert) and self.aliases is not None:
+            if not self.is_condition(operand):
+                self.refuse(node, "'~' is for conditions; write 'not'")
             return tree.Operation("not", (operand,))
+        if isinstance(node.op, ast.Invert) and self.is_condition(operand):
+            self.refuse(node, "'~' of a condition is always true; write 'not'")
         return tree.Operation(_UNARY[type(node.op)], (operand,))
 
     def binary(self, node: ast.BinOp, depth: int) -> Node:
         kind = type(node.op)
         operands = self.values((node.left, node.right), depth)
-        if kind in OPERATORS:
-            return tree.Operation(OPERATORS[kind], operands)
-        if kind not in _BITWISE:
+        if kind not in OPERATORS:
             self.refuse(node, f"the operator {kind.__name__} is not allowed")
-        sign, word = _BITWISE[kind]
-        if self.aliases is None:
-            self.refuse(node, f"{sign!r} is not allowed; write {word!r}")
-        if not all(map(self.is_condition, operands)):
-            self.refuse(node, f"{sign!r} joins conditions; put each side in parentheses")
-        return _merge_junction(word, operands)
+        return tree.Operation(OPERATORS[kind], operands)
 
     def chain(self, node: ast.BinOp, depth: int) -> Node:
-        """Return a sum or product of any number of operands as one node, so that long ones are not deep."""
-        signs = (ast.Mult,) if isinstance(node.op, ast.Mult) else (ast.Add, ast.Sub)
+        """Return a sum, or the like, of any number of operands as one node, so that long ones are not deep."""
+        signs = _CHAINS[type(node.op)]
         links: list[ast.BinOp] = []
         first: ast.expr = node
         while isinstance(first, ast.BinOp) and isinstance(first.op, signs):
@@ -231,19 +253,26 @@ class _Reader:
             else:
                 negative = isinstance(link.op, ast.Sub)
                 parts.append(tree.Operation("unary -", (right,)) if negative else right)
-        whole = "*" if isinstance(node.op, ast.Mult) else "+"
+        whole = OPERATORS[signs[0]]
         return tree.Operation(whole, tuple(parts)) if parts[1:] else parts[0]
 
+    def junction(self, node: ast.BinOp, depth: int) -> Node:
+        """Return conditions that numexpr's ``&`` or ``|`` joins, or bits of numbers in parentheses."""
+        operands = self.values((node.left, node.right), depth)
+        sign, are_conditions = OPERATORS[type(node.op)], [*map(self.is_condition, operands)]
+        if all(are_conditions):
+            return _merge_junction(_JUNCTIONS[type(node.op)], operands)
+        start = self.column(node.lineno, node.col_offset)
+        end = self.column(node.end_lineno or 1, node.end_col_offset or 0)
+        around = self.text[:start].rstrip()[-1:] + self.text[end:].lstrip()[:1]
+        if any(are_conditions) or around != "()":
+            self.refuse(node, f"{sign!r} joins conditions; put each side in parentheses")
+        return tree.Operation(sign, operands)
+
     def is_condition(self, node: Node) -> bool:
-        match node:
-            case tree.Comparison() | tree.Literal(value=bool()) | tree.Operation(operator="not"):
-                return True
-            case tree.Operation(operator="and" | "or", parts=parts):
-                return all(map(self.is_condition, parts))
-            case tree.Name(name=name):
-                return self.parameters[name].extent.kind is ColumnKind.BOOL
-            case _:
-                return False
+        named = set(tree.names(node))
+        kinds = {name: p.extent.kind for name, p in self.parameters.items() if name in named}
+        return tree.is_condition(node, [n for n, k in kinds.items() if k is ColumnKind.BOOL])
 
     def comparison(self, node: ast.Compare, depth: int) -> Node:
         sides = [self.value(node.left, depth)]
@@ -265,9 +294,14 @@ class _Reader:
 
     def call(self, node: ast.Call, depth: int) -> Node:
         listed = ", ".join(_CALLS)
-        if not isinstance(node.func, ast.Name):
-            self.refuse(node, f"only these functions can be called: {listed}")
-        name = node.func.id
+        match node.func:
+            case (
+                ast.Name(id=name)
+                | ast.Attribute(value=ast.Name(id="math" | "np" | "numpy"), attr=name)
+            ):
+                pass
+            case _:
+                self.refuse(node, f"only these functions can be called: {listed}")
         if name not in (*_CALLS, "where"):
             self.refuse(node, f"unknown function {name!r:.40}; there are {listed}")
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from baco_like.constraints.language import tree
 from baco_like.constraints.language.tree import Node
 
-_DUAL = {"and": "or", "or": "and"}
+_DUAL = {"and": "or", "or": "and", "&": "|", "|": "&"}
 
 
 def where_known(node: Node, active: Mapping[str, Node], truth: bool = True) -> Node:
@@ -35,7 +35,9 @@ def where_known(node: Node, active: Mapping[str, Node], truth: bool = True) -> N
     match node:
         case tree.Operation(operator="not", parts=(part,)):
             return where_known(part, active, not truth)
-        case tree.Operation(operator="and" | "or" as word, parts=parts):
+        case tree.Operation(operator=word, parts=parts) if word in _DUAL and (
+            word in ("and", "or") or tree.is_condition(node)
+        ):
             return _join(
                 word if truth else _DUAL[word], [where_known(p, active, truth) for p in parts]
             )
@@ -63,14 +65,15 @@ def _choose(parts: tuple[Node, ...], active: Mapping[str, Node], truth: bool) ->
 
 
 def _join(word: str, parts: Iterable[Node]) -> Node:
-    """Return the parts joined by ``and`` or ``or``, without constants that change nothing."""
+    """Return the parts joined by ``and or & |``, without constants that change nothing."""
+    stop = word in ("or", "|")
     kept: list[Node] = []
     for part in parts:
         if not isinstance(part, tree.Literal):
             kept.append(part)
-        elif bool(part.value) is (word == "or"):  # it decides: later parts are not reached
-            kept.append(tree.Literal(word == "or"))
+        elif bool(part.value) is stop:  # it decides: later parts are not reached
+            kept.append(tree.Literal(stop))
             break
     if not kept:
-        return tree.Literal(word == "and")
+        return tree.Literal(not stop)
     return kept[0] if len(kept) == 1 else tree.Operation(word, tuple(kept))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
@@ -52,8 +52,8 @@ class At(_Placed):
 class Operation(_Placed):
     """An operator or function with its operands, in the order of the text.
 
-    * ``+ - * / // % **`` and ``unary -``, ``unary +``: operators of numbers; ``+`` and ``*`` have two or more operands,
-      computed from the left;
+    * ``+ - * / // % ** << >> & ^ | ~`` and ``unary -``, ``unary +``: operators of numbers; those in `CHAINS` have two
+      or more operands, computed from the left;
     * ``min``, ``sqrt`` and all other `exact.FUNCTIONS`: functions of numbers;
     * ``not``;
     * ``and``, ``or``: two or more parts; as in Python, the first deciding part is the value;
@@ -95,6 +95,23 @@ def children(node: Node) -> tuple[Node, ...]:
     return node.parts if isinstance(node, Operation | Comparison | Listed) else ()
 
 
+def is_condition(node: Node, flags: Collection[str] = ()) -> bool:
+    """Return whether a node is a comparison, or made of comparisons by ``and or not & ^ |``.
+
+    Args:
+        node: The node.
+        flags: Names that are conditions too.
+    """
+    match node:
+        case Comparison() | Literal(value=bool()) | Operation(operator="not"):
+            return True
+        case Operation(operator="and" | "or" | "&" | "^" | "|", parts=parts):
+            return all(is_condition(part, flags) for part in parts)
+        case Name(name=name):
+            return name in flags
+    return False
+
+
 def chain_steps(node: Comparison) -> list[Comparison]:
     """Return the comparisons that a chain joins by ``and``: ``a < b`` and ``b < c`` for ``a < b < c``."""
     pairs = zip(node.operators, pairwise(node.parts), strict=True)
@@ -108,9 +125,13 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
+CHAINS = frozenset("+*&^|")
+"""Operators that a node may have with more than two operands."""
+
+
 def size(node: Node) -> int:
-    """Return the number of nodes of a tree; a sum or product of n operands counts as n - 1 of two."""
-    chains = (part for part in walk(node) if isinstance(part, Operation) and part.operator in "+*")
+    """Return the number of nodes of a tree; a sum of n operands, or the like, counts as n - 1 of two."""
+    chains = (p for p in walk(node) if isinstance(p, Operation) and p.operator in CHAINS)
     return sum(1 for _ in walk(node)) + sum(len(part.parts) - 2 for part in chains)
 
 

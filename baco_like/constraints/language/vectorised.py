@@ -74,8 +74,8 @@ def operations(node: Node, vector: Vector) -> int:
 
 
 def _makes_large_numbers(node: Node) -> bool:
-    """Whether a node is a power with an exponent above 8, or with an unknown one."""
-    if not isinstance(node, tree.Operation) or node.operator != "**":
+    """Whether a node is a power or a shift to the left by more than 8, or by an unknown number."""
+    if not isinstance(node, tree.Operation) or node.operator not in ("**", "<<"):
         return False
     exponent = node.parts[-1]
     value = exponent.value if isinstance(exponent, tree.Literal) else None
@@ -175,12 +175,18 @@ def _computation(name: str, operands: list[Vector]) -> Vector:
     divisor = operands[-1].extent
     if name in ("/", "//", "%") and divisor.low <= 0 <= divisor.high:
         return combine(operands, compute, extent, undefined=_divides_by_zero)
-    undefined = _is_negative if name == "sqrt" else None
+    undefined: Callable[..., Mask] | None = _is_negative if name == "sqrt" else None
+    if name in ("<<", ">>") and divisor.low < 0:
+        undefined = _shifts_back
     return combine(operands, compute, extent, undefined)
 
 
 def _divides_by_zero(left: Any, right: Any) -> Any:
     return np.equal(right, 0)
+
+
+def _shifts_back(value: Any, places: Any) -> Any:
+    return np.less(places, 0)
 
 
 def _is_negative(value: Any) -> Any:
@@ -208,6 +214,12 @@ _COMPUTE: Mapping[str, Callable[..., Any]] = {
     "//": np.floor_divide,
     "%": np.remainder,
     "**": np.power,
+    "<<": np.left_shift,
+    ">>": np.right_shift,
+    "&": partial(_from_left, operator.and_),
+    "^": partial(_from_left, operator.xor),
+    "|": partial(_from_left, operator.or_),
+    "~": np.invert,
     "unary +": operator.pos,
     "unary -": np.negative,
     "abs": np.abs,

@@ -12,15 +12,20 @@ from typing import Any
 from baco_like.constraints.language import tree
 from baco_like.constraints.language.tree import Node
 
-_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(1, 10)
+_OR, _AND, _NOT, _COMPARISON, _BIT_OR, _BIT_XOR, _BIT_AND, _SHIFT = range(1, 9)
+_SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(9, 14)
 _PRECEDENCE: Mapping[str, int] = {
     "if": 0,
     "or": _OR,
     "and": _AND,
     "not": _NOT,
+    "|": _BIT_OR,
+    "^": _BIT_XOR,
+    "&": _BIT_AND,
+    **dict.fromkeys(("<<", ">>"), _SHIFT),
     **dict.fromkeys("+-", _SUM),
     **dict.fromkeys(("*", "/", "//", "%"), _PRODUCT),
-    **dict.fromkeys(("unary -", "unary +"), _SIGN),
+    **dict.fromkeys(("unary -", "unary +", "~"), _SIGN),
     "**": _POWER,
 }
 """How tightly an operator binds; functions are atoms."""
@@ -53,7 +58,7 @@ def write(node: Node, elements: Elements, least: int = 0) -> str:
             text = f"[{', '.join(write(part, elements) for part in parts)}]"
         case tree.Comparison(operators=operators, parts=parts):
             binds = _COMPARISON
-            text = write_comparison(operators, [write(side, elements, _SUM) for side in parts])
+            text = write_comparison(operators, [write(p, elements, _BIT_OR) for p in parts])
         case tree.Operation(operator=name, parts=parts):
             binds = _PRECEDENCE.get(name, _ATOM)
             text = _write_operation(name, binds, parts, elements)
