@@ -80,7 +80,6 @@ __all__ = [
     "LostWorker",
     "MaxSimulatedTime",
     "Measure",
-    "MeteredEvaluator",
     "Metering",
     "OpenCLSettings",
     "ProcessLanes",

@@ -18,6 +18,7 @@ from baco_like.exceptions import EvaluatorError
 from baco_like.records.reading import read_metrics
 from baco_like.records.trial import (
     MEASURED_AGAIN,
+    NOTES,
     PROGRAM,
     SAME_PROGRAM,
     SLOW,
@@ -96,6 +97,15 @@ class IdentifiedProgram(Protocol):
     @property
     def identity(self) -> str | None:
         """Hash of the program and of all else that its measurements depend on; None if it cannot be known."""
+
+
+@runtime_checkable
+class NotesProvider(Protocol):
+    """Optional attribute of a `Built`: what the user should know about its measurements."""
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """Sentences by their kind; the outcome keeps them as ``extra["notes"]``."""
 
 
 class Bench(Protocol):
@@ -221,7 +231,7 @@ class StagedEvaluator:
         trial_id, values = job.trial.id, list[float]()
         best = self._best.find(job.trial)
         limit = self._repeats.limit(best)
-        metrics = read_metrics({})
+        metrics, notes = read_metrics({}), dict[str, Any]()
         try:
             build = job.build
             built = build.result() if build else self.bench.build(job.trial, job.seconds)
@@ -233,6 +243,8 @@ class StagedEvaluator:
                     values += built.measure(count, limit)
                 if isinstance(built, MetricsProvider):
                     metrics = read_metrics(built.metrics())
+                if isinstance(built, NotesProvider) and built.notes:
+                    notes[NOTES] = dict(built.notes)
             finally:
                 built.discard()
         except StageFailure as failure:
@@ -251,7 +263,7 @@ class StagedEvaluator:
             trial_id,
             tuple(values),
             metrics=metrics.numbers,
-            extra={**_extra(job, ()), **texts},
+            extra={**_extra(job, ()), **texts, **notes},
             # Constant ones, such as the size of a file, need no list.
             metric_repeats={n: r for n, r in metrics.repeats.items() if min(r) < max(r)},
         )

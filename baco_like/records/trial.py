@@ -52,6 +52,9 @@ PROGRAM = "program"
 SAME_PROGRAM = "same_program"
 """Key in `Outcome.extra` of a trial that was not run: number of the earlier trial with the same program."""
 
+NOTES = "notes"
+"""Key in `Outcome.extra` of what the user should know about the measurement: a mapping from its kind to a sentence."""
+
 MEASURED_AGAIN = ("confirmation", "control")
 """Origins of trials whose configuration is measured again on purpose."""
 

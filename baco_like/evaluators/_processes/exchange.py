@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import secrets
 import selectors
 import subprocess
 import time
@@ -175,13 +176,14 @@ class _Exchange:
 
     Args:
         number: Number of the request.
+        first: Number of the first request to this process.
         limit: Limit of the whole request in seconds, until a stage has its own limit.
     """
 
-    def __init__(self, number: int, limit: float) -> None:
+    def __init__(self, number: int, first: int, limit: float) -> None:
         self.reply, self.is_open = Reply(), True
         self.output, self._notes = OutputBuffer(), list[Any]()
-        self._number, self._limit = number, limit
+        self._number, self._first, self._limit = number, first, limit
         self._entered = time.perf_counter()
         self._deadline = self._entered + limit
 
@@ -201,7 +203,7 @@ class _Exchange:
         self.end(f"stopped after {self._limit:.3g} s")
 
     def read_line(self, line: bytes) -> None:
-        """Read one line; lines of other requests are ignored."""
+        """Read one line; lines of earlier requests are ignored."""
         if not self.is_open:
             return
         try:
@@ -210,6 +212,8 @@ class _Exchange:
             self.end(describe_invalid(str(problem)))
             return
         if message["number"] != self._number:
+            if not self._first <= message["number"] < self._number:
+                self.end(describe_invalid("it has a number that no request had"))
             return
         reply, at = self.reply, float(message["at"])
         if "stage" in message:
@@ -266,13 +270,15 @@ class Channel:
         self._child, self._requests, self._replies = child, requests, replies
         self._output = child.stdout.fileno()
         os.set_blocking(self._output, False)
-        self._count = self._received = 0
+        # A kernel that writes into the pipe on purpose cannot guess the number.
+        self._first = self._count = secrets.randbits(48)
+        self._received = 0
         self._unsent, self._partial = b"", bytearray()
 
     def ask(self, content: Any, timeout: float) -> Reply:
         """Send a request and read until its answer, the end of the process or the end of the time."""
         self._unsent = json.dumps({"number": self._count, "content": content}).encode() + b"\n"
-        exchange = _Exchange(self._count, timeout)
+        exchange = _Exchange(self._count, self._first, timeout)
         self._count, self._received = self._count + 1, len(self._partial)
         with group.end_selector(self._child) as (selector, longest_wait):
             selector.register(self._requests, selectors.EVENT_WRITE, self._send)

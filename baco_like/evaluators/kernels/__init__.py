@@ -8,6 +8,7 @@ from baco_like._lazy import import_on_first_use
 
 if TYPE_CHECKING:
     from baco_like.evaluators.comparison import BFLOAT16, from_bfloat16, to_bfloat16
+    from baco_like.evaluators.kernels.arguments import InOut, Input, Output, Scalar
     from baco_like.evaluators.kernels.domains import (
         Domain,
         choice,
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 __all__ = [
     "BFLOAT16",
     "Domain",
+    "InOut",
+    "Input",
     "KernelSettings",
+    "Output",
+    "Scalar",
     "choice",
     "complete_config",
     "count",

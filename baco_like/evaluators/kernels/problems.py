@@ -2,12 +2,16 @@
 
 Every problem file has two functions::
 
-    def inputs(size, rng):      # NumPy arrays, drawn from the numpy Generator
-    def expected(*inputs):      # the array that a correct kernel writes, in the kernel's data type
+    def inputs(size, rng):      # NumPy arrays and scalars, drawn from the numpy Generator
+    def expected(*inputs):      # the array that a correct kernel writes, in the kernel's data type; or a tuple of them
 
-The evaluator of each language (C, Halide, OpenCL, CUDA) needs more functions; its package docstring lists them. Two
-functions are optional everywhere:
+The evaluator of each language (C, Halide, OpenCL, CUDA) needs more functions; its package docstring lists them. These
+are optional everywhere:
 
+- ``arguments(size)`` returns the kernel's arguments in order, each an `Input`, `Output`, `InOut` or `Scalar`. Without
+  it they are the inputs (NumPy scalars are passed by value) and then the outputs;
+- ``magnitude(*inputs)`` returns the number that ``tolerance`` is relative to, in place of the largest magnitude of the
+  result;
 - ``domains()`` returns the allowed values of each parameter, made by `count`, `switch`, `choice`, `order_of` or
   `number_below`. A wrong space is then reported before anything is compiled, and parameters that the space leaves out
   get their defaults;
@@ -28,15 +32,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 # For problem files: as kernels.to_bfloat16.
 from baco_like.evaluators.comparison import BFLOAT16 as BFLOAT16
 from baco_like.evaluators.comparison import from_bfloat16 as from_bfloat16
 from baco_like.evaluators.comparison import to_bfloat16 as to_bfloat16
+from baco_like.evaluators.kernels.arguments import Argument, draw_arguments
+from baco_like.evaluators.kernels.arguments import InOut as InOut
+from baco_like.evaluators.kernels.arguments import Input as Input
+from baco_like.evaluators.kernels.arguments import Output as Output
+from baco_like.evaluators.kernels.arguments import Scalar as Scalar
 from baco_like.evaluators.kernels.domains import complete_config, list_values
-from baco_like.evaluators.kernels.timing import copy_aligned
 from baco_like.evaluators.settings_table import shown, suggestion
 from baco_like.exceptions import EvaluatorError, RunFileError
 
@@ -104,21 +109,20 @@ def load_problem(path: str | Path, constants: Mapping[str, Any] | None = None) -
     return module
 
 
-def open_problem(
-    path: str | Path, constants: Mapping[str, Any], size: int, seed: int
-) -> tuple[ModuleType, tuple[NDArray[Any], ...], NDArray[Any]]:
-    """Return a problem, its inputs (copied so that timings are comparable) and the correct result.
+def draw_twice(
+    problem: ModuleType, description: Mapping[str, Any], size: int | None = None
+) -> list[list[Argument]]:
+    """Return the arguments of a problem for its seed, and for the next one.
 
     Args:
-        path: The file.
-        constants: As for `load_problem`.
-        size: The problem's size.
-        seed: Seed of the inputs.
+        problem: The problem file.
+        description: ``size`` and ``seed``, and the ``tolerances`` as for `draw_arguments`.
+        size: Another size.
     """
-    problem = load_problem(path, constants)
-    inputs = problem.inputs(size, np.random.default_rng(seed))
-    arrays = tuple(copy_aligned(array, number) for number, array in enumerate(inputs))
-    return problem, arrays, np.ascontiguousarray(problem.expected(*arrays))
+    size, seed = size or description["size"], description["seed"]
+    return [
+        draw_arguments(problem, size, seed + other, description["tolerances"]) for other in (0, 1)
+    ]
 
 
 def completion(

@@ -11,6 +11,7 @@ from baco_like.evaluators._processes.process import CPUS_KEY, cpus_from_table
 from baco_like.evaluators.comparison import TOLERANCE_KEYS
 from baco_like.evaluators.repeats import Repeats, repeats_keys
 from baco_like.evaluators.settings_table import (
+    FLAG,
     KIND,
     POSITIVE,
     SIZE,
@@ -20,6 +21,7 @@ from baco_like.evaluators.settings_table import (
     RunArguments,
     Shape,
     Table,
+    choice,
     keys_of,
     time_scale,
     whole,
@@ -42,7 +44,11 @@ class KernelSettings:
             ``rtol`` and ``atol`` are None, the default of the result's type; see `baco_like.evaluators.comparison`.
         rtol: Accepted error relative to each element.
         atol: Accepted error, absolute.
-        input_seed: Seed of the inputs.
+        input_seed: Seed of the inputs; the next number is the seed of other inputs, for one check of the kernel.
+        restore: Which inputs get their values back before each launch: with ``auto`` those that the first launch has
+            changed, with ``always`` all except constant ones, with ``never`` none.
+        warmup: Runs before the measured ones, at least 1: the result of the first one is checked.
+        flush: Whether the caches are emptied before each run.
         scale: Units of the objective in one second: 1e3 for milliseconds.
         constants: New values for constants of the problem file, by name.
         memory: Limit of the address space of the process that runs the kernel, in bytes; None for no limit.
@@ -59,6 +65,9 @@ class KernelSettings:
     rtol: float | None = None
     atol: float | None = None
     input_seed: int = 0
+    restore: str = "auto"
+    warmup: int = 1
+    flush: bool = False
     scale: float = 1e3
     constants: Mapping[str, Any] = field(default_factory=dict)
     memory: int | None = None
@@ -70,6 +79,9 @@ _SHAPES: Mapping[str, Shape] = {
     "problem": TEXT,
     "size": whole(1),
     "input_seed": whole(0),
+    "restore": choice(("auto", "always", "never")),
+    "warmup": whole(1),
+    "flush": FLAG,
     "timeout": POSITIVE,
     "build_timeout": POSITIVE,
 }

@@ -1,33 +1,52 @@
 """How a kernel is timed: compile it, launch it, compare its result and time its runs, all in a worker process.
 
-This module runs in the worker. The languages differ only in how a kernel is made and run once (`CompiledKernel`); the
-requests, the order of the stages, their limits and the comparison with the correct result are the same. The requests
-come from `baco_like.evaluators.kernels.worker_bench`.
+This module runs in the worker. The languages differ only in how a kernel is made and launched (`CompiledKernel`) and in
+their memory (`baco_like.evaluators.kernels.arguments.Block`). The requests come from
+`baco_like.evaluators.kernels.worker_bench`.
+
+One measurement is a first launch whose result is checked, warm-ups, the timed samples, and a check of the last sample's
+result. At last the kernel runs with other inputs, and has to return their result: a kernel that keeps the result of an
+earlier launch is found. The outputs are poisoned before each launch, so that a launch that skips its work is found.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
+import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Protocol
+from pathlib import Path
+from statistics import median
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baco_like.evaluators._processes.worker_main import Report
-from baco_like.evaluators.comparison import Expected
+from baco_like.evaluators.kernels.arguments import Arguments
 from baco_like.records.reading import finite_number
-
-_PAGE = 4096
-"""Bytes of a memory page."""
-
-_SHIFT = 320
-"""Bytes by which the start of each array is shifted within its page, see `copy_aligned`."""
-
 
 LONGEST = 1e9
 """Seconds, 30 years; JSON has no infinity."""
+
+_LEAST_STEPS = 100
+"""Steps of the clock that a sample takes at least: the error of one step is then 1 % (Google Benchmark, too, makes a
+sample longer by more launches)."""
+
+_MOST_LAUNCHES = 1000
+"""Largest number of launches in a sample."""
+
+_LONG = 1e-3
+"""Seconds of a first launch above which one launch is long enough for a sample; caches are cold in the first one."""
+
+_COARSE_STEPS = 10
+"""A launch that is timed alone and takes fewer steps of the clock gets a note."""
+
+_KEPT_RATIO, _KEPT_SECONDS = 2.0, 1e-4
+"""A launch on new inputs that takes this factor, and these seconds, more than the timed ones gets a note."""
 
 
 def is_seconds(value: Any) -> bool:
@@ -35,21 +54,40 @@ def is_seconds(value: Any) -> bool:
     return isinstance(value, float) and 0 <= value <= LONGEST
 
 
-class CompiledKernel(Protocol):
-    """A compiled kernel with its inputs."""
+class CompiledKernel:
+    """A compiled kernel with its arguments in memory.
+
+    Attributes:
+        identity: Hash of the program and of all else that its times depend on (`hash_parts`); None if it is unknown.
+        step: Seconds between two values of the clock by which launches are timed.
+        arguments: Its arguments in memory; other kernels may use them in between.
+    """
+
+    arguments: Arguments
+    identity: str | None = None
+    step: float = 1e-9
 
     @property
-    def identity(self) -> str | None:
-        """Hash of the program and of all else that its times depend on (`hash_parts`); None if it is unknown."""
+    def most_launches(self) -> int:
+        """Launches that can be timed as one, each with its own copy of the arrays that it writes."""
+        return 1
 
-    def prepare(self) -> None:
-        """Copy the inputs to where the kernel reads them, and fill the output by `poison`."""
+    def time(self, launches: int, limit: float) -> float:
+        """Launch the kernel, wait for its end, and return the seconds of all launches.
 
-    def run(self) -> float:
-        """Run the kernel once, wait for its end, and return the seconds that it took."""
+        Args:
+            launches: 1 to `most_launches`.
+            limit: Seconds that they may take. A kernel that can enforce it ends its process.
+        """
+        raise NotImplementedError
 
-    def result(self) -> NDArray[Any]:
-        """Return the output of the last run."""
+    def problem(self) -> str | None:
+        """Return what is wrong with the last launch besides the values of the arguments."""
+        return None
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return numbers that are known besides the time, such as registers."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -60,94 +98,193 @@ class KernelLimits:
         timeout: Limit of one run.
         build_timeout: Limit of the compilation.
         launch_timeout: Limit of the first launch; some drivers compile during it.
-        tolerance: As `rtol` and `atol`, for `baco_like.evaluators.comparison.Expected`.
-        rtol: See there.
-        atol: See there.
+        warmup: Launches before the timed ones, at least 1: the result of the first one is checked.
     """
 
     timeout: float
     build_timeout: float
     launch_timeout: float
-    tolerance: float | None = None
-    rtol: float | None = None
-    atol: float | None = None
+    warmup: int = 1
 
 
 class KernelServer:
     """Request handler of a worker: compiles kernels and measures them.
 
     Args:
-        compile: Compiles the kernel of a configuration.
-        expected: The correct result.
+        compile: Compiles the kernel of a configuration; all kernels may share their arguments.
         limits: Limits of the stages.
-
-    Raises:
-        EvaluatorError: The correct result is empty or all NaN.
     """
 
     def __init__(
         self,
         compile: Callable[[Mapping[str, Any]], CompiledKernel],
-        expected: NDArray[Any],
         limits: KernelLimits,
     ) -> None:
         self._compile, self._limits = compile, limits
-        self._expected = Expected(
-            expected, tolerance=limits.tolerance, rtol=limits.rtol, atol=limits.atol
-        )
-        self._kernels: dict[int, CompiledKernel] = {}
-        self._launched: set[int] = set()  # keys of the kernels that have run
+        self._kernels: dict[int, Measurement] = {}
 
     def __call__(self, request: Mapping[str, Any], report: Report) -> Mapping[str, Any] | None:
         """Compile a configuration, or measure a compiled kernel.
 
         Args:
             request: To compile: ``config``, the ``key`` under which to keep the kernel, and ``drop``, a list of keys
-                that are not needed any more. To measure: ``key``, ``count`` (number of runs), ``timeout`` (seconds of
-                one run) and ``enough`` (a run longer than these seconds is the last one).
-            report: Receives the stages ``compile``, ``launch`` (the first run), ``check`` and ``run``, and the time
-                of each run as a note.
+                that are not needed any more. To measure: ``key`` and the request of a `Measurement`.
+            report: Receives the stages, and the time of each run as a note.
 
         Returns:
-            For a compilation ``{"identity": ...}``, see `CompiledKernel`. For a measurement ``{"problem": ...,
-            "error": ...}``: a description of the wrong result, or None if the result is correct; and its largest
-            relative error. None if there is no kernel under ``key``.
+            For a compilation ``{"identity": ...}``, see `CompiledKernel`. For a measurement see `Measurement`. None if
+            there is no kernel under ``key``.
         """
         if "config" not in request:
-            return self._measure(request, report)
+            measurement = self._kernels.get(request["key"])
+            return None if measurement is None else measurement(request, report)
         report.stage("compile", self._limits.build_timeout)
         for key in request["drop"]:  # unloading counts as time of the compiler
             self._kernels.pop(key, None)
         # JSON has turned permutations into lists.
         config = {k: tuple(v) if isinstance(v, list) else v for k, v in request["config"].items()}
-        kernel = self._kernels[request["key"]] = self._compile(config)
+        kernel = self._compile(config)
+        self._kernels[request["key"]] = Measurement(kernel, self._limits)
         return {"identity": kernel.identity}
 
-    def _measure(self, request: Mapping[str, Any], report: Report) -> dict[str, Any] | None:
-        kernel = self._kernels.get(request["key"])
-        if kernel is None:
-            return None
-        if request["key"] not in self._launched:
-            kernel.prepare()
-            report.stage("launch", self._limits.launch_timeout)
-            kernel.run()
-            self._launched.add(request["key"])
-            checked = self._check(kernel, report)
-            if checked["problem"] is not None:
-                return checked
-        for _ in range(request["count"]):
-            report.stage("run", request["timeout"])
-            seconds = kernel.run()
-            report.note(seconds)
-            if seconds > request["enough"]:
-                break
-        return self._check(kernel, report)  # again: a race may show only in a later run
+    def find(self, key: int) -> CompiledKernel:
+        """Return a compiled kernel; raises `KeyError` if it is gone."""
+        return self._kernels[key].kernel
 
-    def _check(self, kernel: CompiledKernel, report: Report) -> dict[str, Any]:
+
+class Measurement:
+    """Launches a kernel, checks its results and times it.
+
+    Args:
+        kernel: The kernel.
+        limits: Limits of the stages.
+        is_placed: Whether the arguments have their values.
+    """
+
+    _last: Measurement | None = None  # whose kernel the arguments belong to
+
+    def __init__(
+        self, kernel: CompiledKernel, limits: KernelLimits, is_placed: bool = False
+    ) -> None:
+        self.kernel, self._arguments, self._limits = kernel, kernel.arguments, limits
+        self._is_placed = is_placed
+        self._launches = 0  # of a sample; 0 before the first launch
+        self._process = os.getpid()
+        self._notes: dict[str, str] = {}
+        self._error = 0.0
+
+    def __call__(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
+        """Measure the kernel; the first call also launches it before, and checks that result.
+
+        Args:
+            request: ``count`` (number of samples), ``launch`` and ``timeout`` (limits in seconds, of the first launch
+                and until a time is known), ``enough`` (a run longer than these seconds is the last one) and ``grace``
+                (seconds that are added to the limits of the stages where the kernel enforces its own).
+            report: Receives the stages ``launch`` (the first run), ``check`` and ``run``, and the time of a launch as a
+                note for each sample.
+
+        Returns:
+            ``problem``: a description of the wrong result, or None if the result is correct; ``error``: its largest
+            relative error; ``notes``: what else the user should know, by kind; ``metrics``: those of the kernel.
+        """
+        is_first = not self._launches
+        if not self._is_placed:
+            self._arguments.place(is_new=Measurement._last is not self)
+        Measurement._last, self._is_placed = self, False
+        if is_first and (problem := self._prepare(request, report)) is not None:
+            return self._answer(problem)
+        samples: list[float] = []
+        for _ in range(request["count"]):
+            limit = self._limits.timeout if samples else request["timeout"]
+            report.stage("run", limit * self._launches + request["grace"])
+            samples.append(self._sample(limit))
+            report.note(samples[-1])
+            if samples[-1] > request["enough"]:
+                break
+        problem = self._check(report)  # again: a race may show only in a later run
+        # A slow kernel is not recommended, so that one more launch is not worth its time.
+        if problem is None and is_first and samples[-1] <= request["enough"]:
+            problem = self._check_new_inputs(request, report, median(samples))
+        return self._answer(problem)
+
+    def _prepare(self, request: Mapping[str, Any], report: Report) -> str | None:
+        """Launch and check for the first time, run the warm-ups, and choose the launches of a sample."""
+        grace = request["grace"]
+        report.stage("launch", request["launch"] + grace)
+        self._launches = 1
+        first = self._launch(1, request["launch"])
+        if (problem := self._check(report, is_first=True)) is not None:
+            return problem
+        limit = request["timeout"]
+        for _ in range(self._limits.warmup - 1):
+            report.stage("run", limit + grace)
+            self._sample(limit)
+        while first < _LONG and self._launches < _MOST_LAUNCHES:
+            report.stage("run", limit * self._launches + grace)
+            steps = self._sample(limit) * self._launches / self.kernel.step
+            if steps >= _LEAST_STEPS:
+                break
+            growth = min(1.2 * _LEAST_STEPS / max(steps, 1.0), 10.0)
+            self._launches = min(math.ceil(self._launches * growth), _MOST_LAUNCHES)
+        return None
+
+    def _sample(self, limit: float) -> float:
+        """Return the seconds of a launch, the mean of the launches of a sample."""
+        batch = max(1, min(self._launches, self.kernel.most_launches))
+        rounds = math.ceil(self._launches / batch)
+        seconds = 0.0
+        for _ in range(rounds):
+            self._arguments.reset()
+            seconds += self._launch(batch, limit * batch)
+        steps = seconds / rounds / self.kernel.step
+        if steps < _COARSE_STEPS:
+            self._notes["resolution"] = (
+                f"a launch is timed by {steps:.3g} steps of {self.kernel.step:.3g} s of the clock: its time is near or "
+                "below the resolution, so let one launch do more work"
+            )
+        else:
+            self._notes.pop("resolution", None)
+        return seconds / (rounds * batch)
+
+    def _launch(self, launches: int, limit: float) -> float:
+        seconds = self.kernel.time(launches, limit)
+        if os.getpid() != self._process:
+            os._exit(1)  # the kernel has forked, and its child has come back from it, too
+        if not 0 <= seconds < math.inf:
+            raise ArithmeticError(f"a launch took {seconds} s by the clock")
+        return seconds
+
+    def _check(self, report: Report, *, is_first: bool = False) -> str | None:
         report.stage("check", self._limits.build_timeout)
-        found = self._expected.compare(kernel.result())
-        # JSON has no infinity.
-        return {"problem": found.problem, "error": finite_number(found.error)}
+        if (problem := self.kernel.problem()) is not None:
+            return problem
+        found = self._arguments.check(is_first=is_first)
+        self._error = max(self._error, found.error)
+        return found.problem
+
+    def _check_new_inputs(
+        self, request: Mapping[str, Any], report: Report, usual: float
+    ) -> str | None:
+        """Return the problem of the kernel's result for inputs of another seed."""
+        report.stage("run", self._limits.timeout + request["grace"])
+        self._arguments.place(1)
+        seconds = self._launch(1, self._limits.timeout)
+        if (problem := self._check(report)) is not None:
+            return f"{problem}, with inputs of another seed"
+        if seconds > max(_KEPT_RATIO * usual, usual + _KEPT_SECONDS):
+            self._notes["new inputs"] = (
+                f"a launch with new inputs takes {seconds:.3g} s, those with the same inputs {usual:.3g} s: the kernel "
+                "may keep results, or gain from caches"
+            )
+        return None
+
+    def _answer(self, problem: str | None) -> dict[str, Any]:
+        return {
+            "problem": problem,
+            "error": finite_number(self._error),  # JSON has no infinity
+            "notes": self._notes,
+            "metrics": {} if problem is not None else dict(self.kernel.metrics()),
+        }
 
 
 def hash_parts(*parts: object) -> str:
@@ -155,25 +292,24 @@ def hash_parts(*parts: object) -> str:
     return sha256(repr(parts).encode()).hexdigest()[:32]
 
 
-def poison(array: NDArray[Any]) -> None:
-    """Fill an array with values that no kernel writes by chance: NaN, or -1 for whole numbers."""
-    array.view(np.uint8).fill(0xFF)
+class CacheFlush:
+    """Empties the caches of the processor: writes to a buffer twice as large as the last cache.
 
-
-def copy_aligned(array: NDArray[Any], number: int) -> NDArray[Any]:
-    """Return a C-contiguous copy at the same offset within a memory page in every process.
-
-    The offset decides how fast vector loads are, so that without this the same kernel would take different times in
-    two processes. Arrays whose addresses differ by whole pages compete for the same cache sets; therefore each array
-    of a kernel gets another offset.
-
-    Args:
-        array: Any array.
-        number: Index of the array among the arrays of a kernel.
+    The caches that one core has for itself are emptied on the calling core only.
     """
-    shift = number * _SHIFT % _PAGE
-    raw = np.empty(array.nbytes + 2 * _PAGE, np.uint8)
-    start = -raw.ctypes.data % _PAGE + shift
-    copy: NDArray[Any] = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
+
+    def __init__(self) -> None:
+        sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
+        largest = max((int(s.read_text().strip().rstrip("K")) for s in sizes), default=32 << 10)
+        self._buffer = np.zeros(2 * largest << 10, np.uint8)
+
+    def __call__(self) -> None:
+        """Empty the caches."""
+        self._buffer += 1
+
+
+@functools.cache
+def host_step() -> float:
+    """Return the smallest difference of two values of Python's clock, in seconds."""
+    values = [time.perf_counter() for _ in range(1000)]
+    return min((b - a for a, b in itertools.pairwise(values) if b > a), default=1e-6)

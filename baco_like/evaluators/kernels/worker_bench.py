@@ -6,7 +6,7 @@ import itertools
 import math
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,64 @@ from baco_like.evaluators.kernels.problems import Complete, completion, find_pro
 from baco_like.evaluators.kernels.settings import KernelSettings
 from baco_like.evaluators.kernels.timing import LONGEST, KernelLimits, is_seconds
 from baco_like.evaluators.staged import StageFailure
+from baco_like.exceptions import EvaluatorError
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 
-_START_TIMEOUT = 60.0
-"""Seconds until a worker enters its first stage, which sets its own limit."""
+_START_TIMEOUT = 600.0
+"""Seconds until a worker enters its first stage, which sets its own limit; it may have to make inputs before."""
 
 _MIN_TIMEOUT = 1.0
 """Seconds that a run may always take. A shorter limit would cost more than it saves: the worker has to start again."""
 
+_COLD_FACTOR = 2.0
+"""A first launch with cold caches may take this factor longer than the limit of a run."""
+
 _MESSAGE_LENGTH = 4000
 """Characters kept from the start of a compiler's message."""
+
+
+def make_worker(
+    serve: str,
+    settings: KernelSettings,
+    path: Path,
+    limits: KernelLimits,
+    *,
+    memory: int | None = None,
+    environment: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Worker:
+    """Return a worker that serves one problem.
+
+    Args:
+        serve: ``module:function`` that opens the problem in the worker and returns the handler.
+        settings: The settings of the evaluator.
+        path: The problem file.
+        limits: Limits of the stages.
+        memory: Limit of the worker's address space in bytes.
+        environment: Environment variables of the worker.
+        options: Settings of this language for ``serve``, as JSON values.
+    """
+    problem = {
+        "path": str(path),
+        "constants": dict(settings.constants),
+        "size": settings.size,
+        "seed": settings.input_seed,
+        "tolerances": {name: getattr(settings, name) for name in ("tolerance", "rtol", "atol")},
+    }
+    common = {
+        "restore": settings.restore,
+        "flush": settings.flush,
+        "memory": settings.memory,
+    }
+    return Worker(
+        serve,
+        settings={"problem": problem, "limits": asdict(limits), **common, **options},
+        memory=memory,
+        cpus=settings.cpus,
+        environment={**(environment or {}), **settings.environment},
+    )
 
 
 def make_bench(
@@ -39,9 +85,10 @@ def make_bench(
     *,
     launch_timeout: float,
     environment: Mapping[str, str] | None = None,
+    kernel: Callable[..., WorkerKernel] | None = None,
     **options: Any,
 ) -> KernelBench:
-    """Return a bench whose worker serves one problem.
+    """Return a bench whose worker compiles and measures the kernels of one problem.
 
     Args:
         serve: ``module:function`` that opens the problem in the worker and returns a `KernelServer`.
@@ -50,6 +97,7 @@ def make_bench(
         folder: Folder of the problem file, if its path is relative.
         launch_timeout: Limit of the first launch in seconds; some drivers compile during it.
         environment: Environment variables of the worker.
+        kernel: As for `KernelBench`.
         options: Settings of this language for ``serve``, as JSON values.
 
     Raises:
@@ -57,30 +105,18 @@ def make_bench(
         EvaluatorError: The file does not exist, or it does not have a parameter or a value of the space.
     """
     path = find_problem(settings.problem, folder)
-    constants = dict(settings.constants)
-    complete = completion(path, constants, space.parameters)
-    limits = KernelLimits(
-        settings.timeout,
-        settings.build_timeout,
-        launch_timeout,
-        settings.tolerance,
-        settings.rtol,
-        settings.atol,
-    )
-    problem = {
-        "path": str(path),
-        "constants": constants,
-        "size": settings.size,
-        "seed": settings.input_seed,
-    }
-    worker = Worker(
+    complete = completion(path, dict(settings.constants), space.parameters)
+    limits = KernelLimits(settings.timeout, settings.build_timeout, launch_timeout, settings.warmup)
+    worker = make_worker(
         serve,
-        settings={"problem": problem, "limits": asdict(limits), **options},
+        settings,
+        path,
+        limits,
         memory=settings.memory,
-        cpus=settings.cpus,
-        environment={**(environment or {}), **settings.environment},
+        environment=environment,
+        **options,
     )
-    return KernelBench(worker, limits, settings.scale, complete)
+    return KernelBench(worker, limits, settings.scale, complete, kernel)
 
 
 class KernelBench:
@@ -99,25 +135,38 @@ class KernelBench:
         limits: Limits of the stages.
         scale: Units of the objective in one second.
         complete: Returns a configuration with the parameters that the space leaves out, or raises `EvaluatorError`.
+        kernel: Makes a kernel of this bench, a configuration and the seconds by stage.
+
+    Attributes:
+        least_timeout: Seconds that a run may always take.
+        grace: Seconds that are added to the limits of the stages where the process of a kernel enforces its own limit.
     """
 
+    least_timeout, grace = _MIN_TIMEOUT, 0.0
+
     def __init__(
-        self, worker: Worker, limits: KernelLimits, scale: float, complete: Complete
+        self,
+        worker: Worker,
+        limits: KernelLimits,
+        scale: float,
+        complete: Complete,
+        kernel: Callable[..., WorkerKernel] | None = None,
     ) -> None:
-        self.worker, self.limits, self.scale, self._complete = worker, limits, scale, complete
+        self._kernel = kernel or WorkerKernel
+        self.worker, self.limits, self.scale, self.complete = worker, limits, scale, complete
         self.used = 0  # number (`Worker.starts`) of the last process that has run kernels
         self._keys = itertools.count()
         self._dropped: list[int] = []
         self._lock = threading.Lock()  # builds run in several threads
 
-    def build(self, trial: Trial, seconds: dict[str, float]) -> _WorkerKernel:
+    def build(self, trial: Trial, seconds: dict[str, float]) -> WorkerKernel:
         """Compile a configuration.
 
         Raises:
             StageFailure: The compilation fails.
             EvaluatorError: A value is not allowed, or the worker does not start.
         """
-        kernel = _WorkerKernel(self, dict(self._complete(trial)), seconds)
+        kernel = self._kernel(self, dict(self.complete(trial)), seconds)
         kernel.compile()
         return kernel
 
@@ -136,10 +185,38 @@ class KernelBench:
         with self._lock:
             self._dropped.append(key)
 
+    def request(
+        self,
+        seconds: dict[str, float],
+        check: Callable[[Reply], None] | None = None,
+        **content: Any,
+    ) -> Reply:
+        """Send a request to the worker, and add the times of its stages.
+
+        Raises:
+            EvaluatorError: The worker refuses the problem, or does not start.
+        """
+        reply = self.worker.request(content, timeout=_START_TIMEOUT, check=check)
+        for stage, spent in reply.seconds.items():
+            seconds[stage] = seconds.get(stage, 0.0) + spent
+        prefix = f"baco_like.{EvaluatorError.__name__}: "
+        if reply.error is not None and reply.error.startswith(prefix):
+            raise EvaluatorError(reply.error.removeprefix(prefix))
+        return reply
+
 
 @dataclass
-class _WorkerKernel:
-    """A kernel in the worker."""
+class WorkerKernel:
+    """A kernel in the worker.
+
+    Attributes:
+        bench: Its bench.
+        config: The configuration, or what else the worker needs for it.
+        seconds: Wall time by stage, to be completed.
+        key: The worker's key of the kernel.
+        identity: See `baco_like.evaluators.staged.IdentifiedProgram`.
+        notes: What the user should know about the measurement, by kind.
+    """
 
     bench: KernelBench
     config: dict[str, Any]
@@ -147,26 +224,47 @@ class _WorkerKernel:
     key: int = -1
     identity: str | None = None
     error: float = 0.0
+    notes: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, float] = field(default_factory=dict)
 
     def compile(self) -> None:
+        """Compile the configuration.
+
+        Raises:
+            StageFailure: The compilation fails.
+        """
         reply = self._confirm(self._request_compilation)
-        self._read(reply)
+        self.read(reply)
         self.identity = reply.value["identity"]
 
     def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
         """Run the kernel ``count`` times; the first call runs it once before, and checks that result."""
-        enough = math.inf if limit is None else limit / self.bench.scale
-        timeout = min(self.bench.limits.timeout, max(enough, _MIN_TIMEOUT))
-        reply = self._confirm(lambda: self._request_measurement(count, enough, timeout))
-        values = self._read(reply, timeout)
+        bench, limits = self.bench, self.bench.limits
+        enough = math.inf if limit is None else limit / bench.scale
+        timeout = min(limits.timeout, max(enough, bench.least_timeout))
+        # A first launch during which a driver may compile has a limit of its own.
+        launch = limits.launch_timeout
+        if launch == limits.timeout:
+            launch = min(launch, _COLD_FACTOR * timeout)
+        request = {
+            "count": count,
+            "enough": min(enough, LONGEST),
+            "timeout": timeout,
+            "launch": launch,
+            "grace": bench.grace,
+        }
+        reply = self._confirm(lambda: self._request_measurement(request))
+        values = self.read(reply, timeout)
         self.error = max(self.error, reply.value["error"])
+        self.notes, self.numbers = reply.value["notes"], reply.value["metrics"]
         return values
 
-    def metrics(self) -> dict[str, float]:
-        """Return the largest relative error of the results."""
-        return {ERROR: self.error}
+    def metrics(self) -> Mapping[str, Any]:
+        """Return the largest relative error of the results, and the numbers of the language."""
+        return {ERROR: self.error, **self.numbers}
 
     def discard(self) -> None:
+        """Let the worker drop the kernel."""
         self.bench.drop(self.key)
 
     def _confirm(self, request: Callable[[], Reply]) -> Reply:
@@ -182,16 +280,14 @@ class _WorkerKernel:
 
     def _request_compilation(self) -> Reply:
         self.key, dropped = self.bench.next_key()
-        return self._request(_check_compilation, key=self.key, config=self.config, drop=dropped)
+        return self.bench.request(
+            self.seconds, _check_compilation, key=self.key, config=self.config, drop=dropped
+        )
 
-    def _request_measurement(self, count: int, enough: float, timeout: float) -> Reply:
+    def _request_measurement(self, request: Mapping[str, Any]) -> Reply:
         for _ in range(2):
-            reply = self._request(
-                self._check_measurement,
-                key=self.key,
-                count=count,
-                enough=min(enough, LONGEST),
-                timeout=timeout,
+            reply = self.bench.request(
+                self.seconds, self.check_measurement, key=self.key, **request
             )
             if not reply.ok or reply.value is not None:
                 break
@@ -206,31 +302,31 @@ class _WorkerKernel:
         self.bench.used = self.bench.worker.starts
         return reply
 
-    def _request(self, check: Callable[[Reply], None], **content: Any) -> Reply:
-        reply = self.bench.worker.request(content, timeout=_START_TIMEOUT, check=check)
-        for stage, seconds in reply.seconds.items():
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
-        return reply
-
-    def _check_measurement(self, reply: Reply) -> None:
-        """Refuse an answer or times that a `KernelServer` does not send; the kernel itself may have written them."""
+    def check_measurement(self, reply: Reply) -> None:
+        """Refuse an answer or times that a `Measurement` does not send; the kernel itself may have written them."""
         if not all(
             is_seconds(note) and math.isfinite(note * self.bench.scale) for note in reply.notes
         ):
             raise ValueError(f"the times are {reply.notes!r:.80}")
         if reply.value is None:  # the kernel is gone with its process
             return
-        if not isinstance(reply.value, dict) or reply.value.keys() != {"problem", "error"}:
+        keys = {"problem", "error", "notes", "metrics"}
+        if not isinstance(reply.value, dict) or reply.value.keys() != keys:
             raise ValueError(f"the answer is {reply.value!r:.80}")
         problem, error = reply.value["problem"], reply.value["error"]
+        notes, numbers = dict(reply.value["notes"]), dict(reply.value["metrics"])
         if problem is not None and not isinstance(problem, str):
             raise ValueError(f"the problem is {problem!r:.80}")
         if problem is None and finite_number(error) is None:
             raise ValueError(f"the error is {error!r:.80}")
         if problem is None and not reply.notes:
             raise ValueError("a correct kernel without a time")
+        if not all(isinstance(text, str) for text in notes.values()):
+            raise ValueError(f"the notes are {notes!r:.80}")
+        if any(finite_number(number) is None for number in numbers.values()):
+            raise ValueError(f"the metrics are {numbers!r:.80}")
 
-    def _read(self, reply: Reply, timeout: float = 0.0) -> tuple[float, ...]:
+    def read(self, reply: Reply, timeout: float = 0.0) -> tuple[float, ...]:
         """Return the measured values, or raise the failure.
 
         Args:
@@ -250,7 +346,7 @@ class _WorkerKernel:
             # A launch with a longer limit may include a compilation, and says nothing about the kernel's time.
             in_launch = reply.stage == "launch" and limits.launch_timeout == limits.timeout
             if not repeats and (in_launch or reply.stage == "run"):
-                bound = (limits.timeout if in_launch else timeout) * scale
+                bound = timeout * scale
         message = reply.describe().strip()[:_MESSAGE_LENGTH]
         raise StageFailure(word, message, bound=bound, repeats=repeats)
 

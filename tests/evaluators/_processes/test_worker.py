@@ -264,7 +264,7 @@ def test_the_last_limit_that_was_set_counts(monkeypatch: pytest.MonkeyPatch) -> 
     """A stage may have a limit that is longer than the remaining time."""
     now = [10.0]
     monkeypatch.setattr(exchange, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    one = exchange._Exchange(0, 0.8)
+    one = exchange._Exchange(0, 0, 0.8)
     now[0] += 0.5
     for stage, limit, remaining in (("compile", 1.0, 1.0), ("run", None, 0.75)):
         fields = {"number": 0, "at": now[0], "stage": stage, "limit": limit}

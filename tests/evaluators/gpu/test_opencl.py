@@ -75,7 +75,6 @@ FAULTS: list[tuple[int, int, str | None, str]] = [
     (1, 8, "compile", "no_such_function"),
     (2, 8, "runtime", "OutOfResources: 4194304 bytes of local memory"),
     (0, 48, "runtime", "INVALID_WORK_GROUP_SIZE"),  # 48 does not divide 64
-    (5, 8, "timeout", "run: stopped after 0.5 s"),
     (4, 8, "runtime", "ended by SIG"),
 ]
 
@@ -89,8 +88,18 @@ def test_what_a_kernel_may_do() -> None:
         outcome = evaluate(evaluator, config, patient.says(message))
         assert outcome.failed == word, (fault, group, outcome.message)
         assert message in outcome.message
-        assert outcome.bound == (500.0 if word == "timeout" else None)
     evaluator.close()
+
+
+@needs_device
+def test_a_first_launch_has_the_limit_of_the_build() -> None:
+    """Some drivers compile during it, so that its time is no bound."""
+    space = Space({"fault": list(range(6)), "group": [8, 48]})
+    chosen = settings("opencl_problem.py", timeout=0.5, build_timeout=2.0)
+    evaluator = opencl_evaluator(space, chosen, HERE)
+    outcome = evaluate(evaluator, {"fault": 5, "group": 8}, lambda outcome: True)
+    evaluator.close()
+    assert (outcome.status, outcome.failed) == (Status.FAILED, "timeout")
 
 
 @needs_device

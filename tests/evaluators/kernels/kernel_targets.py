@@ -7,16 +7,28 @@ from pathlib import Path
 
 import numpy as np
 
-from baco_like.evaluators.kernels.timing import KernelLimits, KernelServer, poison
+from baco_like.evaluators.comparison import Expected
+from baco_like.evaluators.kernels.arguments import Argument, Arguments, HostBlock
+from baco_like.evaluators.kernels.timing import CompiledKernel, KernelLimits, KernelServer
 
 EXPECTED = np.arange(1.0, 7.0, dtype=np.float32).reshape(2, 3)
 
 
+def make_arguments():
+    """Return an input and its copy, with two values."""
+    draws = [
+        [
+            Argument("argument 0", values, values, None, "input"),
+            Argument("argument 1", values, None, Expected(values), "output"),
+        ]
+        for values in (EXPECTED, 2 * EXPECTED)
+    ]
+    return Arguments(draws, HostBlock, "auto")
+
+
 def serve(settings):
-    state = {"corrupted": False}
-    server = KernelServer(
-        lambda config: compile_kernel(config, state), EXPECTED, KernelLimits(**settings)
-    )
+    state = {"corrupted": False, "arguments": make_arguments()}
+    server = KernelServer(lambda config: compile_kernel(config, state), KernelLimits(**settings))
 
     def handle(request, report):
         state["report"] = report  # a hostile kernel would find the pipe and the number by itself
@@ -35,26 +47,31 @@ def compile_kernel(config, state):
     return Double(config, state)
 
 
-class Double:
+class Double(CompiledKernel):
     """Reports ``seconds`` as its time; a fault happens in run number ``at``, 0 being the first launch."""
 
     def __init__(self, config, state):
         self.config, self.state, self.runs = config, state, 0
-        self.output = np.empty_like(EXPECTED)
-        self.identity = config["program"]
+        self.arguments, self.identity = state["arguments"], config["program"]
 
-    def prepare(self):
-        poison(self.output)
-
-    def run(self):
+    def time(self, launches, limit):
         number, self.runs = self.runs, self.runs + 1
         if self.config["log"]:
             with Path(self.config["log"]).open("a") as log:
                 log.write("run\n")
         if number >= self.config["at"]:
             self.misbehave(self.config["fault"])
-        if self.config["fault"] != "silent":
-            self.output[...] = EXPECTED + self.state["corrupted"]
+        values, output = (block.array.view(np.float32) for block in self.arguments.blocks)
+        if self.config["fault"] == "keep":
+            self.kept = getattr(self, "kept", values.copy())
+            output[:] = self.kept
+        elif self.config["fault"] != "silent" or number < self.config["at"]:
+            is_wrong = self.state["corrupted"] and self.config["fault"] != "corrupt"
+            output[:] = values + is_wrong
+        if self.config["fault"] == "wrong" and number >= self.config["at"]:
+            output += np.float32(0.5)
+        if self.config["fault"] == "nan":
+            output[2] = np.nan
         return self.config["seconds"]
 
     def misbehave(self, fault):
@@ -71,13 +88,3 @@ class Double:
                 self.state["report"].send(message)
         if fault == "corrupt":
             self.state["corrupted"] = True
-
-    def result(self):
-        fault, late = self.config["fault"], self.runs > self.config["at"]
-        if fault == "corrupt":
-            return EXPECTED
-        if fault == "wrong" and late:
-            return self.output + np.float32(0.5)
-        if fault == "nan" and late:
-            return np.where(EXPECTED == 3, np.nan, self.output)
-        return self.output

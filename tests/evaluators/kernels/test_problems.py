@@ -16,7 +16,8 @@ from baco_like.evaluators import (
     load_problem,
     opencl_evaluator,
 )
-from baco_like.evaluators.kernels.problems import completion, find_problem, open_problem
+from baco_like.evaluators.kernels.arguments import draw_arguments
+from baco_like.evaluators.kernels.problems import completion, find_problem
 from baco_like.exceptions import EvaluatorError, MissingExtra, RunFileError
 from baco_like.spaces.space import Space
 
@@ -42,20 +43,20 @@ def folder(tmp_path: Path) -> Path:
 def test_a_file_is_found_from_the_folder_and_its_arrays_are_contiguous(folder: Path) -> None:
     path = find_problem("mine.py", folder)
     assert path == (folder / "mine.py").resolve()
-    module, (array,), expected = open_problem(path, {}, 4, seed=1)
+    module = load_problem(path)
+    input_, output = draw_arguments(module, 4, 1, {})
+    array, expected = input_.start, output.expected.array
     assert module.__name__.startswith("mine_")
     assert array.flags.c_contiguous
-    assert array.ctypes.data % 4096 == 0
     assert expected.flags.c_contiguous
     assert (expected == 2 * array).all()
-    (again,) = open_problem(path, {}, 4, seed=1)[1]
-    assert (again == array).all()
+    assert (draw_arguments(module, 4, 1, {})[0].start == array).all()
 
 
 def test_constants_of_a_file_can_be_changed(folder: Path) -> None:
     path = find_problem("mine.py", folder)
-    _, (array,), expected = open_problem(path, {"FACTOR": 3}, 4, seed=1)
-    assert (expected == 3 * array).all()
+    input_, output = draw_arguments(load_problem(path, {"FACTOR": 3}), 4, 1, {})
+    assert (output.expected.array == 3 * input_.start).all()
     with pytest.raises(EvaluatorError, match="no constant 'FACTR'; did you mean 'FACTOR'"):
         load_problem(path, {"FACTR": 3})
 

@@ -28,14 +28,9 @@ from typing import TYPE_CHECKING
 from baco_like._lazy import import_on_first_use
 
 if TYPE_CHECKING:
-    from baco_like.evaluators.gpu.cuda.evaluator import (
-        CudaSettings,
-        MeteredEvaluator,
-        Metering,
-        cupy_evaluator,
-    )
+    from baco_like.evaluators.gpu.cuda.evaluator import CudaSettings, Metering, cupy_evaluator
 
-__all__ = ["CudaSettings", "MeteredEvaluator", "Metering", "cupy_evaluator"]
+__all__ = ["CudaSettings", "Metering", "cupy_evaluator"]
 
 _MODULES = ("evaluator",)
 __getattr__, __dir__ = import_on_first_use(__name__, __all__, _MODULES)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from baco_like.evaluators.gpu.cuda.nvrtc import Binary
+from baco_like.evaluators.kernels.arguments import GUARD
 from baco_like.exceptions import EvaluatorError
 
 EXIT_CONTEXT_LOST = 70
@@ -80,21 +81,13 @@ class Device:
         cupy.clear_memo()  # CuPy would keep the module in memory after the kernel is dropped
         return function, arrays
 
-    def empty(self, like: NDArray[Any]) -> Any:
-        """Return an uninitialised array on the device."""
-        return self.cupy.empty(like.shape, like.dtype)
+    def allocate(self, size: int, number: int) -> DeviceBlock:
+        """Return memory for an array of so many bytes."""
+        return DeviceBlock(self.cupy, self._stream, size)
 
-    def fill(self, arrays: Sequence[tuple[Any, NDArray[Any]]], poisoned: Sequence[Any]) -> None:
-        """Copy values to arrays on the device, and fill others with bytes 0xFF, which no kernel writes by chance."""
-        for array, host in arrays:
-            array.set(np.ascontiguousarray(host), stream=self._stream)
-        for array in poisoned:
-            array.data.memset_async(0xFF, array.nbytes, self._stream)
-        self._stream.synchronize()
-
-    def fetch(self, array: Any, host: NDArray[Any]) -> None:
-        """Copy an array from the device."""
-        array.get(stream=self._stream, out=host)
+    def fill(self, array: Any, host: NDArray[Any]) -> None:
+        """Copy values to an array on the device."""
+        array.set(np.ascontiguousarray(host), stream=self._stream)
         self._stream.synchronize()
 
     def time(self, launch: Callable[[], None]) -> float:
@@ -112,7 +105,7 @@ class Device:
         return float(self.cupy.cuda.get_elapsed_time(self._begin, self._end)) * 1e-3
 
     def run(self, launch: Callable[[], None], count: int) -> None:
-        """Launch ``count`` times without pause, and wait for the end."""
+        """Call ``launch`` so many times without pause, and wait for the end."""
         with self._stream:
             for _ in range(count):
                 launch()
@@ -125,6 +118,43 @@ class Device:
         except self.cupy.cuda.runtime.CUDARuntimeError:
             print(f"{type(error).__name__}: {error}", flush=True)
             os._exit(EXIT_CONTEXT_LOST)
+
+
+class DeviceBlock:
+    """Memory of an array on the device, with guards.
+
+    Args:
+        cupy: The module.
+        stream: The stream of all copies.
+        size: Bytes of the array.
+
+    Attributes:
+        array: The array as an argument of a kernel.
+    """
+
+    def __init__(self, cupy: Any, stream: Any, size: int) -> None:
+        self._cupy, self._stream = cupy, stream
+        self._memory = cupy.cuda.alloc(size + 2 * GUARD)
+        self.array = self._part(GUARD, size)
+
+    def write(self, offset: int, content: NDArray[np.uint8]) -> None:
+        """Write bytes; offsets begin at the first guard."""
+        self._part(offset, content.size).set(content, stream=self._stream)
+        self._stream.synchronize()
+
+    def poison(self, size: int) -> None:
+        """Fill the first bytes of the array with 0xFF."""
+        (self._memory + GUARD).memset_async(0xFF, size, self._stream)
+
+    def read(self, offset: int, size: int) -> NDArray[np.uint8]:
+        """Return bytes."""
+        content = np.empty(size, np.uint8)
+        self._part(offset, size).get(stream=self._stream, out=content)
+        self._stream.synchronize()
+        return content
+
+    def _part(self, offset: int, size: int) -> Any:
+        return self._cupy.ndarray((size,), np.uint8, self._memory + offset)
 
 
 class Meter:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from typing_extensions import override
 
 from baco_like._optional import require_installed
 from baco_like.evaluators._processes.exchange import Reply
-from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
-from baco_like.evaluators.kernels.worker_bench import make_bench
-from baco_like.evaluators.protocol import WrappingEvaluator
+from baco_like.evaluators.kernels.worker_bench import WorkerKernel, make_bench
+from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.settings_table import (
-    FLAG,
     POSITIVE,
     TEXTS,
     Key,
@@ -23,14 +24,10 @@ from baco_like.evaluators.settings_table import (
     Table,
     whole,
 )
-from baco_like.evaluators.staged import StagedEvaluator
+from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.reading import finite_number, read_metrics
-from baco_like.records.trial import PROGRAM, SAME_PROGRAM, Outcome, Status, Trial
+from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
-
-_START_TIMEOUT = 60.0
-"""Seconds until the worker enters the stage of the measurement, which sets its own limit."""
 
 _JOULES = {"J": 1.0, "mJ": 1e3, "uJ": 1e6, "µJ": 1e6}
 """Units of energy in one joule."""
@@ -61,19 +58,16 @@ class CudaSettings(KernelSettings):
     Attributes:
         device: Number of the GPU.
         options: Additional options of NVRTC, such as ``--use_fast_math``.
-        warmup: Runs before the measured ones, at least 1.
-        flush: Whether the second-level cache is emptied before each run.
         metering: Whether energy is measured, or is the objective.
     """
 
     device: int = 0
     options: tuple[str, ...] = ()
-    warmup: int = 1
     flush: bool = True
     metering: Metering = TIME_ONLY
 
 
-_SHAPES = {"device": whole(0), "options": TEXTS, "warmup": whole(1), "flush": FLAG}
+_SHAPES = {"device": whole(0), "options": TEXTS}
 
 KEYS = (
     *(key for key in kernel_keys(CudaSettings, _SHAPES) if key.name != "memory"),
@@ -87,83 +81,78 @@ KEYS = (
 )
 
 
-class MeteredEvaluator(WrappingEvaluator):
-    """Adds metrics to the outcomes of correct kernels: ``registers``, ``local_bytes``, ``shared_bytes``.
+@dataclass
+class CudaKernel(WorkerKernel):
+    """A kernel in the worker, whose energy may be measured, too.
 
-    With a metering also ``energy`` (joules of a run) and ``power`` (watts). If energy is the objective, the metric
-    ``time`` (milliseconds) takes the place of ``energy``.
-
-    Args:
-        inner: Measures the time of one kernel at a time.
-        worker: The worker that ``inner`` uses.
+    Attributes:
         metering: How energy is measured.
+        repeats: Number of measurements of the time, if energy is the objective.
+        times: The measured times, if energy is the objective.
+        power: The measured power in watts.
     """
 
-    def __init__(self, inner: StagedEvaluator, worker: Worker, metering: Metering) -> None:
-        super().__init__(inner)
-        self._worker, self._metering = worker, metering
-        self._metered: dict[int, Outcome] = {}  # by trial; a later trial may have the same program
+    metering: Metering = TIME_ONLY
+    repeats: int = 1
+    times: tuple[float, ...] = ()
+    power: tuple[float, ...] = ()
 
     @override
-    def _convert_outcome(self, trial: Trial, outcome: Outcome) -> Outcome:
-        first = outcome.extra.get(SAME_PROGRAM)
-        if first in self._metered:
-            metered = self._metered[first]
-            return replace(metered, trial_id=outcome.trial_id, extra=outcome.extra)
-        if first is not None:  # a resumed run has read it from its journal, with its metrics
-            return outcome
-        converted = self._add_metrics(outcome)
-        if PROGRAM in outcome.extra:
-            self._metered[outcome.trial_id] = converted
-        return converted
+    def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
+        scale = self.metering.scale
+        if scale is None:
+            return super().measure(count, limit)
+        if not self.times:
+            try:
+                self.times = super().measure(self.repeats, None)
+            except StageFailure as failure:
+                failure.bound, failure.repeats = (
+                    None,
+                    (),
+                )  # of time, which say nothing about the energy
+                raise
+        return tuple(joules * scale for joules in self._read_energy(count))
 
-    def _add_metrics(self, outcome: Outcome) -> Outcome:
-        metering = self._metering
-        if outcome.status is Status.CENSORED and metering.scale is not None:
-            # The bound is one of time, and says nothing about the energy.
-            return Outcome.failure(
-                outcome.trial_id, "timeout", outcome.message, extra=outcome.extra
-            )
-        if outcome.status is not Status.OK:
-            return outcome
-        request = {"meter": metering.seconds, "count": metering.count}
-        reply = self._worker.request(request, timeout=_START_TIMEOUT, check=self._check_reply)
-        if not reply.ok:
-            return outcome if metering.scale is None else reply.failure(outcome.trial_id)
-        measured = reply.value
-        readings = {name: measured[name] for name in ("energy", "power") if measured[name]}
-        if metering.scale is not None:
-            readings["time"] = outcome.repeats
-            del readings["energy"]
-        metered = read_metrics({**outcome.metrics, **measured["metrics"], **readings})
-        if metering.scale is None:
-            return replace(outcome, metrics=metered.numbers, metric_repeats=metered.repeats)
-        values = tuple(joules * metering.scale for joules in measured["energy"])
-        extra = {**outcome.extra, "times": list(outcome.repeats)}
-        return Outcome.success(
-            outcome.trial_id,
-            values,
-            metrics=metered.numbers,
-            extra=extra,
-            metric_repeats=metered.repeats,
-        )
+    @override
+    def metrics(self) -> Mapping[str, Any]:
+        """Return the metrics of every kernel, and ``power`` and ``energy``, or ``time`` if energy is the objective."""
+        metrics = dict(super().metrics())
+        if self.metering.scale is not None:
+            metrics["time"] = self.times
+        elif self.metering.seconds > 0:
+            try:
+                metrics["energy"] = self._read_energy(self.metering.count)
+            except StageFailure as failure:
+                if failure.word == "correctness":
+                    raise
+                # The time is known nevertheless.
+        return {**metrics, "power": self.power} if self.power else metrics
 
-    def _check_reply(self, reply: Reply) -> None:
-        """Refuse an answer that `Programs.read_metrics` does not give; the kernel itself may have written it."""
+    def _read_energy(self, count: int) -> tuple[float, ...]:
+        """Return the joules of a run, measured so many times.
+
+        Raises:
+            StageFailure: A run has failed.
+        """
+        request = {"key": self.key, "meter": self.metering.seconds, "count": count}
+        reply = self.bench.request(self.seconds, self._check_energy, **request)
+        self.read(reply)
+        self.power += tuple(reply.value["power"])
+        return tuple(reply.value["energy"])
+
+    def _check_energy(self, reply: Reply) -> None:
+        """Refuse an answer that `Programs.read_energy` does not give; the kernel itself may have written it."""
         if not reply.ok:
             return
-        numbers = list(reply.value["metrics"].values())
-        for name in ("energy", "power"):
-            readings = reply.value[name]
-            if not isinstance(readings, list) or bool(readings) != (self._metering.seconds > 0):
-                raise ValueError(f"the {name} is {readings!r:.80}")
-            numbers += readings
-        scale = self._metering.scale or 1.0
-        if not all(finite_number(n) is not None and math.isfinite(n * scale) for n in numbers):
-            raise ValueError(f"the metrics are {reply.value!r:.200}")
+        numbers = [*reply.value["energy"], *reply.value["power"]]
+        scale = self.metering.scale or 1.0
+        if not numbers or not all(
+            finite_number(n) is not None and math.isfinite(n * scale) for n in numbers
+        ):
+            raise ValueError(f"the energy is {reply.value!r:.200}")
 
 
-def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) -> MeteredEvaluator:
+def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) -> StagedEvaluator:
     """Return an evaluator of CUDA kernels.
 
     Args:
@@ -196,18 +185,19 @@ def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) 
         settings,
         space,
         folder,
-        # Everything is compiled before the first launch, which runs all warm-ups.
-        launch_timeout=settings.timeout * max(settings.warmup, 1),
+        launch_timeout=settings.timeout,  # everything is compiled before the first launch
+        kernel=partial(CudaKernel, metering=metering, repeats=settings.repeats.least),
         device=settings.device,
         options=list(settings.options),
-        warmup=settings.warmup,
-        flush=settings.flush,
         energy=metering.seconds > 0,
     )
-    return MeteredEvaluator(StagedEvaluator(bench, settings.repeats), bench.worker, metering)
+    count = metering.count
+    return StagedEvaluator(
+        bench, settings.repeats if metering.scale is None else Repeats(count, count)
+    )
 
 
-def from_table(table: Table, run: RunArguments) -> MeteredEvaluator:
+def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a run file describes.
 
     Args:

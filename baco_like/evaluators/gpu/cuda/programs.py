@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from typing_extensions import override
 
 from baco_like.evaluators._processes.worker_main import Report
 from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.gpu.cuda.device import Device, Meter
 from baco_like.evaluators.gpu.cuda.nvrtc import Compiler
-from baco_like.evaluators.kernels.problems import open_problem
+from baco_like.evaluators.kernels.arguments import Argument, Arguments
+from baco_like.evaluators.kernels.problems import draw_twice, load_problem
 from baco_like.evaluators.kernels.timing import (
     CompiledKernel,
     KernelLimits,
@@ -22,14 +22,15 @@ from baco_like.evaluators.kernels.timing import (
     hash_parts,
 )
 
-_Filled = tuple[Any, NDArray[Any]]
-"""An array on the device, and its values."""
-
 _BATCH_SECONDS = 0.01
 """Duration of the launches without pause between two readings of the meter."""
 
 _STATIC_SHARED_LIMIT = 48 * 1024
 """Bytes of dynamic shared memory above which CUDA requires a kernel attribute."""
+
+
+_EVENT_STEP = 0.5e-6
+"""Resolution of events in seconds, by the documentation of ``cudaEventElapsedTime``."""
 
 
 def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], Any]:
@@ -39,12 +40,14 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
         EvaluatorError: The device does not exist, or NVRTC cannot compile for it.
     """
     programs, limits = Programs(settings), KernelLimits(**settings["limits"])
-    server = KernelServer(programs.compile, programs.expected, limits)
+    server = KernelServer(programs.compile, limits)
 
     def handle(request: Mapping[str, Any], report: Report) -> Any:
         try:
             if "meter" in request:
-                return programs.read_metrics(request, report, limits.timeout)
+                return programs.read_energy(
+                    server.find(request["key"]), request, report, limits.timeout
+                )
             return server(request, report)
         except Exception as error:
             # After an error that leaves the context unusable the process ends, so that this configuration fails and
@@ -58,8 +61,6 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
 class Programs:
     """Compiles kernels.
 
-    The inputs are copied again for each kernel, because an earlier one may have written to the wrong place.
-
     Args:
         settings: The settings of the worker.
 
@@ -71,29 +72,20 @@ class Programs:
         import cupy
         from cupy.cuda import nvrtc
 
-        self.problem, self.inputs, self.expected = open_problem(**settings["problem"])
-        self.size, self.warmup = settings["problem"]["size"], settings["warmup"]
+        self.problem = load_problem(settings["problem"]["path"], settings["problem"]["constants"])
+        self.size = settings["problem"]["size"]
+        draws = draw_twice(self.problem, settings["problem"])
+        for number, like in enumerate(self.call_optional("scratch", (), self.size)):
+            scratch = Argument(f"scratch {number}", np.asarray(like), None, None, "output")
+            for draw in draws:
+                draw.append(scratch)
         self.device = Device(cupy, settings["device"], settings["flush"])
         options = tuple(settings["options"])
         self._compiler = Compiler(nvrtc, self.device.architecture, options)
         self._compiler.check()
         self._meter = Meter(self.device) if settings["energy"] else None
-        self.last: CudaKernel | None = None  # the kernel that ran last
-
-    @functools.cached_property
-    def constants(self) -> Mapping[str, NDArray[Any]]:
-        """Inputs that are ``__constant__`` arrays, by the array's name."""
-        numbers: Mapping[str, int] = getattr(self.problem, "CONSTANTS", {})
-        return {symbol: self.inputs[number] for symbol, number in numbers.items()}
-
-    @functools.cached_property
-    def arrays(self) -> tuple[list[_Filled], list[Any]]:
-        """Arguments of all kernels: the other inputs; the output and the scratch arrays."""
-        excluded = set(getattr(self.problem, "CONSTANTS", {}).values())
-        scratch = self.call_optional("scratch", (), self.size)
-        empty = self.device.empty
-        inputs = [(empty(a), a) for i, a in enumerate(self.inputs) if i not in excluded]
-        return inputs, [empty(a) for a in (self.expected, *scratch)]
+        self.constants: Mapping[str, int] = getattr(self.problem, "CONSTANTS", {})
+        self.arguments = Arguments(draws, self.device.allocate, settings["restore"])
 
     def compile(self, config: Mapping[str, Any]) -> CompiledKernel:
         """Compile a configuration and load it.
@@ -101,38 +93,38 @@ class Programs:
         Raises:
             CompileError: NVRTC refuses the kernel.
         """
-        problem, arrays = self.problem, self.arrays
+        problem = self.problem
         macros = {**config, **problem.macros(self.size)}
         name = problem.KERNEL.format(**{key: to_text(value) for key, value in macros.items()})
         binary = self._compiler.compile(problem.SOURCE, name, macros)
-        function, symbols = self.device.load(binary, self.constants)
-        constants = [(symbols[symbol], values) for symbol, values in self.constants.items()]
-        return CudaKernel(self, config, function, arrays, constants, binary.code)
+        likes = {symbol: self.arguments[n].like for symbol, n in self.constants.items()}
+        function, symbols = self.device.load(binary, likes)
+        return CudaKernel(self, config, function, symbols, binary.code)
 
-    def read_metrics(
-        self, request: Mapping[str, Any], report: Report, timeout: float
+    def read_energy(
+        self, kernel: CompiledKernel, request: Mapping[str, Any], report: Report, timeout: float
     ) -> dict[str, Any]:
-        """Return the metrics of the kernel that ran last.
+        """Return the energy of a kernel, which has been measured before.
 
         Args:
-            request: ``meter`` (seconds of one measurement of energy) and ``count`` (their number).
-            report: Receives the stage ``energy``.
+            kernel: The kernel.
+            request: ``meter`` (seconds of one measurement) and ``count`` (their number).
+            report: Receives the stages ``energy`` and ``check``.
             timeout: Limit of one run in seconds.
 
         Returns:
-            The kernel's ``metrics``, and lists of ``energy`` (joules of a run) and ``power`` (watts).
+            Lists of ``energy`` (joules of a run) and ``power`` (watts); ``problem``, as of a `Measurement`.
         """
-        kernel, seconds = self.last, request["meter"]
-        if kernel is None:
-            raise LookupError("no kernel has run")
-        readings = []
-        if self._meter is not None:
-            report.stage("energy", (seconds + timeout) * request["count"])
-            readings = [kernel.read_energy(self._meter, seconds) for _ in range(request["count"])]
+        assert isinstance(kernel, CudaKernel)
+        assert self._meter is not None
+        seconds, count = request["meter"], request["count"]
+        report.stage("energy", (seconds + timeout) * count)
+        self.arguments.place()
+        readings = [kernel.read_energy(self._meter, seconds) for _ in range(count)]
         return {
-            "metrics": kernel.metrics(),
             "energy": [energy for energy, _ in readings],
             "power": [power for _, power in readings],
+            "problem": self.arguments.check(is_first=False).problem,
         }
 
     def call_optional(self, name: str, default: Any, *arguments: Any) -> Any:
@@ -141,31 +133,30 @@ class Programs:
         return default if function is None else function(*arguments)
 
 
-class CudaKernel:
+class CudaKernel(CompiledKernel):
     """A loaded kernel.
 
     Args:
         programs: Holds the device and the problem.
         config: The configuration.
         function: The kernel.
-        arrays: As `Programs.arrays`.
-        constants: The ``__constant__`` arrays.
+        symbols: The ``__constant__`` arrays, by name.
         code: The machine code, from which the kernel was loaded.
     """
+
+    step = _EVENT_STEP
 
     def __init__(
         self,
         programs: Programs,
         config: Mapping[str, Any],
         function: Any,
-        arrays: tuple[list[_Filled], list[Any]],
-        constants: list[_Filled],
+        symbols: Mapping[str, Any],
         code: bytes,
     ) -> None:
         self._programs, self._device, self._function = programs, programs.device, function
-        inputs, self._written = arrays
-        self._filled = inputs + constants
-        self._arrays = [array for array, _ in inputs] + self._written
+        self.arguments, self._symbols = programs.arguments, symbols
+        self._draw: int | None = None  # of the values in the ``__constant__`` arrays
         grid, block = programs.problem.launch(config, programs.size)
         self._grid, self._block = tuple(grid), tuple(block)
         call_optional, size = programs.call_optional, programs.size
@@ -178,29 +169,19 @@ class CudaKernel:
             for arguments in call_optional("launches", [()], config, size)
         ]
         self.identity = hash_parts(code, self._grid, self._block, self._shared, self._scalars)
-        # `KernelServer` calls `run` once before it times; that call is the last warm-up.
-        self._warmups_left = programs.warmup - 1
         self._seconds = 0.0
-        self._host = np.empty_like(programs.expected)
 
-    def prepare(self) -> None:
-        """Copy the inputs to the device, and fill the output with values that no kernel writes by chance."""
-        self._device.fill(self._filled, self._written)
-
-    def run(self) -> float:
-        """Run the kernel once (the first time after the warm-ups), and return the device's seconds."""
-        self._programs.last = self
-        while self._warmups_left > 0:
-            self._warmups_left -= 1
-            self._device.time(self._launch)
+    @override
+    def time(self, launches: int, limit: float) -> float:
+        """Run the kernel once, and return the device's seconds."""
+        if self._draw != self.arguments.draw:
+            self._draw = self.arguments.draw
+            for symbol, array in self._symbols.items():
+                self._device.fill(array, self.arguments[self._programs.constants[symbol]].like)
         self._seconds = self._device.time(self._launch)
         return self._seconds
 
-    def result(self) -> NDArray[Any]:
-        """Return the output of the last run."""
-        self._device.fetch(self._written[0], self._host)
-        return self._host
-
+    @override
     def metrics(self) -> dict[str, float]:
         """Return the registers and local bytes of a thread, and the shared bytes of a block."""
         return {
@@ -210,11 +191,24 @@ class CudaKernel:
         }
 
     def read_energy(self, meter: Meter, seconds: float) -> tuple[float, float]:
-        """Return the energy of one run and the mean power, from runs without pause for the given seconds."""
+        """Return the energy of one run and the mean power, from runs without pause for the given seconds.
+
+        Both include the energy of setting the outputs, and the inputs that the kernel changes, before each run.
+        """
         batch = max(1, math.ceil(_BATCH_SECONDS / max(self._seconds, 1e-6)))
-        return meter.read(lambda: self._device.run(self._launch, batch), batch, seconds)
+        self.time(1, 0.0)  # the values of the first draw
+        return meter.read(lambda: self._device.run(self._reset_and_launch, batch), batch, seconds)
+
+    def _reset_and_launch(self) -> None:
+        self.arguments.reset()
+        self._launch()
 
     def _launch(self) -> None:
+        constants, blocks = self._programs.constants.values(), self.arguments.blocks
+        arrays = [
+            self.arguments[number].like[()] if block is None else block.array
+            for number, block in enumerate(blocks)
+            if number not in constants
+        ]
         for scalars in self._scalars:
-            arguments = (*self._arrays, *scalars)
-            self._function(self._grid, self._block, arguments, shared_mem=self._shared)
+            self._function(self._grid, self._block, (*arrays, *scalars), shared_mem=self._shared)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from baco_like.evaluators.command.template import to_text
-from baco_like.evaluators.kernels.problems import open_problem
+from baco_like.evaluators.kernels.arguments import GUARD, Argument, Arguments
+from baco_like.evaluators.kernels.problems import draw_twice, load_problem
 from baco_like.evaluators.kernels.timing import (
     CompiledKernel,
     KernelLimits,
     KernelServer,
     hash_parts,
-    poison,
 )
 from baco_like.exceptions import EvaluatorError
 
@@ -36,10 +36,12 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
         EvaluatorError: The platform or the device does not exist.
     """
     _disable_compiler_caches()
-    problem, arrays, expected = open_problem(**settings["problem"])
+    problem = load_problem(settings["problem"]["path"], settings["problem"]["constants"])
+    draws = draw_twice(problem, settings["problem"])
     import pyopencl as cl
 
     device = find_device(settings["platform"], settings["device"])
+    _require_types(device, draws[0])
     size, session = settings["problem"]["size"], None
 
     def compile(config: Mapping[str, Any]) -> CompiledKernel:
@@ -47,20 +49,36 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
         nonlocal session
         # After a failed launch the context may be unusable.
         if session is None or session.failed:
-            session = _OpenCLSession(device, arrays, expected)
+            session = _OpenCLSession(device, draws, settings["restore"], settings["flush"])
         macros = {name: to_text(value) for name, value in config.items()}
         macros |= {name: str(value) for name, value in problem.macros(size).items()}
         options = [*settings["options"], *(f"-D{name}={text}" for name, text in macros.items())]
         program = cl.Program(session.context, problem.SOURCE)
         program.build(options=options, devices=[device])
         kernel = cl.Kernel(program, problem.KERNEL)
-        kernel.set_args(*session.buffers, session.output)
         global_size, local_size = problem.launch(config, size)
         binaries = program.get_info(cl.program_info.BINARIES)
         identity = hash_parts(binaries, global_size, local_size)
         return _OpenCLKernel(session, kernel, global_size, local_size, identity)
 
-    return KernelServer(compile, expected, KernelLimits(**settings["limits"]))
+    return KernelServer(compile, KernelLimits(**settings["limits"]))
+
+
+def _require_types(device: Any, arguments: Sequence[Argument]) -> None:
+    """Check that the device can have the scalars.
+
+    Raises:
+        EvaluatorError: A scalar has a type that kernels do not take by value, or that the device lacks.
+    """
+    lacking = {"bool", "complex64", "complex128"}
+    for name, extension in (("float16", "cl_khr_fp16"), ("float64", "cl_khr_fp64")):
+        lacking |= set() if extension in device.extensions else {name}
+    for argument in arguments:
+        if argument.role == "scalar" and argument.like.dtype.name in lacking:
+            raise EvaluatorError(
+                f"{argument.name}: an OpenCL kernel on {device.name!r} takes no {argument.like.dtype} by value; "
+                "pass an array of one element"
+            )
 
 
 def _disable_compiler_caches() -> None:
@@ -111,66 +129,100 @@ def find_device(platform: str, device: int) -> Any:
 
 
 class _OpenCLSession:
-    """A context with its queue and its buffers."""
+    """A context with its queue and the arguments."""
 
     def __init__(
-        self, device: Any, inputs: tuple[NDArray[Any], ...], expected: NDArray[Any]
+        self, device: Any, draws: Sequence[Sequence[Argument]], restore: str, flush: bool
     ) -> None:
         import pyopencl as cl
 
-        self.cl, self.inputs, self.failed = cl, inputs, False
-        self.host = np.empty_like(expected)  # the output's copy in the memory of the host
+        self.cl, self.failed = cl, False
         self.context = cl.Context([device])
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self.queue = cl.CommandQueue(self.context, properties=profiling)
-        flags = cl.mem_flags
-        self.buffers = [cl.Buffer(self.context, flags.READ_ONLY, size=a.nbytes) for a in inputs]
-        self.output = cl.Buffer(self.context, flags.READ_WRITE, size=expected.nbytes)
+        self.arguments = Arguments(draws, lambda size, number: _OpenCLBlock(self, size), restore)
+        self._cache_bytes = 2 * max(device.global_mem_cache_size, 1) if flush else 0
+        if flush:
+            self._cache = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, self._cache_bytes)
+
+    def empty_cache(self) -> None:
+        """Fill a buffer twice as large as the device's cache, if caches are to be emptied."""
+        if self._cache_bytes:
+            zero = np.zeros(1, np.uint8)
+            self.cl.enqueue_fill_buffer(self.queue, self._cache, zero, 0, self._cache_bytes)
 
 
-@dataclass(frozen=True)
-class _OpenCLKernel:
-    """A built kernel. Its buffers are filled again, as an earlier kernel may have written to the wrong place."""
+class _OpenCLBlock:
+    """Memory of an array on the device; the kernel gets a part of a buffer, which has the guards, too."""
 
-    session: _OpenCLSession
-    kernel: Any
-    global_size: tuple[int, ...]
-    local_size: tuple[int, ...]
-    identity: str
+    def __init__(self, session: _OpenCLSession, size: int) -> None:
+        cl = session.cl
+        self._session, flags = session, cl.mem_flags.READ_WRITE
+        self._buffer = cl.Buffer(session.context, flags, size + 2 * GUARD)
+        self.array = self._buffer.get_sub_region(GUARD, max(size, 1), flags)
 
-    def prepare(self) -> None:
-        self._require_local_memory()
-        session = self.session
-        poison(session.host)
-        buffers, arrays = (*session.buffers, session.output), (*session.inputs, session.host)
-        for buffer, array in zip(buffers, arrays, strict=True):
-            session.cl.enqueue_copy(session.queue, buffer, array, is_blocking=True)
+    def write(self, offset: int, content: NDArray[np.uint8]) -> None:
+        self._session.cl.enqueue_copy(
+            self._session.queue, self._buffer, content, dst_offset=offset, is_blocking=True
+        )
 
-    def run(self) -> float:
-        cl = self.session.cl
-        try:
-            event = cl.enqueue_nd_range_kernel(
-                self.session.queue, self.kernel, self.global_size, self.local_size
+    def poison(self, size: int) -> None:
+        if size:
+            ones = np.full(1, 0xFF, np.uint8)
+            self._session.cl.enqueue_fill_buffer(
+                self._session.queue, self._buffer, ones, GUARD, size
+            ).wait()
+
+    def read(self, offset: int, size: int) -> NDArray[np.uint8]:
+        content = np.empty(size, np.uint8)
+        if size:
+            self._session.cl.enqueue_copy(
+                self._session.queue, content, self._buffer, src_offset=offset, is_blocking=True
             )
+        return content
+
+
+class _OpenCLKernel(CompiledKernel):
+    """A built kernel."""
+
+    def __init__(
+        self,
+        session: _OpenCLSession,
+        kernel: Any,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...],
+        identity: str,
+    ) -> None:
+        self._session, self._kernel, self._is_checked = session, kernel, False
+        self._sizes, self.identity = (global_size, local_size), identity
+        self.arguments = session.arguments
+        self.step = session.queue.device.profiling_timer_resolution * 1e-9
+
+    @override
+    def time(self, launches: int, limit: float) -> float:
+        session, cl = self._session, self._session.cl
+        if not self._is_checked:
+            self._require_local_memory()
+            self._is_checked = True
+        for number, block in enumerate(self.arguments.blocks):
+            value = self.arguments[number].like[()] if block is None else block.array
+            self._kernel.set_arg(number, value)
+        session.empty_cache()
+        try:
+            event = cl.enqueue_nd_range_kernel(session.queue, self._kernel, *self._sizes)
             event.wait()
         except cl.Error:
-            self.session.failed = True
+            session.failed = True
             raise
         return float(event.profile.end - event.profile.start) * 1e-9
-
-    def result(self) -> NDArray[Any]:
-        session = self.session
-        session.cl.enqueue_copy(session.queue, session.host, session.output, is_blocking=True)
-        return session.host
 
     def _require_local_memory(self) -> None:
         """Raise `OutOfResources` if the kernel needs too much local memory.
 
         Some drivers end the process in this case, and others run the kernel.
         """
-        size = self.session.cl.kernel_work_group_info.LOCAL_MEM_SIZE
-        device = self.session.queue.device
-        needed = self.kernel.get_work_group_info(size, device)
+        device, info = self._session.queue.device, self._session.cl.kernel_work_group_info
+        needed = self._kernel.get_work_group_info(info.LOCAL_MEM_SIZE, device)
         if needed > device.local_mem_size:
             raise OutOfResources(
                 f"{needed} bytes of local memory, the device has {device.local_mem_size}"

@@ -19,7 +19,9 @@ class ndarray:
 
     @property
     def values(self):
-        return self.data.mem.bytes[: self.nbytes].view(self.dtype).reshape(self.shape)
+        start = self.data.offset
+        content = self.data.mem.bytes[start : start + self.nbytes]
+        return content.view(self.dtype).reshape(self.shape)
 
     def set(self, host, stream):
         check(stream)
@@ -28,10 +30,6 @@ class ndarray:
     def get(self, stream, out):
         check(stream)
         out[...] = self.values
-
-
-def empty(shape, dtype):
-    return ndarray(shape, dtype, cuda.alloc(int(np.prod(shape)) * np.dtype(dtype).itemsize))
 
 
 class RawModule:
@@ -71,7 +69,8 @@ class Kernel:
     def __call__(self, grid, block, args, *, shared_mem):
         assert STATE.stream is not None, "launched on the default stream"
         check(STATE.stream)
-        values, result, scratch, launch, gain = args
+        *arrays, launch, gain = args
+        values, result, scratch = (array.values.view(np.int32) for array in arrays)
         assert (type(launch), type(gain)) == (np.int32, np.float32)
         if self.fault == 2 or shared_mem > self.max_dynamic_shared_size_bytes:
             raise CUDADriverError("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: too many resources")
@@ -81,17 +80,17 @@ class Kernel:
             time.sleep(60)
         if self.launches >= FORGED_AT:
             forge(self.fault)
-        assert (scratch.values == -1).all()
-        assert grid[0] * block[0] == values.shape[0]
+        assert (scratch == -1).all()
+        assert grid[0] * block[0] == values.size
         factor = ndarray((1,), np.int32, self.factor).values[0]
-        result.values[...] = values.values * factor * launch * int(gain) + (self.fault == 3)
+        result[...] = values * factor * launch * int(gain) + (self.fault == 3)
         self.launches += 1
         STATE.clock += 0.5 + 0.25 * STATE.cold
         STATE.cold = False
 
 
-FORGED_AT = 6
-"""Launches before a kernel forges: the measurement of its time has six, those of its energy follow."""
+FORGED_AT = 8
+"""Launches before a kernel forges: the measurement of its time has eight, those of its energy follow."""
 
 FORGED = {
     6: {"answer": 3},

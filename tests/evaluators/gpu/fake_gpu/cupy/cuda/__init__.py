@@ -32,18 +32,21 @@ class Memory:
 
 
 class MemoryPointer:
-    def __init__(self, size):
-        self.mem = Memory(size)
+    def __init__(self, mem, offset=0):
+        self.mem, self.offset = mem, offset
+
+    def __add__(self, offset):
+        return MemoryPointer(self.mem, self.offset + offset)
 
     def memset_async(self, value, size, stream):
         check(stream)
-        self.mem.bytes[:size] = value
+        self.mem.bytes[self.offset :][:size] = value
         STATE.clock += 1000.0
         STATE.cold |= size >= 2 * Device(0).attributes["L2CacheSize"]
 
 
 def alloc(size):
-    return MemoryPointer(size)
+    return MemoryPointer(Memory(size))
 
 
 class Device:

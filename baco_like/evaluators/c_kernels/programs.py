@@ -1,0 +1,229 @@
+"""The worker of kernels in C: it has the inputs, and measures each kernel in a child process of its own.
+
+A child is a copy of the worker, so that the inputs need not be made again. The variables and the memory limit of a
+configuration are set there. A child that dies or hangs, or whose kernel leaves threads, variables or modes of the
+processor behind, leaves the worker as it was.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from baco_like.evaluators._processes.group import signal_name
+from baco_like.evaluators._processes.worker_main import Report, describe_error
+from baco_like.evaluators.kernels.arguments import GUARD, Arguments, HostBlock, same_bytes
+from baco_like.evaluators.kernels.problems import draw_twice, load_problem
+from baco_like.evaluators.kernels.timing import (
+    CacheFlush,
+    CompiledKernel,
+    KernelLimits,
+    Measurement,
+)
+from baco_like.exceptions import EvaluatorError
+
+_HARNESS = Path(__file__).with_name("harness.c")
+
+_COPIES = 64 << 20
+"""Bytes of the copies of the arrays that the launches of one sample write."""
+
+_ALIGNMENT = 64
+
+_C_TYPES = {
+    "bool": "_Bool",
+    "float16": "_Float16",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "float _Complex",
+    "complex128": "double _Complex",
+}
+"""C types of scalars by their NumPy type, besides those of ``stdint.h``."""
+
+
+def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], Any]:
+    """Return the handler of requests: ``size`` alone prepares the inputs of a size, otherwise it measures a kernel."""
+    problem = load_problem(settings["problem"]["path"], settings["problem"]["constants"])
+    limits = KernelLimits(**settings["limits"])
+    opened: dict[int, tuple[Arguments, ctypes.CDLL]] = {}
+    flush = CacheFlush() if settings["flush"] else None
+
+    def open_size(size: int) -> tuple[Arguments, ctypes.CDLL]:
+        if size not in opened:
+            draws = draw_twice(problem, settings["problem"], size)
+            library = _build_harness(settings["compiler"], draws[0], limits.build_timeout)
+            opened[size] = Arguments(draws, HostBlock, settings["restore"]), library
+            opened[size][0].place(is_new=True)
+        return opened[size]
+
+    def handle(request: Mapping[str, Any], report: Report) -> Any:
+        arguments, library = open_size(request["size"])
+        if "program" not in request:
+            return {}
+        child = os.fork()
+        if not child:
+            try:
+                os.setpgid(0, 0)
+                _limit_memory(settings["memory"])
+                os.environ.update(request["environment"])
+                os.chdir(Path(request["program"]).parent)  # a folder that is removed
+                report.stage("compile", limits.build_timeout)
+                kernel = CKernel(request["program"], library, arguments, flush)
+                answer = Measurement(kernel, limits, is_placed=True)(request, report)
+                report.send({"answer": answer})
+            except Exception as error:
+                report.send({"error": describe_error(error)})
+            finally:
+                os._exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child, signal.SIGKILL)  # what the kernel has left behind
+        # Ignored if the child has answered.
+        return {"ended": f"exit code {status}" if status >= 0 else signal_name(-status)}
+
+    return handle
+
+
+def _build_harness(compiler: list[str], arguments: list[Any], timeout: float) -> ctypes.CDLL:
+    """Compile and load the harness for these arguments.
+
+    Raises:
+        EvaluatorError: The compiler fails, for instance because it lacks the type of a scalar.
+    """
+    types, values = [], []
+    for number, argument in enumerate(arguments):
+        if argument.role == "scalar":
+            name = argument.like.dtype.name
+            types.append(_C_TYPES.get(name, f"{name}_t"))
+            values.append(f"*({types[-1]} *)(a)[{number}]")
+        else:
+            types.append("void *")
+            values.append(f"(a)[{number}]")
+    cast = f"void (*)({', '.join(types) or 'void'})"
+    text = f"#define LAUNCH(kernel, a) (({cast})(kernel))({', '.join(values)})\n"
+    folder = Path(tempfile.mkdtemp())
+    (folder / "harness.c").write_text(text + _HARNESS.read_text(encoding="ascii"), encoding="ascii")
+    command = [*compiler, "-O2", "-shared", "-fPIC", "harness.c", "-o", "harness.so"]
+    built = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=timeout, check=False
+    )
+    if built.returncode:
+        lines = [line for line in built.stderr.splitlines() if "error" in line] or [
+            f"exit code {built.returncode}"
+        ]
+        raise EvaluatorError(f"the compiler {compiler[0]!r} fails on the harness: {lines[0][:300]}")
+    library = ctypes.CDLL(str(folder / "harness.so"))
+    library.launch.restype = library.clock_step.restype = ctypes.c_int64
+    return library
+
+
+def _limit_memory(memory: int | None) -> None:
+    """Let this process take so many bytes besides those that it has."""
+    if memory is None:
+        return
+    own = 0
+    with suppress(OSError):
+        own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    limit = own + memory if hard == resource.RLIM_INFINITY else min(own + memory, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
+class CKernel(CompiledKernel):
+    """A loaded kernel.
+
+    Args:
+        program: Path of the shared object.
+        library: The harness.
+        arguments: The arguments, in the memory of this process.
+        flush: Empties the caches before each launch; None to leave them as they are.
+    """
+
+    def __init__(
+        self, program: str, library: ctypes.CDLL, arguments: Arguments, flush: CacheFlush | None
+    ) -> None:
+        kernel = ctypes.CDLL(program).kernel
+        self._kernel = ctypes.cast(kernel, ctypes.c_void_p)
+        self._library, self.arguments, self._flush = library, arguments, flush
+        self.step = library.clock_step() * 1e-9
+        # Touched now, so that no page is made while a result is captured.
+        self._captured = {n: np.ones_like(b.array) for n, b in self._outputs()}
+
+    def _outputs(self) -> list[tuple[int, HostBlock]]:
+        return [
+            (n, b)
+            for n, b in enumerate(self.arguments.blocks)
+            if b and self.arguments[n].role == "output"
+        ]
+
+    @property
+    @override
+    def most_launches(self) -> int:
+        if self._flush is not None:
+            return 1
+        size = sum(self._stride(number) for number in self.arguments.written)
+        return 1 + _COPIES // max(size, 1)
+
+    def _stride(self, number: int) -> int:
+        return -(-self.arguments[number].like.nbytes // _ALIGNMENT) * _ALIGNMENT
+
+    @override
+    def time(self, launches: int, limit: float) -> float:
+        """Launch the kernel; the last launch uses the arguments themselves, and each other one copies."""
+        arguments, count = self.arguments, len(self.arguments.blocks)
+        own = [
+            arguments[n].like.ctypes.data if b is None else b.address
+            for n, b in enumerate(arguments.blocks)
+        ]
+        addresses = np.tile(np.array(own, np.uintp), (launches, 1)).reshape(launches, count)
+        copies = []
+        for number in arguments.written if launches > 1 else ():
+            content = arguments.blocks[number].read(GUARD, arguments[number].like.nbytes)
+            stride = self._stride(number)
+            raw = np.empty((launches - 1) * stride + _ALIGNMENT, np.uint8)
+            copy = raw[-raw.ctypes.data % _ALIGNMENT :][: (launches - 1) * stride].reshape(
+                -1, stride
+            )
+            copy[:, : content.size] = content
+            addresses[:-1, number] = copy.ctypes.data + stride * np.arange(
+                launches - 1, dtype=np.uintp
+            )
+            copies.append(copy)
+        rows = addresses.ctypes.data + addresses.strides[0] * np.arange(launches, dtype=np.uintp)
+        outputs = self._outputs()
+        from_ = np.array([b.address for _, b in outputs], np.uintp)
+        to = np.array([self._captured[n].ctypes.data for n, _ in outputs], np.uintp)
+        sizes = np.array([arguments[n].like.nbytes for n, _ in outputs], np.int64)
+        if self._flush is not None:
+            self._flush()
+        pointers = [ctypes.c_void_p(a.ctypes.data) for a in (from_, to, sizes)]
+        nanoseconds = self._library.launch(
+            self._kernel,
+            ctypes.c_void_p(rows.ctypes.data),
+            ctypes.c_int64(launches),
+            ctypes.c_double(max(limit, 1e-3)),
+            len(outputs),
+            *pointers,
+        )
+        return float(nanoseconds) * 1e-9
+
+    @override
+    def problem(self) -> str | None:
+        """Return the problem if an output has changed since the last launch returned."""
+        for number, block in self._outputs():
+            size = self.arguments[number].like.nbytes
+            if not same_bytes(block.array[:size], self._captured[number][:size]):
+                return (
+                    f"{self.arguments[number].name} was still written after the kernel had returned"
+                )
+        return None

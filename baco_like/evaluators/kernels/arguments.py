@@ -1,0 +1,371 @@
+"""The arguments of a kernel: their values before and after a launch, and the memory in which the kernel finds them.
+
+A launch must not profit from an earlier one. Before each launch, outside the timed part, outputs get their start value,
+and inputs that the kernel changes get their value back. Memory before and after each array has a known pattern, so that
+a write outside an array is found.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baco_like.evaluators.comparison import Comparison, Expected, type_name
+from baco_like.exceptions import EvaluatorError
+
+GUARD = 4096
+"""Bytes of known pattern before and after each array."""
+
+_PATTERN = np.random.default_rng(0xBAC0).integers(0, 256, GUARD, np.uint8)
+
+_SHIFT = 320
+"""Bytes by which the start of each array is shifted within its page.
+
+The offset decides how fast vector loads are, so it has to be the same in every process. Arrays whose addresses differ
+by whole pages compete for the same cache sets; therefore each array of a kernel has another offset."""
+
+TYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+)
+"""Types of elements and of scalars; a target may support fewer."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """An argument that the kernel reads: the next value of ``inputs``.
+
+    Attributes:
+        constant: Whether the kernel must not write to it.
+    """
+
+    constant: bool = False
+
+
+@dataclass(frozen=True)
+class Output:
+    """An argument that the kernel writes: the next array of ``expected``.
+
+    Attributes:
+        start: Its value before each launch: an array, a number for all elements, or a function that gets the inputs and
+            returns the array. None: values that no kernel writes by chance (NaN, or -1 for integers).
+    """
+
+    start: Any = None
+
+
+@dataclass(frozen=True)
+class InOut:
+    """An argument that the kernel reads and writes: the next value of ``inputs``, then the next of ``expected``."""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number that is passed by value: the next value of ``inputs``.
+
+    Attributes:
+        type: Its type, such as ``int32``.
+    """
+
+    type: str
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument with its values.
+
+    Attributes:
+        name: For messages, such as ``input 0``.
+        like: An array of its shape and type.
+        start: Its value before a launch; None for an output without one.
+        expected: Its correct value after a launch; None if it is not compared.
+        role: ``input``, ``constant``, ``output`` or ``scalar``.
+    """
+
+    name: str
+    like: NDArray[Any]
+    start: NDArray[Any] | None
+    expected: Expected | None
+    role: str
+
+
+def draw_arguments(
+    problem: ModuleType, size: int, seed: int, tolerances: Mapping[str, float | None]
+) -> list[Argument]:
+    """Return the arguments of a problem with the values of one seed.
+
+    Args:
+        problem: The problem file.
+        size: The problem's size.
+        seed: Seed of the inputs.
+        tolerances: Arguments of `Expected`.
+
+    Raises:
+        EvaluatorError: The file declares other arguments than its functions return, or a type is not supported.
+    """
+    values = [_as_value(value) for value in problem.inputs(size, np.random.default_rng(seed))]
+    # Copies, as a function may sort or scale its arguments in place.
+    result = problem.expected(*(value.copy() for value in values))
+    results = [np.asarray(each) for each in (result if isinstance(result, tuple) else (result,))]
+    magnitude = None
+    if hasattr(problem, "magnitude"):
+        magnitude = float(problem.magnitude(*(value.copy() for value in values)))
+    if hasattr(problem, "arguments"):
+        declared = list(problem.arguments(size))
+    else:
+        declared = [Scalar(v.dtype.name) if isinstance(v, np.generic) else Input() for v in values]
+        declared += [Output() for _ in results]
+    for function, given, kinds in (
+        ("inputs", values, (Input, InOut, Scalar)),
+        ("expected", results, (Output, InOut)),
+    ):
+        wanted = sum(isinstance(each, kinds) for each in declared)
+        if wanted != len(given):
+            raise EvaluatorError(
+                f"{function} returns {len(given)} values, but arguments declares {wanted} of them"
+            )
+    arguments, given_values, given_results = [], iter(values), iter(results)
+    for number, each in enumerate(declared):
+        name = f"argument {number}"
+        start = None if isinstance(each, Output) else next(given_values)
+        expected = None
+        if isinstance(each, (Output, InOut)):
+            array = np.ascontiguousarray(next(given_results))
+            expected = Expected(
+                array, **tolerances, magnitude=magnitude, name=f"the result of {name}"
+            )
+            if isinstance(each, Output) and each.start is not None:
+                made = each.start(*values) if callable(each.start) else each.start
+                start = np.array(np.broadcast_to(np.asarray(made, array.dtype), array.shape))
+            if start is not None and (start.shape, start.dtype) != (array.shape, array.dtype):
+                raise EvaluatorError(
+                    f"{name} starts as {start.dtype}{list(start.shape)}, but expected returns "
+                    f"{array.dtype}{list(array.shape)}"
+                )
+        if isinstance(each, Scalar):
+            if each.type not in TYPES or each.type == "bfloat16":
+                raise EvaluatorError(
+                    f"{name} has the type {each.type!r}: expected one of {', '.join(TYPES)}"
+                )
+            start = np.asarray(start, dtype=each.type)
+            if start.ndim:
+                raise EvaluatorError(f"{name} is a scalar, but inputs returns an array for it")
+            role = "scalar"
+        else:
+            role = "output" if expected else "constant" if each.constant else "input"
+        like = start if expected is None else expected.array
+        assert like is not None
+        if type_name(like.dtype) not in TYPES or not like.dtype.isnative:
+            raise EvaluatorError(
+                f"{name} has elements of type {like.dtype}: expected one of {', '.join(TYPES)}"
+            )
+        start = None if start is None else np.ascontiguousarray(start).reshape(like.shape)
+        arguments.append(Argument(name, like, start, expected, role))
+    return arguments
+
+
+def _as_value(value: Any) -> Any:
+    """Return an input as an array, or as a NumPy scalar if it is one."""
+    return value if isinstance(value, np.generic) else np.asarray(value)
+
+
+class Block(Protocol):
+    """Memory of an array, with `GUARD` bytes or more before and after it. Offsets begin at the first guard."""
+
+    def write(self, offset: int, content: NDArray[np.uint8]) -> None:
+        """Write bytes."""
+
+    def poison(self, size: int) -> None:
+        """Fill the first bytes of the array with 0xFF: NaN, or -1 for whole numbers."""
+
+    def read(self, offset: int, size: int) -> NDArray[np.uint8]:
+        """Return bytes; they may change with the memory."""
+
+
+class Arguments:
+    """The arguments of a kernel in the memory of a target.
+
+    Args:
+        draws: The arguments for two seeds. The kernel is timed with the first; the second shows whether it computes its
+            result anew.
+        allocate: Returns memory for an array of so many bytes, the argument with this number.
+        restore: ``auto``, ``always`` or ``never``, see `KernelSettings`.
+
+    Attributes:
+        blocks: The memory of each argument; None for scalars.
+
+    Raises:
+        EvaluatorError: The draws differ in the types of arguments, or the target refuses an argument.
+    """
+
+    def __init__(
+        self,
+        draws: Sequence[Sequence[Argument]],
+        allocate: Callable[[int, int], Any],
+        restore: str,
+    ) -> None:
+        first, other = draws
+        if [(a.role, a.like.dtype) for a in first] != [(a.role, a.like.dtype) for a in other]:
+            raise EvaluatorError("inputs returns arrays of other types for another seed")
+        self._draws, self._restore, self.draw = draws, restore, 0
+        self.blocks: list[Any] = [
+            None if a.role == "scalar" else allocate(max(a.like.nbytes, b.like.nbytes), number)
+            for number, (a, b) in enumerate(zip(first, other, strict=True))
+        ]
+        self._capacities = [max(a.like.nbytes, b.like.nbytes) for a, b in zip(*draws, strict=True)]
+        self.restored: set[int] = (
+            set()
+        )  # numbers of the inputs that get their value before each launch
+
+    def __getitem__(self, number: int) -> Argument:
+        return self._draws[self.draw][number]
+
+    @property
+    def written(self) -> list[int]:
+        """Numbers of the arguments that get their start value before each launch."""
+        outputs = [n for n, a in enumerate(self._draws[self.draw]) if a.role == "output"]
+        return sorted({*outputs, *self.restored})
+
+    def place(self, draw: int = 0, *, is_new: bool = False) -> None:
+        """Write all values and guards.
+
+        Args:
+            draw: Which values.
+            is_new: Whether another kernel follows, of which is not known which inputs it changes.
+        """
+        self.draw = draw
+        if is_new:
+            roles = enumerate(a.role for a in self._draws[draw])
+            self.restored = {
+                n for n, role in roles if role == "input" and self._restore == "always"
+            }
+        for number, block in enumerate(self.blocks):
+            if block is not None:
+                size = self[number].like.nbytes
+                block.write(0, _PATTERN)
+                rest = self._capacities[number] - size + GUARD
+                block.write(GUARD + size, np.resize(_PATTERN, rest))
+                self._write_start(number)
+
+    def reset(self) -> None:
+        """Give the outputs and the changed inputs their start values; the next launch finds nothing of the last."""
+        for number in self.written:
+            self._write_start(number)
+
+    def _write_start(self, number: int) -> None:
+        start, block = self[number].start, self.blocks[number]
+        if start is None:
+            block.poison(self[number].like.nbytes)
+        elif start.nbytes:
+            block.write(GUARD, as_bytes(start))
+
+    def check(self, *, is_first: bool) -> Comparison:
+        """Return how far the outputs are from the correct ones, and what else the kernel has done wrong.
+
+        Args:
+            is_first: Whether only the first launch has run. Inputs that it has changed are restored from now on.
+        """
+        errors, problems = [0.0], []
+        several = sum(a.expected is not None for a in self._draws[self.draw]) > 1
+        for number, block in enumerate(self.blocks):
+            if block is None:
+                continue
+            argument = self[number]
+            problems += self._find_writes_outside(number, block)
+            if argument.expected is not None:
+                content = block.read(GUARD, argument.like.nbytes)
+                found = argument.expected.compare(
+                    content.view(argument.like.dtype).reshape(argument.like.shape)
+                )
+                errors.append(found.error)
+                if found.problem is not None:
+                    problems.append(
+                        f"{argument.name}: {found.problem}" if several else found.problem
+                    )
+            elif problem := self._find_change(number, block, is_first):
+                problems.append(problem)
+        return Comparison(max(errors), problems[0] if problems else None)
+
+    def _find_writes_outside(self, number: int, block: Block) -> list[str]:
+        size, end = self[number].like.nbytes, self._capacities[number] + 2 * GUARD
+        if not same_bytes(before := block.read(0, GUARD), _PATTERN):
+            distance = GUARD - int(np.flatnonzero(before != _PATTERN)[-1])
+            return [f"a write {distance} bytes before the start of {self[number].name}"]
+        after = block.read(GUARD + size, end - GUARD - size)
+        if not same_bytes(after, pattern := np.resize(_PATTERN, after.size)):
+            distance = int(np.flatnonzero(after != pattern)[0])
+            return [f"a write {distance} bytes after the end of {self[number].name}"]
+        return []
+
+    def _find_change(self, number: int, block: Block, is_first: bool) -> str | None:
+        argument = self[number]
+        is_watched = argument.role == "constant" or (
+            argument.role == "input" and self._restore == "auto" and number not in self.restored
+        )
+        if not is_watched or argument.start is None:
+            return None
+        if same_bytes(block.read(GUARD, argument.like.nbytes), as_bytes(argument.start)):
+            return None
+        if argument.role == "constant":
+            return f"a write to {argument.name}, which is declared constant"
+        if is_first:
+            self.restored.add(number)
+            return None
+        return f"a write to {argument.name} in a later launch, but none in the first"
+
+
+class HostBlock:
+    """Memory of this process, between two pages that cannot be accessed.
+
+    Args:
+        size: Bytes of the array.
+        number: Number of the argument.
+
+    Attributes:
+        address: Address of the array.
+    """
+
+    def __init__(self, size: int, number: int) -> None:
+        page, shift = mmap.PAGESIZE, number * _SHIFT % mmap.PAGESIZE
+        start = -(-(page + GUARD) // page) * page + shift  # of the array
+        total = -(-(start + size + GUARD) // page) * page + page
+        memory = mmap.mmap(-1, total, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        whole = np.frombuffer(memory, np.uint8)
+        self.address = whole.ctypes.data + start
+        for first in (0, total - page):
+            _LIBC.mprotect(ctypes.c_void_p(whole.ctypes.data + first), ctypes.c_size_t(page), 0)
+        self._bytes = whole[start - GUARD : start + size + GUARD]
+        self.array = whole[start : start + size]
+
+    def write(self, offset: int, content: NDArray[np.uint8]) -> None:
+        """Write bytes; offsets begin at the first guard."""
+        self._bytes[offset : offset + content.size] = content
+
+    def poison(self, size: int) -> None:
+        """Fill the first bytes of the array with 0xFF."""
+        self.array[:size] = 0xFF
+
+    def read(self, offset: int, size: int) -> NDArray[np.uint8]:
+        """Return bytes."""
+        return self._bytes[offset : offset + size]
+
+
+_LIBC = ctypes.CDLL(None)
+_LIBC.memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
+
+def as_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the bytes of a contiguous array."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def same_bytes(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> bool:
+    """Whether two contiguous arrays of bytes are equal; much faster than a comparison by NumPy."""
+    return a.size == b.size and _LIBC.memcmp(a.ctypes.data, b.ctypes.data, a.size) == 0
