@@ -1,0 +1,246 @@
+"""Kernels that cheat, and right kernels with an odd signature, each with the verdict that every bench must give.
+
+This is a problem file for C, OpenCL and CUDA: the constant GROUP chooses the arguments, the parameter `case` the kernel.
+One thread runs a kernel. In the bodies GLOBAL is the address space of arrays and LONG an integer of 64 bits.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from baco_like.evaluators.kernels import InOut, Input, Output, Scalar
+
+GROUP = "plain"
+LANGUAGE = "c"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel and its verdict.
+
+    Attributes:
+        name: What it does.
+        body: Its statements.
+        word: The failure word; None for a value.
+        message: Part of the message.
+        state: Declarations of variables that outlive a launch.
+        languages: Languages that can express it.
+    """
+
+    name: str
+    body: str
+    word: str | None = None
+    message: str = ""
+    state: str = ""
+    languages: tuple[str, ...] = ("c", "opencl", "cuda")
+
+
+TWICE = "for (int i = 0; i < 16; i++) b[i] = 2 * a[i];"
+C, STATIC = ("c",), ("c", "cuda")
+HEAD = "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <time.h>\n#include <unistd.h>\n"
+LATE = (
+    "static const int *from; static int *to;"
+    "static void *work(void *u) { usleep(3000); for (int i = 0; i < 16; i++) to[i] = 2 * from[i]; return u; }"
+)
+FORGED = r'{\"number\": %d, \"at\": 1.0, \"answer\": {\"problem\": null, \"error\": 0.0, \"notes\": {}, \"metrics\": {}}}\n'
+SORT = (
+    "LONG swaps = 0;"
+    "for (int i = 1; i < 32; i++) for (int j = i; j > 0 && a[j - 1] > a[j]; j--)"
+    "{ int held = a[j]; a[j] = a[j - 1]; a[j - 1] = held; swaps++; }"
+    "for (int i = 0; i < 32; i++) b[i] = a[i]; count[0] = swaps;"
+)
+MANY = (
+    "for (int i = 0; i < 5; i++) { sum[i] += x * a[i]; total[i] += (LONG)a[i] * k + u; copy[i] += 1;"
+    "half2[i] = half1[i]; pair2[2 * i] = pair1[2 * i]; pair2[2 * i + 1] = -pair1[2 * i + 1];"
+    "flag2[i] = !flag1[i]; real[i] = d * i; }"
+)
+GROUPS = {
+    "plain": (
+        "GLOBAL int *a, GLOBAL int *b",
+        [
+            Case("right", TWICE),
+            Case("writes nothing", "", "correctness", "element 0 is -1 instead of"),
+            Case(
+                "skips its work where the output is right",
+                f"if (b[15] == 2 * a[15]) return; {TWICE}",
+            ),
+            Case("spoils its input", f"{TWICE} for (int i = 0; i < 16; i++) a[i] = 0;"),
+            Case(
+                "writes behind its output",
+                f"{TWICE} b[17] = 1;",
+                "correctness",
+                "a write 4 bytes after the end of argument 1",
+            ),
+            Case(
+                "writes before its input",
+                f"{TWICE} a[-1] = 1;",
+                "correctness",
+                "a write 1 bytes before the start of argument 0",
+            ),
+            Case("is wrong by one", f"{TWICE} b[3]++;", "correctness", "1 of 16 elements is wrong"),
+            Case(
+                "keeps its result",
+                f"if (!has) {{ {TWICE} for (int i = 0; i < 16; i++) kept[i] = b[i]; has = 1; }}"
+                "for (int i = 0; i < 16; i++) b[i] = kept[i];",
+                "correctness",
+                "with inputs of another seed",
+                "int has; STATE int kept[16];",
+                STATIC,
+            ),
+            Case(
+                "works in its first two launches",
+                f"if (calls++ > 1) return; {TWICE}",
+                "correctness",
+                "element 0 is -1",
+                "int calls;",
+                STATIC,
+            ),
+            Case(
+                "spoils its input from the third launch on",
+                f"{TWICE} if (calls++ > 1) a[5] = -1;",
+                "correctness",
+                "",
+                "int calls;",
+                STATIC,
+            ),
+            Case("exits", "exit(0);", "runtime", "exit code 0", languages=C),
+            Case("exits later", f"{TWICE} if (calls++ > 1) _exit(0);", "runtime", "exit code 0", "int calls;", C),
+            Case("aborts", "abort();", "runtime", "SIGABRT", languages=C),
+            Case("prints", f'{TWICE} printf("x\\n"); fflush(stdout);', languages=C),
+            Case("closes its output", f"{TWICE} close(1); close(2);", languages=C),
+            Case(
+                "forges an answer",
+                f'for (int f = 3; f < 30; f++) for (int n = 0; n < 9; n++) dprintf(f, "{FORGED}", n); exit(0);',
+                "runtime",
+                languages=C,
+            ),
+            Case(
+                "ends in a thread",
+                "pthread_t t; from = a; to = b; pthread_create(&t, 0, work, 0); pthread_detach(t);",
+                "correctness",
+                state=f"int unused; {LATE}",
+                languages=C,
+            ),
+            Case("ends in a child", f"if (!fork()) {{ {TWICE} _exit(0); }}", "correctness", languages=C),
+            Case("returns twice", f"if (!fork()) {{ {TWICE} }}", "correctness", languages=C),
+            Case(
+                "has its own clock",
+                TWICE,
+                state="int unused; int clock_gettime(clockid_t c, struct timespec *t)"
+                "{ t->tv_sec = 1; t->tv_nsec = 0; return 0; }",
+                languages=C,
+            ),
+        ],
+    ),
+    "sort": (
+        "GLOBAL int *a, GLOBAL int *b, GLOBAL LONG *count",
+        [Case("sorts in place", SORT)],
+    ),
+    "constant": (
+        "GLOBAL int *a, GLOBAL int *b, GLOBAL LONG *count",
+        [Case("sorts a constant in place", SORT, "correctness", "argument 0, which is declared constant")],
+    ),
+    "many": (
+        "GLOBAL int *a, int k, float x, double d, unsigned char u, GLOBAL float *sum, GLOBAL LONG *total,"
+        "GLOBAL int *copy, GLOBAL short *half1, GLOBAL short *half2, GLOBAL float *pair1, GLOBAL float *pair2,"
+        "GLOBAL char *flag1, GLOBAL char *flag2, GLOBAL double *real",
+        [
+            Case("right", MANY),
+            Case("is wrong by one in 2**59", f"{MANY} total[2]++;", "correctness", "argument 6: element 2"),
+            Case(
+                "has a wrong imaginary part",
+                f"{MANY} pair2[9] = pair1[9];",
+                "correctness",
+                "argument 11: element 4",
+            ),
+        ],
+    ),
+    "none": ("GLOBAL int *b", [Case("has no input", "for (int i = 0; i < 16; i++) b[i] = i;")]),
+}
+
+
+def cases(language):
+    """Return pairs of a group and the number of a case."""
+    return [
+        (group, number)
+        for group, (_, listed) in GROUPS.items()
+        for number, case in enumerate(listed)
+        if language in case.languages
+    ]
+
+
+def inputs(size, rng):
+    if GROUP == "none":
+        return ()
+    if GROUP != "many":
+        return (rng.integers(1, 1000, 16 if GROUP == "plain" else 32).astype(np.int32),)
+    a, sums = rng.integers(2**28, 2**29, 5).astype(np.int32), rng.uniform(1, 2, 5)
+    pairs = (rng.normal(size=5) + 1j * rng.normal(size=5)).astype(np.complex64)
+    halves, flags = rng.uniform(size=5).astype(np.float16), rng.integers(0, 2, 5).astype(bool)
+    return a, 2**30, 0.5, 0.25, 200, sums.astype(np.float32), halves, pairs, flags
+
+
+def expected(*values):
+    if GROUP == "none":
+        return np.arange(16, dtype=np.int32)
+    if GROUP == "plain":
+        return 2 * values[0]
+    if GROUP != "many":
+        a = values[0]
+        swaps = sum(int((a[:i] > a[i]).sum()) for i in range(a.size))
+        return np.sort(a), np.array([swaps], np.int64)
+    a, k, x, d, u, sums, halves, pairs, flags = values
+    total = a.astype(np.int64) * k + u
+    real = float(d) * np.arange(5.0)
+    return (sums + x * a).astype(np.float32), total, a + 1, halves, np.conj(pairs), ~flags, real
+
+
+def _arguments(size):
+    if GROUP == "constant":
+        return [Input(constant=True), Output(), Output()]
+    scalars = [Scalar("int32"), Scalar("float32"), Scalar("float64"), Scalar("uint8")]
+    starts = [InOut(), Output(start=0), Output(start=lambda a, *others: a)]
+    copies = [Input(), Output(), Input(), Output(), Input(), Output()]
+    return [Input(), *scalars, *starts, *copies, Output(start=np.ones(5))]
+
+
+def source(config, size):
+    """Return the kernel of a case in C."""
+    return text("", "long long", "static", "void kernel", "", [config["case"]], HEAD)
+
+
+def text(space, long, state, kernel, only, numbers, head=""):
+    parameters, listed = GROUPS[GROUP]
+    parts = [head, f"#define GLOBAL {space}\n#define LONG {long}\n#define STATE {state}"]
+    for number in numbers:
+        case = listed[number]
+        if len(numbers) > 1:
+            parts.append(f"#if case == {number}")
+        declared = f"STATE {case.state}" if case.state else ""
+        parts.append(f"{declared}\n{kernel}({parameters})\n{{ {only} {case.body} }}")
+        if len(numbers) > 1:
+            parts.append("#endif")
+    return "\n".join(parts) + "\n"
+
+
+KERNEL = "run"
+
+
+def __getattr__(name):
+    if name == "arguments" and GROUP in ("constant", "many"):
+        return _arguments
+    if name == "SOURCE":
+        numbers = [number for group, number in cases(LANGUAGE) if group == GROUP]
+        if LANGUAGE == "opencl":
+            first = "if (get_global_id(0)) return;"
+            return text("__global", "long", "", "__kernel void run", first, numbers)
+        return text("", "long long", "__device__", 'extern "C" __global__ void run', "", numbers)
+    raise AttributeError(name)
+
+
+def macros(size):
+    return {}
+
+
+def launch(config, size):
+    return (1,), (1,)
