@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import struct
 import sys
 import threading
 import time
@@ -23,6 +22,7 @@ from baco_like.evaluators._processes.temporary import (
     locate_program,
     require_program,
 )
+from baco_like.evaluators.command.metrics import section_bytes
 from baco_like.evaluators.command.reference import ERROR
 from baco_like.evaluators.kernels.problems import (
     Complete,
@@ -294,28 +294,12 @@ def from_table(table: Table, run: RunArguments) -> CKernelEvaluator:
 
 
 def count_bytes(program: Path) -> int:
-    """Return the bytes of code and data in an ELF file, without the padding to whole pages and without symbols.
-
-    The sections that are loaded count, as in the columns text and data of the program ``size``. The header is described
-    in ``elf.h``. A file in another format, such as Mach-O, counts as a whole.
-    """
-    content = program.read_bytes()
-    if content[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian
-        return len(content)
+    """Return the bytes of code and data in an executable; a file in another format than ELF counts as a whole."""
     try:
-        (start,), (width, count) = (
-            struct.unpack_from("<Q", content, 0x28),
-            struct.unpack_from("<HH", content, 0x3A),
-        )
-        total = 0
-        for at in range(start, start + count * width, width):
-            kind, flags = struct.unpack_from("<IQ", content, at + 4)
-            is_loaded, has_content = flags & 2, kind != 8
-            if is_loaded and has_content:
-                total += struct.unpack_from("<Q", content, at + 0x20)[0]
-    except struct.error:
-        return len(content)
-    return total
+        sections = section_bytes(program)
+    except ValueError:
+        return program.stat().st_size
+    return sections["text"] + sections["data"]
 
 
 def _require_flags(compiler: str, flags: Sequence[str]) -> None:

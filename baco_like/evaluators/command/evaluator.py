@@ -68,7 +68,8 @@ KEYS = (
     Key(
         "metrics",
         {"type": "object", "additionalProperties": TEXT},
-        "further numbers to keep, by name: `size(PATH)`, `rapl()` or a regular expression",
+        "further numbers to keep, by name: `size(PATH)` (bytes of a file), `text(PATH)`, `data(PATH)`, `bss(PATH)` (of "
+        "a program), `rapl()` or a regular expression",
         default={},
     ),
     *REFERENCE_KEYS,

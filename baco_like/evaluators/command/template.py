@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -27,6 +27,7 @@ class _Placeholder:
     name: str
     position: int | None = None
     separator: str = ","
+    is_optional: bool = False
 
     def fill(self, text: Text) -> str:
         """Return the text that replaces it within a word."""
@@ -52,8 +53,6 @@ _SHELL_SYNTAX = re.compile(r"&&|\|\||[0-9&]?>>?(?:&[0-9])?|[|&;<`]|\$[\w({]")
 _NO_SHELL_SYNTAX = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|\{[^{}]*\}", re.DOTALL)
 """Quoted text and placeholders."""
 
-_OPTIONAL = re.compile(r"\{[^{}]+\?\}")
-
 
 @dataclass(frozen=True)
 class Template:
@@ -61,11 +60,9 @@ class Template:
 
     Attributes:
         words: The parts of each word.
-        optional: Numbers of the words that are left out if they are empty.
     """
 
     words: tuple[tuple[_Part, ...], ...]
-    optional: frozenset[int] = frozenset()
 
     @classmethod
     def parse(
@@ -79,8 +76,9 @@ class Template:
 
         Args:
             text: Quotes and backslashes as in a shell; ``{name}`` is a placeholder, ``{{`` and ``}}`` are braces. A
-                word ``{name?}`` is left out if its text is empty. Of an order, ``{name[0]}`` is the first element and
-                ``{name:-}`` joins the elements by ``-`` instead of a comma; ``{name:}`` joins them by nothing.
+                word with ``{name?}`` is left out if the text of this placeholder is empty. Of an order, ``{name[0]}``
+                is the first element and ``{name:-}`` joins the elements by ``-`` instead of a comma; ``{name:}`` joins
+                them by nothing.
             names: The allowed placeholders.
             where: Start of messages, such as ``[evaluator] build``.
             orders: Number of elements of each placeholder that is an order.
@@ -102,9 +100,7 @@ class Template:
                 "script, or sh -c '...' with the parameters from the environment ($BACO_NAME), or quote a literal "
                 "character"
             )
-        optional = frozenset(i for i, word in enumerate(words) if _OPTIONAL.fullmatch(word))
-        words = [word.replace("?}", "}") if i in optional else word for i, word in enumerate(words)]
-        return cls(tuple(_parse_word(word, known, where, orders) for word in words), optional)
+        return cls(tuple(_parse_word(word, known, where, orders) for word in words))
 
     @property
     def program(self) -> str | None:
@@ -126,15 +122,16 @@ class Template:
         return " ".join(text for word in self.words for text, _ in word)
 
     def fill(self, texts: Mapping[str, Text]) -> list[str]:
-        """Return the words with every placeholder replaced by its text, without empty optional words.
+        """Return the words with every placeholder replaced by its text.
 
-        A word with a placeholder that has no text, of an inactive parameter, is left out.
+        A word with a placeholder that has no text, of an inactive parameter, is left out, and so is one with an
+        optional placeholder whose text is empty.
 
         A word that is only the placeholder of a list of words becomes these words; within another word, such as a
         script for ``sh -c``, they are quoted and joined by spaces.
         """
         filled: list[str] = []
-        for i, word in enumerate(self.words):
+        for word in self.words:
             if any(place is not None and place.name not in texts for _, place in word):
                 continue
             _, only = word[0]
@@ -143,10 +140,9 @@ class Template:
                 if isinstance(words, list):
                     filled += words
                     continue
-            parts = (text + ("" if p is None else p.fill(texts[p.name])) for text, p in word)
-            joined = "".join(parts)
-            if joined or i not in self.optional:
-                filled.append(joined)
+            parts = [(text, p, "" if p is None else p.fill(texts[p.name])) for text, p in word]
+            if all(value or p is None or not p.is_optional for _, p, value in parts):
+                filled.append("".join(text + value for text, _, value in parts))
         return filled
 
 
@@ -178,6 +174,8 @@ def _read_placeholder(
 ) -> _Placeholder:
     if field in known:
         return _Placeholder(field)
+    if field.endswith("?"):
+        return replace(_read_placeholder(field[:-1], known, where, orders), is_optional=True)
     match = _ORDER.fullmatch(field)
     if match is not None and match[1] in orders:
         name, position, separator = match.groups()

@@ -84,6 +84,11 @@ class IsolatedEvaluator(FuturesEvaluator):
         workers: int,
         environment: Mapping[str, str] | None = None,
     ) -> None:
+        if not isinstance(name, str):
+            raise EvaluatorError(
+                f"{name!r:.80}: expected a name such as 'package.module:function', which the worker processes import; "
+                "write the function into a module, or evaluate the object by FunctionEvaluator"
+            )
         if ":" not in name:
             raise EvaluatorError(f"{name!r}: expected 'package.module:function'")
         if not timeout > 0:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from baco_like.evaluators.c_kernels.evaluator import count_bytes
+from baco_like.evaluators.command.metrics import section_bytes
 
 pytestmark = pytest.mark.skipif(
     shutil.which("cc") is None or sys.platform != "linux", reason="needs a C compiler for ELF"
@@ -26,3 +27,34 @@ def test_the_bytes_of_code_and_data_are_a_metric(tmp_path):
         subprocess.run(command, cwd=tmp_path, check=True)
     few, more = count_bytes(tmp_path / "a.out"), count_bytes(tmp_path / "b.out")
     assert 256 <= more - few < 512
+
+
+def test_sections_are_counted_as_by_the_program_size(tmp_path):
+    """A small change of the code changes `text`, where the file keeps its whole pages."""
+    programs = {}
+    for name, text in {
+        "a": "int x[300] = {1}; int y[5000]; const int z[40] = {2}; int main(void) { return x[0] + z[1]; }",
+        "b": "int x[300] = {1}; int y[5000]; const int z[44] = {2}; int main(void) { return x[0] + z[1]; }",
+    }.items():
+        (tmp_path / f"{name}.c").write_text(text)
+        subprocess.run(["cc", f"{name}.c", "-o", name], cwd=tmp_path, check=True)
+        programs[name] = section_bytes(tmp_path / name)
+    assert programs["a"]["data"] >= 1200
+    assert programs["a"]["bss"] >= 20000
+    assert programs["b"]["text"] - programs["a"]["text"] == 16
+    if shutil.which("size") is not None:
+        out = subprocess.run(
+            ["size", "a"], cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+        assert list(programs["a"].values()) == [
+            int(x) for x in out.stdout.splitlines()[1].split()[:3]
+        ]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"#!/bin/sh", b"\x7fELF\x02\x01", b"\x7fELF\x02\x01" + b"\xff" * 99]
+)
+def test_other_files_have_no_sections(tmp_path, content):
+    (tmp_path / "other").write_bytes(content)
+    with pytest.raises(ValueError, match=r"it is not an ELF file|its header is cut off"):
+        section_bytes(tmp_path / "other")

@@ -471,6 +471,9 @@ def test_sizes_and_patterns_are_metrics_and_a_metric_may_be_the_objective(tmp_pa
     outcome = evaluate(space, tmp_path, **entries, measure="wall")
     assert outcome.failed == "runtime"
     assert "metric size: the size of absent cannot be read: No such file" in outcome.message
+    entries["metrics"] = {"code": "text({workdir}/k)"}
+    outcome = evaluate(space, tmp_path, **entries, measure="wall")
+    assert "metric code: the size of k cannot be read: it is not an ELF file" in outcome.message
 
 
 @pytest.mark.parametrize(
@@ -478,6 +481,7 @@ def test_sizes_and_patterns_are_metrics_and_a_metric_may_be_the_objective(tmp_pa
     [
         ({"metrics": {"n": "size()"}}, "n = ' ': the command is empty"),
         ({"metrics": {"n": "size(a b)"}}, "one path; quote one that has spaces"),
+        ({"metrics": {"n": "text(a b)"}}, r"expected text\(PATH\) with one path"),
         ({"metrics": {"n": "size({tyle})"}}, r"\[evaluator.metrics\] n: unknown placeholder"),
         ({"metrics": {"n": "rapl(0)"}}, r"expected rapl\(\)"),
         ({"metrics": {"n": "a ("}}, "a regular expression"),

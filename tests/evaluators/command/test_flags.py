@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from baco_like import Categorical, Integer, Space
 from baco_like.evaluators import Flags
 from baco_like.evaluators.command.compilers import (
+    CompilerOptions,
     NumberOption,
     find_plain,
     parse_clang,
@@ -459,3 +460,52 @@ def test_many_switches_need_few_questions(monkeypatch: pytest.MonkeyPatch) -> No
     found = plain_of(fake, 170, monkeypatch)
     assert len(found) == 166
     assert fake.questions < 120  # two for each switch before
+
+
+def test_numbers_that_are_unsafe_or_cannot_matter_are_left_out_of_all() -> None:
+    left_out = [
+        "graphite-allow-codegen-errors",
+        "hash-table-verification-limit",
+        "max-debug-marker-count",
+        "max-vartrack-size",
+        "ggc-min-expand",
+        "max-gcse-memory",
+        "ira-max-conflict-table-size",
+        "asan-use-after-return",
+        "hwasan-instrument-reads",
+        "analyzer-max-recursion-depth",
+        "tsan-distinguish-volatile",
+        "cxx-max-namespaces-for-diagnostic-help",
+        "min-pagesize",
+        "use-canonical-types",
+        "max-delay-slot-insn-search",
+        "tracer-dynamic-coverage-feedback",
+        "hot-bb-count-fraction",
+        "profile-func-internal-id",
+        "stack-clash-protection-guard-size",
+        "tm-max-aggregate-size",
+        "opt-bisect-limit",
+        "print-lsr-output",
+        "stress-regalloc",
+        "pgo-warn-limit",
+        "integer-share-limit",
+        "destructive-interference-size",
+    ]
+    kept = [
+        "max-unroll-times",
+        "inline-unit-growth",
+        "l1-cache-size",
+        "modref-max-tests",
+        "hot-bb-frequency-fraction",
+        "vect-max-version-for-alias-checks",
+        "max-cselib-memory-locations",
+        "prefetch-latency",
+        "tracer-dynamic-coverage",
+        "partial-inlining-entry-probability",
+        "unroll-count",
+    ]
+    numbers = {name: NumberOption(8) for name in (*left_out, *kept)}
+    flags = Flags(params="all", compiler="", options={"-O2": CompilerOptions(numbers=numbers)})
+    assert {name.replace("_", "-") for name in flags.parameters} == set(kept)
+    named = Flags(params={left_out[0]: [8, 9]}, compiler="", options=flags.options)
+    assert len(named.parameters) == 1

@@ -113,9 +113,20 @@ def test_an_optional_flag_that_is_not_given_is_no_word() -> None:
     assert template.placeholders == {"flag"}
     assert template.fill({"flag": ""}) == ["cc", "-o", "a b", "x", "", ""]
     assert template.fill({"flag": "-g"}) == ["cc", "-g", "-o", "a b", "-gx", "", "-g"]
-    for wrong in ("cc {flag?}x", "cc {falg?}"):
-        with pytest.raises(RunFileError, match="unknown placeholder"):
-            Template.parse(wrong, ["flag"], "build")
+    with pytest.raises(RunFileError, match=r"placeholder \{falg\}; did you mean 'flag'"):
+        Template.parse("cc {falg?}", ["flag"], "build")
+
+
+def test_a_word_is_left_out_if_an_optional_part_of_it_is_empty() -> None:
+    names, orders = ["p0", "p1", "order"], {"order": 2}
+    template = Template.parse("cc -march={p0?} {p0}{p1?} x{order:-?} {p1?}", names, "build", orders)
+    filled = template.fill({"p0": "native", "p1": "x", "order": ("a", "b")})
+    assert filled == ["cc", "-march=native", "nativex", "xa-b", "x"]
+    assert template.fill({"p0": "", "p1": "", "order": ("", "b")}) == ["cc", "x-b"]
+    assert template.fill({"p0": "", "p1": "x", "order": ("", "")}) == ["cc", "x", "x-", "x"]
+    words = Template.parse("{flags?} -D={flags?}", ["flags"], "build")
+    assert words.fill({"flags": ["-a", "b c"]}) == ["-a", "b c", "-D=-a 'b c'"]
+    assert words.fill({"flags": []}) == []
 
 
 @pytest.mark.parametrize(

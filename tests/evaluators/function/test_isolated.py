@@ -156,3 +156,11 @@ def test_wrong_arguments() -> None:
         make("plain", timeout=0)
     with pytest.raises(EvaluatorError, match="expected 'package"):
         isolated_function("plain", timeout=1.0)
+
+
+def test_a_function_object_is_refused_with_the_way_out() -> None:
+    for function in (lambda trial: 1.0, len, None):
+        with pytest.raises(EvaluatorError, match=r"expected a name such as .* FunctionEvaluator"):
+            isolated_function(function, timeout=1)  # type: ignore[arg-type]
+    with pytest.raises(EvaluatorError, match="expected a name such as"):
+        isolated_evaluator(lambda: None, timeout=1)  # type: ignore[arg-type]
