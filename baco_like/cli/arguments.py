@@ -48,12 +48,7 @@ def _add_tune(commands: Any) -> None:
     )
     add("--budget", type=_whole(1), metavar="N", help="evaluations (default: the file's)")
     add("--seed", type=_whole(0), metavar="S", help="seed of the run (default: the file's, else 0)")
-    add(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="folder of the results (default: a new one in runs/)",
-    )
+    _add_out(add, "DIR", "folder of the results (default: a new one in runs/)")
     add("--resume", action="store_true", help="continue the run in --out (default: the newest)")
     add("--report", action="store_true", help="write report.html too, for a browser")
     slots = "device slots, such as cuda:0,cuda:1 (default: the file's)"
@@ -87,7 +82,7 @@ def _add_report(commands: Any) -> None:
     summary = "write the report of a run: one HTML file that answers ten questions"
     add = _add_reader(commands, "report", summary)
     output = "the file to write (default: as the journal, with .html)"
-    add("-o", "--output", type=Path, metavar="FILE", help=output)
+    _add_out(add, "FILE", output)
     peak = "best value that the machine allows (default: the run file's)"
     add("--peak", type=_positive, metavar="VALUE", help=peak)
 
@@ -120,7 +115,7 @@ def _add_ship(commands: Any) -> None:
     sources = "journals of runs, one for each task; or one table that --format json has written"
     add("sources", type=Path, nargs="+", metavar="RUN.jsonl", help=sources)
     add("--format", required=True, choices=_ShippedFormats(), metavar="FORMAT", help="%(choices)s")
-    add("--out", type=Path, required=True, metavar="FILE", help="the file; an old one is replaced")
+    _add_out(add, "FILE", "the file; an old one is replaced", required=True)
     task = "descriptor of a journal's task, such as n=512,device=A4000; once for each journal"
     add("--task", type=_task, action="append", default=[], metavar="NAME=VALUE,...", help=task)
     constraint = "known constraint that reads descriptors, such as 'tile <= n'; may be repeated"
@@ -167,12 +162,7 @@ def _add_check(commands: Any) -> None:
     add("--device", metavar="NAME", help="name of this device (default: the model of the CPU)")
     retune = "after a regression, spend N evaluations on a new run that starts with the old results"
     add("--retune", type=_whole(1), metavar="N", help=retune)
-    add(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="folder of the run of --retune (default: a new one in runs/)",
-    )
+    _add_out(add, "DIR", "folder of the run of --retune (default: a new one in runs/)")
     add("--report", type=Path, metavar="FILE", help="write the result as JSON too")
 
 
@@ -230,36 +220,48 @@ def _add_compare(commands: Any) -> None:
     draw = "draw each value from the recorded repeats; configurations may be evaluated again"
     add("--draw", action="store_true", help=draw)
     out = Path("runs/compare")
-    add(
-        "--out",
-        type=Path,
-        default=out,
-        metavar="DIR",
-        help=f"folder of the results (default: {out})",
-    )
+    _add_out(add, "DIR", f"folder of the results (default: {out})", default=out)
     _add_large(add)
 
 
 def _add_repair(commands: Any) -> None:
     summary = "write the undamaged events of a journal into a new one"
-    add = commands.add_parser("repair", help=summary).add_argument
+    parser = commands.add_parser("repair", help=summary)
+    add = parser.add_argument
     add("old", type=Path, metavar="OLD", help="damaged journal; it is not changed")
-    add("new", type=Path, metavar="NEW", help="new journal; must not exist")
+    _add_target(parser, "new", "new journal; must not exist")
     header = "another journal of the same run, if event 0 is damaged"
     add("--header", type=Path, metavar="FILE", help=header)
 
 
 def _add_export(commands: Any) -> None:
     summary = "write a journal, or results of another tool, in a format of another tool"
-    add = commands.add_parser("export", help=summary).add_argument
+    parser = commands.add_parser("export", help=summary)
+    add = parser.add_argument
     add("source", type=Path, metavar="SOURCE", help="a journal, T4, Kernel Tuner, KTT, CSV")
-    add("target", type=Path, metavar="TARGET", help="new file; must not exist")
+    _add_target(parser, "target", "new file; must not exist")
     target = "of the target: %(choices)s; a name that ends in .gz is compressed"
     add("--format", required=True, choices=_ResultFormats(), metavar="FORMAT", help=target)
     add("--objective", metavar="NAME", help="the measurement to optimize (default: the file's)")
     task = "only the results of this task, such as n=512, without its descriptor"
     add("--task", type=_task, default={}, metavar="NAME=VALUE,...", help=task)
     _add_large(add)
+
+
+def _add_out(add: Callable[..., Any], metavar: str, text: str, **settings: Any) -> None:
+    add("-o", "--out", type=Path, metavar=metavar, help=text, **settings)
+
+
+def _add_target(parser: argparse.ArgumentParser, name: str, text: str) -> None:
+    """Add an output that is the last argument, or has the option that the other commands have."""
+    add = parser.add_mutually_exclusive_group(required=True).add_argument
+    absent = argparse.SUPPRESS  # keeps the value of the option
+
+    def as_path(given: str) -> Any:
+        return given if given is absent else Path(given)  # argparse converts defaults, too
+
+    add(name, type=as_path, nargs="?", default=absent, metavar=name.upper(), help=text)
+    _add_out(add, name.upper(), "the same as an option", dest=name)
 
 
 def _add_large(add: Callable[..., Any]) -> None:

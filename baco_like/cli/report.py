@@ -11,5 +11,5 @@ from baco_like.running.journal_view import journal_of
 def run(args: argparse.Namespace) -> None:
     """Write the file."""
     journal = journal_of(args.journal)
-    target = journal.with_suffix(".html") if args.output is None else args.output
+    target = journal.with_suffix(".html") if args.out is None else args.out
     write_with_notes(journal, target, args.peak)

@@ -101,6 +101,14 @@ class History:
         return self.evaluations - (bisect_left(rows, self._length) - bisect_left(rows, self.warm))
 
     @property
+    def searched_trials(self) -> list[Trial]:
+        """The trials that `searched` counts, in order of arrival."""
+        trials = self.trials[self.warm :]
+        if len(trials) == self.searched:
+            return trials
+        return [t for t, kept in zip(trials, self.is_search[self.warm :], strict=True) if kept]
+
+    @property
     def is_search(self) -> Mask:
         """Which observed trials are not measurements of a confirmation, (n,)."""
         mask = np.ones(self._length, dtype=np.bool_)

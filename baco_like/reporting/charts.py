@@ -7,6 +7,7 @@ visible on a light and on a dark page. Text and lines get their colours from the
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,18 @@ MOST_POINTS = 1000
 SHOWN_PARAMETERS = 20
 """Most parameters in the chart of the importance."""
 
+_LONG = (
+    "length(datum.label) > 36 ? slice(datum.label, 0, 17) + '…' + slice(datum.label, -18) : "
+    "datum.label"
+)
+"""Label of a name on an axis; the ends of long names differ as often as their beginnings."""
+
+_LETTER = 6.5
+"""Width of a letter of a label, in pixels."""
+
+_NARROW = 300
+"""Width of a chart on a narrow page, in pixels."""
+
 _PERCENT = "format(100 * datum.value, '~g') + ' %'"
 """Label of a share on an axis."""
 
@@ -47,6 +60,8 @@ def _chart(rows: Sequence[Mapping[str, Any]]) -> Chart:
 def _finish(chart: Chart | LayerChart, caption: str, height: int = _HEIGHT) -> ReportChart:
     styled = chart.properties(width="container", height=height, background="transparent")
     styled = styled.configure_view(stroke=None).configure(font="system-ui, DejaVu Sans, sans-serif")
+    styled = styled.configure_axisQuantitative(labelOverlap="greedy", labelSeparation=4)
+    styled = styled.configure_axisX(titleLimit=_NARROW).configure_axisY(titleLimit=height)
     specification = styled.to_dict()
     names: dict[str, str] = {}  # of the texts; layers that show the same rows share them
     for layer in (specification, *specification.get("layer", ())):
@@ -69,15 +84,46 @@ def _shorten_all(value: Any) -> Any:
 def _value_axis(values: Sequence[float], title: str) -> Any:
     """Return the vertical axis of values: logarithmic if they are positive and their range is wide."""
     altair = require("altair", "report")
-    is_log = bool(values) and min(values) > 0 and max(values) / min(values) > 5
-    return altair.Y("value:Q", title=title, scale=_scale(is_log))
+    return altair.Y("value:Q", title=title, **_fit(values, margin=0.08))
 
 
-def _scale(is_log: bool, **settings: Any) -> Any:
-    """Return a scale that need not begin at 0."""
+def _fit(values: Sequence[float], wide: float = 5.0, margin: float = 0.03) -> dict[str, Any]:
+    """Return a scale and an axis that need not begin at 0; logarithmic if values are positive and their range wide.
+
+    A logarithmic axis ends near the values, not at the next powers of 10.
+
+    Args:
+        values: What is drawn.
+        wide: Ratio of the largest to the smallest value of a logarithmic axis.
+        margin: Space at each end, as a share of a logarithmic axis.
+    """
     altair = require("altair", "report")
-    kind = {"type": "log"} if is_log else {"zero": False}
-    return altair.Scale(**kind, **settings)
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    if not (low > 0.0 and high / low > wide):
+        return {"scale": altair.Scale(zero=False), "axis": altair.Axis()}
+    factor = (high / low) ** margin
+    domain = [low / factor, high * factor]
+    scale = altair.Scale(type="log", domain=domain, nice=False)
+    return {"scale": scale, "axis": altair.Axis(values=_log_ticks(*domain), format="~g")}
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Return at least four round numbers between two positive ones, if there are as many, and few more."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    powers = powers[:: max(1, len(powers) // 6)]
+    ticks: list[float] = []
+    for digits in ((1,), (1, 3), (1, 2, 5), range(1, 10)):
+        ticks = [float(f"{digit}e{power}") for power in powers for digit in digits]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= 4:
+            break
+    return ticks
+
+
+def _name_axis() -> Any:
+    """Return the vertical axis of names, which may be long."""
+    altair = require("altair", "report")
+    return altair.Axis(labelExpr=_LONG, labelLimit=_NARROW)
 
 
 def _hints(*fields: str) -> list[Any]:
@@ -130,7 +176,7 @@ def draw_search(facts: RunFacts, best: Sequence[float], by_time: bool) -> Report
     )
     ticks = altair.Axis() if by_time else altair.Axis(tickMinStep=1)
     x_axis = altair.X("x:Q", title="minutes" if by_time else "evaluations", axis=ticks)
-    y_axis = _value_axis([row["value"] for row in values], facts.label)
+    y_axis = _value_axis([row["value"] for row in (*values, *steps)], facts.label)
     hints = _hints("trial:Q", "kind:N")
     points = _chart(_select_points(values)).mark_point(filled=True, size=22, opacity=0.6)
     layers = [points.encode(x_axis, y_axis, colour, tooltip=[*hints, *_hints("value:Q")])]
@@ -172,12 +218,11 @@ def draw_front(facts: RunFacts, i: int, j: int) -> ReportChart:
     kinds = ["evaluation", "front", "knee"]
     colours = altair.Scale(domain=kinds, range=[_FAILURES[-1], _BLUE, _ORANGE])
     xs, ys = [row["x"] for row in rows], [row["value"] for row in rows]
-    is_log = bool(xs) and min(xs) > 0 and max(xs) / min(xs) > 5
     shown = [row for row in rows if row["kind"] != "evaluation"]
     shown = [*_select_points([row for row in rows if row["kind"] == "evaluation"]), *shown]
     points = _chart(shown).mark_point(filled=True, size=40, opacity=0.8)
     chart = points.encode(
-        altair.X("x:Q", title=objectives[i].label, scale=_scale(is_log)),
+        altair.X("x:Q", title=objectives[i].label, **_fit(xs)),
         _value_axis(ys, objectives[j].label),
         altair.Color("kind:N", title=None, scale=colours, legend=altair.Legend(orient="top")),
         tooltip=_hints("trial:Q", "kind:N", "x:Q", "value:Q"),
@@ -201,8 +246,8 @@ def draw_speedups(confirmation: Confirmation) -> ReportChart | None:
     if not rows:
         return None
     y_axis = altair.Y("name:N", title=None, sort=None)
-    is_log = max(row["high"] for row in rows) > 5 * min(row["low"] for row in rows) > 0
-    x_axis = altair.X("low:Q", title="speed-up over the default", scale=_scale(is_log))
+    ends = [1.0, *(row[end] for row in rows for end in ("low", "high"))]
+    x_axis = altair.X("low:Q", title="speed-up over the default", **_fit(ends))
     ranges = (
         _chart(rows)
         .mark_rule(color=_BLUE, strokeWidth=2)
@@ -237,8 +282,8 @@ def draw_importance(importance: Importance) -> ReportChart:
         | {"90 % interval": f"{in_percent(e.low)} to {in_percent(e.high)}"}
         for e in effects
     ]
-    y_axis = altair.Y("name:N", title=None, sort=None)
-    percent = altair.Axis(labelExpr=_PERCENT)
+    y_axis = altair.Y("name:N", title=None, sort=None, axis=_name_axis())
+    percent = altair.Axis(labelExpr=_PERCENT, tickCount=5)
     title = "share of the variance (total effect)"
     bars = _chart(rows).mark_bar(color=_BLUE, opacity=0.75, height={"band": 0.6})
     hints = _hints("name:N", "total effect:N", "90 % interval:N")
@@ -260,9 +305,9 @@ def draw_ablation(steps: Sequence[AblationStep], label: str) -> ReportChart:
         for step in steps
         if np.isfinite(step.value)
     ]
-    y_axis = altair.Y("step:N", title=None, sort=None, axis=altair.Axis(labelLimit=260))
-    is_log = max(row["high"] for row in rows) > 5 * min(row["low"] for row in rows) > 0
-    x_axis = altair.X("value:Q", title=label, scale=_scale(is_log))
+    y_axis = altair.Y("step:N", title=None, sort=None, axis=_name_axis())
+    ends = [row[end] for row in rows for end in ("value", "low", "high")]
+    x_axis = altair.X("value:Q", title=label, **_fit(ends))
     ranges = (
         _chart(rows)
         .mark_rule(color=_ORANGE)
@@ -299,16 +344,14 @@ def draw_dependence(dependence: Dependence, label: str) -> ReportChart:
         {"x": x if is_number else show(x), "value": p.value, "low": p.low, "high": p.high}
         for x, p in zip(choices, points, strict=True)
     ]
-    axis = altair.Axis(labelAngle=0 if len(rows) < 7 else -40, labelLimit=90, tickCount=6)
-    scale = _scale(False)
+    scale = altair.Scale(zero=False)
     y_axis, low = (altair.Y(f"{key}:Q", title=label, scale=scale) for key in ("value", "low"))
     if is_number:
-        is_log = min(choices) > 0 and max(choices) / min(choices) >= 16
-        x_axis = altair.X("x:Q", title=name, scale=_scale(is_log, nice=not is_log), axis=axis)
+        x_axis = altair.X("x:Q", title=name, **_fit(choices, wide=15.9, margin=0.0))
         spread = _chart(rows).mark_area(color=_BLUE, opacity=0.2)
         marks = _chart(rows).mark_line(color=_BLUE, point={"color": _BLUE})
     else:
-        x_axis = altair.X("x:N", title=name, sort=None, axis=axis)
+        x_axis = altair.X("x:N", title=name, sort=None, axis=_choice_axis(rows, "x"))
         spread = _chart(rows).mark_rule(color=_BLUE, strokeWidth=2)
         marks = _chart(rows).mark_point(color=_BLUE, filled=True, size=60)
     hints = _hints(f"x:{'Q' if is_number else 'N'}", "value:Q", "low:Q", "high:Q")
@@ -317,6 +360,14 @@ def draw_dependence(dependence: Dependence, label: str) -> ReportChart:
         marks.encode(x_axis, y_axis, tooltip=hints),
     )
     return _finish(layers, name, 170)
+
+
+def _choice_axis(rows: Sequence[Mapping[str, Any]], key: str) -> Any:
+    """Return the horizontal axis of texts, which are inclined where they would overlap."""
+    altair = require("altair", "report")
+    texts = {str(row[key]) for row in rows}
+    is_wide = max(map(len, texts)) * len(texts) * _LETTER > _NARROW
+    return altair.Axis(labelAngle=-40 if is_wide else 0, labelExpr=_LONG, labelLimit=110)
 
 
 def _draw_pair(dependence: Dependence, label: str) -> ReportChart:
@@ -335,8 +386,8 @@ def _draw_pair(dependence: Dependence, label: str) -> ReportChart:
     )
     return _finish(
         cells.encode(
-            altair.X("a:N", title=a, sort=None, axis=altair.Axis(labelAngle=0)),
-            altair.Y("b:N", title=b, sort=None),
+            altair.X("a:N", title=a, sort=None, axis=_choice_axis(rows, "a")),
+            altair.Y("b:N", title=b, sort=None, axis=_name_axis()),
             colour,
             tooltip=_hints("a:N", "b:N", "value:Q"),
         ),
@@ -390,9 +441,11 @@ def draw_calibration(calibration: Calibration, label: str) -> ReportChart:
     limits = (
         [low / 1.3, high * 1.3] if is_log else [low - 0.1 * (high - low), high + 0.1 * (high - low)]
     )
-    scale = _scale(is_log, domain=limits, clamp=True, nice=False)
-    x_axis = altair.X("observed:Q", title=f"observed {label}", scale=scale)
-    y_axis = altair.Y("low:Q", title="predicted from the others", scale=scale)
+    kind = {"type": "log"} if is_log else {"zero": False}
+    scale = altair.Scale(**kind, domain=limits, clamp=True, nice=False)
+    axis = altair.Axis(values=_log_ticks(*limits), format="~g") if is_log else altair.Axis()
+    x_axis = altair.X("observed:Q", title=f"observed {label}", scale=scale, axis=axis)
+    y_axis = altair.Y("low:Q", title="predicted from the others", scale=scale, axis=axis)
     scheme = altair.Scale(domain=["in its interval", "outside"], range=[_BLUE, _FAILURES[0]])
     colour = altair.Color("inside:N", title=None, scale=scheme, legend=altair.Legend(orient="top"))
     ranges = (
@@ -441,13 +494,13 @@ def draw_metric(facts: RunFacts, metric: str) -> ReportChart:
     """Return a metric over the value, with the recommended configuration marked."""
     altair = require("altair", "report")
     best = facts.summary.best
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"x": t.value, "y": t.metrics[metric], "trial": t.id}
         for t in facts.ok
         if metric in t.metrics
     ]
-    x_axis = altair.X("x:Q", title=facts.label, scale=altair.Scale(zero=False))
-    y_axis = altair.Y("y:Q", title=metric, scale=altair.Scale(zero=False))
+    x_axis = altair.X("x:Q", title=facts.label, **_fit([row["x"] for row in rows]))
+    y_axis = altair.Y("y:Q", title=metric, **_fit([row["y"] for row in rows]))
     points = _chart(_select_points(rows)).mark_point(filled=True, size=24, color=_BLUE, opacity=0.6)
     marked = [row for row in rows if best is not None and row["trial"] == best.id]
     ring = _chart(marked).mark_point(size=140, color=_ORANGE, strokeWidth=3)

@@ -88,7 +88,7 @@ def winner_section(facts: RunFacts) -> Section:
         parts.append(_candidates(facts))
     elif default is not None or len(best.repeats) > 1:
         parts.append(_measured_table(facts))
-    return Section("winner", question, answer, [*parts, _configurations(best, default)])
+    return Section("winner", question, answer, [*parts, _configurations(facts)])
 
 
 def _front_section(facts: RunFacts, question: str, best: Trial) -> Section:
@@ -106,18 +106,20 @@ def _front_section(facts: RunFacts, question: str, best: Trial) -> Section:
         head, [[show(cell) if isinstance(cell, tuple) else cell for cell in row] for row in rows]
     )
     charts = [draw_front(facts, i, j) for i, j in combinations(range(len(objectives)), 2)]
-    return Section(
-        "winner", question, answer, [*charts, table, _configurations(best, summary.default)]
-    )
+    return Section("winner", question, answer, [*charts, table, _configurations(facts)])
 
 
-def _configurations(best: Trial, default: Trial | None) -> ReportTable:
+def _configurations(facts: RunFacts) -> ReportTable:
+    best, default = facts.summary.best, facts.summary.default
+    assert best is not None
     if default is None:
         return ReportTable(["parameter", "best"], [[name, show(best[name])] for name in best])
     names = dict.fromkeys([*best, *default])  # conditional parameters: either may lack some
     rows = [[name, show(default.get(name)), show(best.get(name))] for name in names]
     changed = [row for row in rows if row[1] != row[2]]
-    caption = f"{len(changed)} of {len(rows)} parameters differ"
+    counted = sum(name in facts.space.active for name in names)
+    caption = f"{len(changed)} of {counted} parameters differ"
+    caption += "; those with one value are not counted" if counted < len(rows) else ""
     if changed and len(rows) > COMPLETE:
         rows, caption = changed, f"{caption}; the last section has all values"
     return ReportTable(["parameter", "default", "best"], rows, caption)
@@ -337,7 +339,7 @@ def _share(part: int, whole: int) -> str:
 
 def failure_section(facts: RunFacts) -> Section:
     """What fails, and why?"""
-    question, trials = "What fails, and why?", facts.trials
+    question, trials = "What fails, and why?", facts.history.searched_trials
     failed = [t for t in trials if t.status is Status.FAILED]
     stopped = in_words(facts.summary.censored)
     extra = f" Stopped early, with a lower bound of the value: {stopped}." if stopped else ""

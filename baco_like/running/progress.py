@@ -165,7 +165,8 @@ class TrialProgress:
     def update(self, history: History, trial: Trial) -> None:
         """Show one more observed trial."""
         notes = []
-        for new in history.trials[self._counted :]:  # several trials may be observed at once
+        # Several trials may be observed at once.
+        for new in history.searched_trials[self._counted :]:
             if is_censored(new):
                 self._censored[censoring(new)] += 1
             elif new.failure:
@@ -173,8 +174,8 @@ class TrialProgress:
                 if self._failures[new.failure] == 1:
                     notes.append(f"first failure of kind {new.failure}: {first_line(new)}")
         notes += drift_notes(history, trial, self._threshold)
-        self._counted = len(history)
-        label = "measured again" if trial.origin == CONTROL else "this"
+        self._counted = history.searched
+        label = f"trial {trial.id}{' again' if trial.origin == CONTROL else ''}:"
         own = best_beside(history, trial)
         text = f"{self._best(history, own)}, {label} {self._result(trial)}"
         if history.objectives and trial.value is not None:

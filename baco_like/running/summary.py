@@ -64,8 +64,8 @@ class Summary:
         objective: The measured quantity.
         default: The trial of the default configuration, or None if it was not evaluated.
         best: The best trial, or None before the first success.
-        evaluations: Number of observed trials, without the measurements of confirmations.
-        failures: Number of failed trials by failure word; censored trials are not failures.
+        evaluations: Number of trials observed in this run, without the measurements of confirmations.
+        failures: Number of these that failed, by failure word; censored trials are not failures.
         messages: The most frequent message (its first line) of each failure word.
         censored: Number of censored trials by reason: ``slow``, or ``at the time limit``.
         prior_weights: Weight of each related task in the last suggestion of a model; the largest of several objectives.
@@ -168,7 +168,8 @@ def summarise(
     defaults = [t for t in history.trials if default is not None and dict(t.config) == default]
     own = next((t for t in defaults if t.origin != "warm"), None)
     messages: dict[str, Counter[str]] = {}
-    for trial in history.trials:
+    searched = history.searched_trials
+    for trial in searched:
         if trial.failure and not is_censored(trial):
             messages.setdefault(trial.failure, Counter())[first_line(trial)] += 1
     failures = Counter({word: counts.total() for word, counts in messages.items()})
@@ -179,7 +180,7 @@ def summarise(
         history.searched,
         dict(failures.most_common()),
         {word: counts.most_common(1)[0][0] for word, counts in messages.items()},
-        dict(Counter(censoring(trial) for trial in history.trials if is_censored(trial))),
+        dict(Counter(censoring(trial) for trial in searched if is_censored(trial))),
         _prior_weights(history.trials),
         drift=(
             *read_drift(history, threshold).describe(),

@@ -15,6 +15,7 @@ import pytest
 
 from baco_like import cli
 from baco_like.cli import strategies
+from baco_like.cli.arguments import build_parser
 from baco_like.journal.events import START
 from baco_like.journal.json_lines import JsonlJournal
 
@@ -512,3 +513,32 @@ def test_slow_runs_are_told_from_hanging_ones(baco, toml, tmp_path):
     best = json.loads((tmp_path / "slow" / "best.json").read_text())
     assert best["censored"] == {"slow": 2}
     assert "failures: none; censored: slow 2" in done.stdout
+
+
+@pytest.mark.parametrize("option", ["-o", "--out"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "tune job.toml",
+        "report run.jsonl",
+        "ship run.jsonl --format c",
+        "check run.jsonl",
+        "compare --strategies auto --problems branin",
+        "repair old.jsonl",
+        "export run.jsonl --format csv",
+    ],
+)
+def test_every_command_that_writes_has_the_same_option(words, option):
+    parsed = build_parser().parse_args([*words.split(), option, "x"])
+    assert Path("x") in vars(parsed).values()
+
+
+@pytest.mark.parametrize("words", ["repair old.jsonl", "export run.jsonl --format csv"])
+def test_an_output_is_the_last_argument_or_an_option(words, capsys):
+    command, source, *others = words.split()
+    parsed = build_parser().parse_args([command, source, "x", *others])
+    assert Path("x") in vars(parsed).values()
+    for wrong in ([command, source, *others], [command, source, "x", *others, "-o", "y"]):
+        with pytest.raises(SystemExit):
+            build_parser().parse_args(wrong)
+        assert "-o/--out" in capsys.readouterr().err

@@ -9,17 +9,21 @@ import subprocess
 import threading
 from html.parser import HTMLParser
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
 from baco_like import Categorical, Optimizer, Ordinal, Permutation, Space, cli
 from baco_like._threads import thread_limit
 from baco_like.evaluators.command import describe_compiler
 from baco_like.explanations import Dependence, DependencePoint, estimate_outlook
+from baco_like.records.confirmation import CONFIRMATION
 from baco_like.records.drift import CONTROL
-from baco_like.reporting import build_report, results, understanding
+from baco_like.reporting import build_report, charts, results, understanding
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, ReportChart, ReportTable, show
 from baco_like.reporting.report import write_with_notes
+from baco_like.running.journal_view import describe_run
 from baco_like.running.summary import format_summary
 
 pytest.importorskip("altair")
@@ -505,16 +509,78 @@ def test_the_command_names_a_missing_journal(tmp_path, capsys):
     assert "does not exist" in capsys.readouterr().err
 
 
+@pytest.fixture
+def confirmed(tmp_path):
+    """A run of 8 evaluations, 2 failed, and 6 measurements of a confirmation, 3 failed; one parameter is fixed."""
+    space = Space({"tile": Ordinal([1, 2, 4, 8, 16, 32, 64, 128], default=1), "size": [7]})
+    optimizer = Optimizer(space, strategy="random_search", storage=tmp_path / "run.jsonl")
+    for number in range(8):
+        trial = optimizer.suggest()
+        failed = "compile" if number in (3, 5) else None
+        optimizer.observe(trial, None if failed else 1.0 + number, failed=failed)
+    for number in range(6):
+        again = optimizer.measure_again(dict(optimizer.trials[0].config), CONFIRMATION)
+        optimizer.observe(
+            again, None if number % 2 else 1.0, failed="runtime" if number % 2 else None
+        )
+    return RunFacts(tmp_path / "run.jsonl")
+
+
+def test_the_evaluations_and_the_parameters_have_one_count_each(confirmed):
+    summary = confirmed.summary
+    assert (summary.evaluations, summary.failures) == (8, {"compile": 2})
+    assert "8 evaluations; failures: compile 2" in format_summary(summary)
+    assert "8 evaluations, 0 pending" in (shown := describe_run(confirmed.view, 3))
+    assert "failures: compile 2" in shown
+    assert results.search_section(confirmed).answer.startswith("8 evaluations, 2 of them failed")
+    assert results.failure_section(confirmed).answer.startswith(
+        "2 of 8 evaluations failed: compile 2"
+    )
+    end = results.end_section(confirmed)
+    assert str(end.parts[0]).startswith("8 evaluations are done")
+    assert "of 1 parameters was tried" in str(end.parts[1])
+    (table,) = [
+        part for part in results.winner_section(confirmed).parts if "parameter" in part.head
+    ]
+    assert table.caption.endswith(" of 1 parameters differ; those with one value are not counted")
+
+
+@given(st.floats(1e-12, 1e12), st.floats(5.1, 1e12))
+def test_a_logarithmic_axis_ends_near_the_values_and_has_a_few_round_numbers(low, ratio):
+    fitted = charts._fit([low, low * ratio])
+    start, end = fitted["scale"].domain
+    assert low / ratio**0.04 < start < low < low * ratio < end < low * ratio * ratio**0.04
+    ticks = fitted["axis"].values
+    assert 3 <= len(ticks) <= 12
+    assert all(
+        start <= tick <= end and f"{tick:.0e}" == f"{tick:.10e}".replace(".0000000000", "")
+        for tick in ticks
+    )
+
+
+@pytest.mark.parametrize("values", [[], [0.0, 100.0], [-1.0, 1.0], [2.0, 9.0], [3.0]])
+def test_other_axes_are_linear(values):
+    assert charts._fit(values)["scale"].to_dict() == {"zero": False}
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=60), min_size=1, max_size=12, unique=True))
+def test_texts_on_an_axis_are_level_only_where_they_fit(texts):
+    axis = charts._choice_axis([{"x": text} for text in texts], "x")
+    width = max(map(len, texts)) * charts._LETTER
+    assert (axis.labelAngle == 0) == (width * len(texts) <= charts._NARROW)
+    assert axis.labelLimit < charts._NARROW
+
+
 def test_charts_of_thousands_of_trials_stay_small(tmp_path):
     space = {f"x{i}": list(range(10)) for i in range(4)}
     optimizer = Optimizer(space, strategy="random_search", storage=tmp_path / "run.jsonl")
     trials = optimizer.suggest(3000)
     optimizer.observe(trials, [float(sum(trial.values())) + 1.0 for trial in trials])
     facts = RunFacts(tmp_path / "run.jsonl")
-    charts = [p for p in results.search_section(facts).parts if isinstance(p, ReportChart)]
-    assert len(charts) == 2
-    assert all(len(json.dumps(chart.specification)) < 120_000 for chart in charts)
-    assert all("at most 1000 evaluations" in chart.caption for chart in charts)
+    drawn = [p for p in results.search_section(facts).parts if isinstance(p, ReportChart)]
+    assert len(drawn) == 2
+    assert all(len(json.dumps(chart.specification)) < 120_000 for chart in drawn)
+    assert all("at most 1000 evaluations" in chart.caption for chart in drawn)
 
 
 def test_a_journal_says_when_and_where_its_trials_were_measured(tmp_path, monkeypatch):

@@ -451,8 +451,8 @@ def test_progress_names_a_measurement_again_and_counts_the_search() -> None:
         optimizer.observe(trial, 2.0)
         shown.update(optimizer.history, optimizer.trials[-1])
     lines = stream.getvalue().splitlines()
-    assert lines[0].startswith("1/3  best 2, this 2")
-    assert lines[-1].startswith("2/3  best 2, measured again 2")
+    assert lines[0].startswith("1/3  best 2, trial 0: 2")
+    assert lines[-1].startswith("2/3  best 2, trial 2 again: 2")
 
 
 def test_a_history_that_is_extended_twice_counts_its_own_search() -> None:

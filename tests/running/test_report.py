@@ -64,13 +64,13 @@ def lines(total, results, before=()):
 
 def test_plain_lines_count_and_name_the_best():
     first, second = lines(12, [3.0, 2.0])
-    assert first.startswith(" 1/12  best 3 ms, this 3 ms, ")
-    assert second.startswith(" 2/12  best 2 ms, this 2 ms, ")
+    assert first.startswith(" 1/12  best 3 ms, trial 0: 3 ms, ")
+    assert second.startswith(" 2/12  best 2 ms, trial 1: 2 ms, ")
     assert second.endswith(" s left")
 
 
 def test_without_a_total_there_is_no_time_left():
-    assert lines(None, [3.0]) == ["1  best 3 ms, this 3 ms"]
+    assert lines(None, [3.0]) == ["1  best 3 ms, trial 0: 3 ms"]
 
 
 def test_the_first_failure_of_each_word_is_explained():
@@ -83,10 +83,10 @@ def test_the_first_failure_of_each_word_is_explained():
         ],
     )
     assert shown == [
-        "1  best none, this compile, failed: compile 1",
+        "1  best none, trial 0: compile, failed: compile 1",
         "first failure of kind compile: build: exit code 1: no header",
-        "2  best none, this compile, failed: compile 2",
-        "3  best none, this runtime, failed: compile 2, runtime 1",
+        "2  best none, trial 1: compile, failed: compile 2",
+        "3  best none, trial 2: runtime, failed: compile 2, runtime 1",
         "first failure of kind runtime: no message",
     ]
 
@@ -115,7 +115,7 @@ def test_censored_trials_are_counted_apart_from_failures(tmp_path):
         shown.update(opt.history, trial)
     last = stream.getvalue().splitlines()[-1]
     assert last == (
-        "5  best 3 ms, this >= 9 ms, failed: compile 1, censored: slow 2, at the time limit 1"
+        "5  best 3 ms, trial 4: >= 9 ms, failed: compile 1, censored: slow 2, at the time limit 1"
     )
     assert "first failure of kind timeout" not in stream.getvalue()
     summary = summarise(opt.history, TIME)
@@ -172,7 +172,7 @@ def test_a_time_limit_alone_gives_a_remaining_time(monkeypatch):
     opt, stream = optimizer([3.0]), io.StringIO()
     shown, now[0] = show_progress(stream, None, "ms", 60.0), 10.0
     shown.update(opt.history, opt.trials[0])
-    assert stream.getvalue() == "1  best 3 ms, this 3 ms, 50 s left\n"
+    assert stream.getvalue() == "1  best 3 ms, trial 0: 3 ms, 50 s left\n"
 
 
 def test_a_bar_with_a_time_limit_shows_our_estimate():
@@ -229,7 +229,7 @@ def test_plain_lines_on_a_terminal_without_tqdm(monkeypatch):
     monkeypatch.setattr(progress, "require", missing)
     opt = optimizer([1.0])
     text = on_terminal(lambda s: show_progress(s, None).update(opt.history, opt.trials[0]))
-    assert text.strip() == "1  best 1, this 1"
+    assert text.strip() == "1  best 1, trial 0: 1"
 
 
 def test_progress_with_tasks_shows_the_best_of_the_same_task():
