@@ -411,3 +411,13 @@ def read_values(trial: Trial, objectives: Sequence[Objective]) -> list[float]:
     """Return the values of a successful trial in the order of several objectives, in the user's units."""
     assert trial.value is not None
     return [trial.value, *(trial.metrics[objective.name] for objective in objectives[1:])]
+
+
+def measurement_notes(trial: Trial) -> Mapping[str, str]:
+    """Return what the user should know about the measurement of a trial: sentences by their kind."""
+    notes = trial.extra.get(NOTES)  # an evaluator of the user may have something else there
+    return (
+        {str(k): f"{v:.500}" for k, v in notes.items() if isinstance(v, str)}
+        if isinstance(notes, Mapping)
+        else {}
+    )

@@ -18,6 +18,7 @@ from baco_like.explanations import estimate_outlook
 from baco_like.records import History, Status, Trial
 from baco_like.records.confirmation import is_current
 from baco_like.records.drift import CONTROL, drift_notes
+from baco_like.records.trial import measurement_notes
 from baco_like.running.by_task import best_beside
 from baco_like.running.front import describe_front, describe_values
 from baco_like.running.stopping import OUTLOOK_EVERY
@@ -161,6 +162,7 @@ class TrialProgress:
         self._failures: Counter[str] = Counter()
         self._censored: Counter[str] = Counter()
         self._counted = 0
+        self._noted: set[str] = set()  # kinds of the notes that were shown
 
     def update(self, history: History, trial: Trial) -> None:
         """Show one more observed trial."""
@@ -173,6 +175,10 @@ class TrialProgress:
                 self._failures[new.failure] += 1
                 if self._failures[new.failure] == 1:
                     notes.append(f"first failure of kind {new.failure}: {first_line(new)}")
+            for kind, sentence in measurement_notes(new).items():
+                if kind not in self._noted:
+                    notes.append(f"first note of kind {kind}, trial {new.id}: {sentence}")
+                self._noted.add(kind)
         notes += drift_notes(history, trial, self._threshold)
         self._counted = history.searched
         label = f"trial {trial.id}{' again' if trial.origin == CONTROL else ''}:"

@@ -29,6 +29,7 @@ from baco_like.records import (
 )
 from baco_like.records.confirmation import CONFIRMATION
 from baco_like.records.drift import CONTROL, describe_first_repeats, read_drift
+from baco_like.records.trial import measurement_notes
 from baco_like.running.by_task import best_by_task, format_task_table, task_table
 from baco_like.running.front import describe_front, format_front
 from baco_like.running.progress import (
@@ -186,12 +187,20 @@ def summarise(
             *read_drift(history, threshold).describe(),
             *describe_first_repeats(history),
             *_describe_warm_default(defaults, own),
+            *describe_notes(history.best()),
         ),
         utilisation=read_utilisation(history),
         objectives=(objectives or history.objectives) if history.objectives else (),
         front=tuple(history.front()) if history.objectives else (),
         by_task=task_table(history, objective) if best_by_task(history) else None,
     )
+
+
+def describe_notes(trial: Trial | None) -> list[str]:
+    """Return a sentence for each note on how a trial was measured."""
+    if trial is None:
+        return []
+    return [f"Trial {trial.id}: {text}." for text in measurement_notes(trial).values()]
 
 
 def _describe_warm_default(defaults: Sequence[Trial], own: Trial | None) -> list[str]:

@@ -42,7 +42,7 @@ LATE = (
     "static const int *from; static int *to;"
     "static void *work(void *u) { usleep(3000); for (int i = 0; i < 16; i++) to[i] = 2 * from[i]; return u; }"
 )
-FORGED = r'{\"number\": %d, \"at\": 1.0, \"answer\": {\"problem\": null, \"error\": 0.0, \"notes\": {}, \"metrics\": {}}}\n'
+FORGED = r"{\"number\": %d, \"at\": 1.0, \"answer\": {\"problem\": null, \"error\": 0.0, \"notes\": {}, \"metrics\": {}}}\n"
 SORT = (
     "LONG swaps = 0;"
     "for (int i = 1; i < 32; i++) for (int j = i; j > 0 && a[j - 1] > a[j]; j--)"
@@ -104,7 +104,14 @@ GROUPS = {
                 STATIC,
             ),
             Case("exits", "exit(0);", "runtime", "exit code 0", languages=C),
-            Case("exits later", f"{TWICE} if (calls++ > 1) _exit(0);", "runtime", "exit code 0", "int calls;", C),
+            Case(
+                "exits later",
+                f"{TWICE} if (calls++ > 1) _exit(0);",
+                "runtime",
+                "exit code 0",
+                "int calls;",
+                C,
+            ),
             Case("aborts", "abort();", "runtime", "SIGABRT", languages=C),
             Case("prints", f'{TWICE} printf("x\\n"); fflush(stdout);', languages=C),
             Case("closes its output", f"{TWICE} close(1); close(2);", languages=C),
@@ -121,7 +128,12 @@ GROUPS = {
                 state=f"int unused; {LATE}",
                 languages=C,
             ),
-            Case("ends in a child", f"if (!fork()) {{ {TWICE} _exit(0); }}", "correctness", languages=C),
+            Case(
+                "ends in a child",
+                f"if (!fork()) {{ {TWICE} _exit(0); }}",
+                "correctness",
+                languages=C,
+            ),
             Case("returns twice", f"if (!fork()) {{ {TWICE} }}", "correctness", languages=C),
             Case(
                 "has its own clock",
@@ -138,7 +150,14 @@ GROUPS = {
     ),
     "constant": (
         "GLOBAL int *a, GLOBAL int *b, GLOBAL LONG *count",
-        [Case("sorts a constant in place", SORT, "correctness", "argument 0, which is declared constant")],
+        [
+            Case(
+                "sorts a constant in place",
+                SORT,
+                "correctness",
+                "argument 0, which is declared constant",
+            )
+        ],
     ),
     "many": (
         "GLOBAL int *a, int k, float x, double d, unsigned char u, GLOBAL float *sum, GLOBAL LONG *total,"
@@ -146,7 +165,12 @@ GROUPS = {
         "GLOBAL char *flag1, GLOBAL char *flag2, GLOBAL double *real",
         [
             Case("right", MANY),
-            Case("is wrong by one in 2**59", f"{MANY} total[2]++;", "correctness", "argument 6: element 2"),
+            Case(
+                "is wrong by one in 2**59",
+                f"{MANY} total[2]++;",
+                "correctness",
+                "argument 6: element 2",
+            ),
             Case(
                 "has a wrong imaginary part",
                 f"{MANY} pair2[9] = pair1[9];",

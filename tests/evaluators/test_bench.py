@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +22,11 @@ from baco_like.evaluators import (
     Repeats,
     StagedEvaluator,
     cupy_evaluator,
+    load_problem,
     opencl_evaluator,
 )
+from baco_like.evaluators.kernels.arguments import Arguments, HostBlock
+from baco_like.evaluators.kernels.problems import draw_twice
 from baco_like.exceptions import EvaluatorError
 from baco_like.spaces.space import Space
 
@@ -78,7 +83,9 @@ def shared() -> Iterator[None]:
             id=f"{language}-{case[0]}-{bench_cases.GROUPS[case[0]][1][case[1]].name}",
             marks=[
                 *([pytest.mark.gpu] if language == "cuda" else []),
-                pytest.mark.skipif(not has_device(language), reason=f"needs a device of {language}"),
+                pytest.mark.skipif(
+                    not has_device(language), reason=f"needs a device of {language}"
+                ),
             ],
         )
         for language in MAKE
@@ -93,3 +100,81 @@ def test_verdict(language: str, group: str, number: int) -> None:
     assert outcome.failed == case.word, outcome.message
     assert case.message in outcome.message
     assert case.word is not None or all(value > 0 for value in outcome.repeats), outcome
+
+
+PROBLEM = """
+import numpy as np
+from baco_like.evaluators.kernels import InOut, Input, Output, Scalar
+{declared}
+def inputs(size, rng):
+    return {inputs}
+
+def expected(*values):
+    return {expected}
+
+def source(config, size):
+    return "void kernel(void *a, void *b) {{ no C, as none of these is compiled }}"
+"""
+
+
+@pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")
+@pytest.mark.parametrize(
+    ("inputs", "expected", "declared", "message"),
+    [
+        ("np.ones(3, np.longdouble),", "np.ones(3)", "", "argument 0 has elements of type"),
+        ("np.array(['a']),", "np.ones(3)", "", "argument 0 has elements of type"),
+        ("np.ones(3, '>f4'),", "np.ones(3)", "", "argument 0 has elements of type >f4"),
+        ("np.ones(3),", "np.empty(0)", "", "argument 1 is empty"),
+        ("np.ones(3),", "np.full(2, np.nan)", "", "argument 1 are NaN"),
+        ("np.ones(rng.integers(1, 3), rng.choice(['i4', 'f4'])),", "np.ones(3)", "", None),
+        (
+            "np.ones(3),",
+            "np.ones(3)",
+            "[Input()]",
+            "expected returns 1 values, but arguments declares 0",
+        ),
+        ("np.ones(3),", "np.ones(4)", "[InOut()]", "argument 0 starts as float64"),
+        ("2,", "np.ones(3)", "[Scalar('float128'), Output()]", "has the type 'float128'"),
+        ("np.ones(3),", "np.ones(3)", "[Scalar('int32'), Output()]", "argument 0 is a scalar, but"),
+        ("2,", "np.ones(3)", "[Scalar('bfloat16'), Output()]", "has the type 'bfloat16'"),
+    ],
+)
+def test_unsupported_arguments_end_the_run_before_anything_is_compiled(
+    tmp_path: Path, inputs: str, expected: str, declared: str, message: str | None
+) -> None:
+    file = tmp_path / "problem.py"
+    text = f"def arguments(size):\n    return {declared}\n" if declared else ""
+    file.write_text(PROBLEM.format(declared=text, inputs=inputs, expected=expected))
+    problem = load_problem(file)
+    description = {"size": 1, "seed": 0, "tolerances": {}}
+    if message is None:
+        draws = [draw_twice(problem, {**description, "seed": seed}) for seed in range(20)]
+        assert any(a[0].like.dtype != b[0].like.dtype for a, b in draws)
+        for draw in draws:
+            with contextlib.suppress(EvaluatorError):
+                Arguments(draw, HostBlock, "auto")
+                assert draw[0][0].like.dtype == draw[1][0].like.dtype
+        return
+    with pytest.raises(EvaluatorError, match=re.escape(message)):
+        draw_twice(problem, description)
+
+
+@pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")
+def test_an_unsupported_argument_is_an_error_of_the_evaluator(tmp_path: Path) -> None:
+    file = tmp_path / "problem.py"
+    text = {"declared": "", "inputs": "np.ones(3, np.longdouble),", "expected": "np.ones(3)"}
+    file.write_text(PROBLEM.format(**text))
+    evaluator = CKernelEvaluator(Space({"x": [1, 2]}), CKernelSettings(file, 1))
+    with pytest.raises(EvaluatorError, match="argument 0 has elements of type"):
+        evaluate(evaluator, {"x": 1})
+    evaluator.close()
+
+
+@pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")
+@pytest.mark.parametrize(
+    ("restore", "word"), [("always", None), ("auto", None), ("never", "correctness")]
+)
+def test_restoring_is_a_choice(restore: str, word: str | None) -> None:
+    evaluator = make("c", "sort", restore=restore, flush=restore == "always")
+    assert evaluate(evaluator, {"case": 0}).failed == word
+    evaluator.close()

@@ -7,12 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import kernel_targets
 import patient
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from baco_like.evaluators import Repeats, StagedEvaluator
 from baco_like.evaluators._processes.worker import Worker
-from baco_like.evaluators.kernels.timing import KernelLimits
+from baco_like.evaluators.kernels.timing import CompiledKernel, KernelLimits, Measurement
 from baco_like.evaluators.kernels.worker_bench import KernelBench
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial
@@ -219,3 +222,55 @@ def test_builds_ahead_wait_in_the_worker(evaluator: StagedEvaluator) -> None:
 def test_values_that_are_not_understood_end_the_run(evaluator: StagedEvaluator) -> None:
     with pytest.raises(EvaluatorError, match="no parameter 'typo'"):
         evaluate(evaluator, typo=1)
+
+
+class Clocked(CompiledKernel):
+    """A kernel whose launches take some steps of a clock."""
+
+    def __init__(self, steps: float, most: int) -> None:
+        self.arguments, self._steps, self._most = kernel_targets.make_arguments(), steps, most
+        self.calls: list[int] = []
+
+    @property
+    def most_launches(self) -> int:
+        return self._most
+
+    def time(self, launches: int, limit: float) -> float:
+        self.calls.append(launches)
+        values, output = (block.array for block in self.arguments.blocks)
+        assert (output == 0xFF).all()
+        output[:] = values
+        return launches * self._steps * self.step
+
+
+class Notes:
+    def __init__(self) -> None:
+        self.values: list[float] = []
+
+    def stage(self, name: str, limit: float) -> None:
+        assert limit > 0
+
+    def note(self, value: float) -> None:
+        self.values.append(value)
+
+
+@given(steps=st.floats(0.5, 1e4), most=st.sampled_from([1, 7, 10**6]), count=st.integers(1, 3))
+def test_a_sample_is_a_hundred_steps_of_the_clock(steps: float, most: int, count: int) -> None:
+    kernel, report = Clocked(steps, most), Notes()
+    request = {"count": count, "launch": 1.0, "timeout": 1.0, "enough": 1.0, "grace": 0.0}
+    answer = Measurement(kernel, LIMITS)(request, report)  # type: ignore[arg-type]
+    assert answer["problem"] is None
+    assert report.values == pytest.approx([steps * kernel.step] * count)
+    assert max(kernel.calls) <= most
+    rounds = sum(kernel.calls[-2:-1]) if most > 1000 else None
+    assert rounds is None or steps * rounds >= 100
+    assert ("resolution" in answer["notes"]) == (steps * min(most, 1000) < 10)
+
+
+def test_a_kernel_that_is_slow_with_new_inputs_gets_a_note() -> None:
+    kernel = Clocked(1e6, 1)
+    plain = kernel.time
+    kernel.time = lambda launches, limit: plain(launches, limit) * (1 + 9 * kernel.arguments.draw)  # type: ignore
+    request = {"count": 2, "launch": 1.0, "timeout": 1.0, "enough": 1.0, "grace": 0.0}
+    notes = Measurement(kernel, LIMITS)(request, Notes())["notes"]  # type: ignore[arg-type]
+    assert notes.keys() == {"new inputs"}
