@@ -50,6 +50,20 @@ def print_exactly(text: str) -> None:
         silence(sys.stdout)
 
 
+@contextmanager
+def optional_output(name: str) -> Iterator[None]:
+    """Show or write something beside a run; print any error in one line, because no plot or bar may end a run.
+
+    Args:
+        name: The output, such as ``convergence.png``.
+    """
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        print_line(f"{name} is not shown or written: {reason[:300]}")
+
+
 def silence(stream: TextIO) -> None:
     """Redirect a stream to the null device, including its buffered output."""
     with suppress(OSError, ValueError):  # not every stream is a file

@@ -42,7 +42,7 @@ def _add_tune(commands: Any) -> None:
     add = commands.add_parser("tune", help="tune what a run file describes").add_argument
     add(
         "file",
-        type=Path,
+        type=_path,
         metavar="FILE.toml",
         help="run file: space, objective, evaluator, budget, ...",
     )
@@ -90,7 +90,7 @@ def _add_report(commands: Any) -> None:
 def _add_reader(commands: Any, name: str, summary: str) -> Callable[..., Any]:
     """Add a command that reads a journal; return the function that adds its other arguments."""
     add: Callable[..., Any] = commands.add_parser(name, help=summary).add_argument
-    add("journal", type=Path, metavar="RUN", help="journal or folder of a run; it is only read")
+    add("journal", type=_path, metavar="RUN", help="journal or folder of a run; it is only read")
     return add
 
 
@@ -102,18 +102,18 @@ def _add_rebuild(commands: Any) -> None:
     add = _add_reader(commands, "rebuild", "print or run the exact commands of a trial")
     add("--trial", type=_whole(0), metavar="N", help="the trial (default: the winner)")
     add("--run", action="store_true", dest="execute", help="run the commands too")
-    add("--workdir", type=Path, metavar="DIR", help="folder for {workdir} (default: trial-N)")
+    add("--workdir", type=_path, metavar="DIR", help="folder for {workdir} (default: trial-N)")
     trust = "start the compiler of [flags], whatever program it is"
     add("--trust", action="store_true", help=trust)
     folder = "folder of the run file (default: as in the journal)"
-    add("--folder", type=Path, metavar="DIR", help=folder)
+    add("--folder", type=_path, metavar="DIR", help=folder)
 
 
 def _add_ship(commands: Any) -> None:
     summary = "write the winners of runs as a file that another program loads"
     add = commands.add_parser("ship", help=summary).add_argument
     sources = "journals of runs, one for each task; or one table that --format json has written"
-    add("sources", type=Path, nargs="+", metavar="RUN.jsonl", help=sources)
+    add("sources", type=_path, nargs="+", metavar="RUN.jsonl", help=sources)
     add("--format", required=True, choices=_ShippedFormats(), metavar="FORMAT", help="%(choices)s")
     _add_out(add, "FILE", "the file; an old one is replaced", required=True)
     task = "descriptor of a journal's task, such as n=512,device=A4000; once for each journal"
@@ -135,9 +135,9 @@ def _add_check(commands: Any) -> None:
     file = (
         "table of 'ship --format json', journal, or run file (then the journal of its newest run)"
     )
-    add("file", type=Path, metavar="FILE", help=file)
+    add("file", type=_path, metavar="FILE", help=file)
     run_file = "run file with the evaluator; trust it like a Makefile"
-    add("--run-file", type=Path, metavar="FILE.toml", help=run_file)
+    add("--run-file", type=_path, metavar="FILE.toml", help=run_file)
     add(
         "--task",
         type=_task,
@@ -163,22 +163,22 @@ def _add_check(commands: Any) -> None:
     retune = "after a regression, spend N evaluations on a new run that starts with the old results"
     add("--retune", type=_whole(1), metavar="N", help=retune)
     _add_out(add, "DIR", "folder of the run of --retune (default: a new one in runs/)")
-    add("--report", type=Path, metavar="FILE", help="write the result as JSON too")
+    add("--report", type=_path, metavar="FILE", help="write the result as JSON too")
 
 
 def _add_serve(commands: Any) -> None:
     summary = "speak HyperMapper's and BaCO's client-server protocol over stdin and stdout"
     add = commands.add_parser("serve", help=summary).add_argument
-    add("scenario", type=Path, metavar="SCENARIO.json", help="scenario of HyperMapper or BaCO")
+    add("scenario", type=_path, metavar="SCENARIO.json", help="scenario of HyperMapper or BaCO")
     add("--seed", type=_whole(0), default=0, metavar="S", help="seed of the run (default: 0)")
     add("--strategy", metavar="NAME", help="use this instead of the scenario's")
-    add("--journal", type=Path, metavar="FILE", help="keep the run in a journal, or resume it")
+    add("--journal", type=_path, metavar="FILE", help="keep the run in a journal, or resume it")
     ahead = "proposals to compute while the client measures (default: 0)"
     add("--ahead", type=_whole(0), default=0, metavar="N", help=ahead)
     related = "results of a related task, as of another device, to learn from; may be repeated"
-    add("--prior", type=Path, action="append", default=[], metavar="FILE", help=related)
+    add("--prior", type=_path, action="append", default=[], metavar="FILE", help=related)
     folder = "another folder in which the scenario may write; may be repeated"
-    add("--allow-dir", type=Path, action="append", default=[], metavar="DIR", help=folder)
+    add("--allow-dir", type=_path, action="append", default=[], metavar="DIR", help=folder)
     _add_large(add)
 
 
@@ -203,7 +203,7 @@ def _add_compare(commands: Any) -> None:
     )
     add("--strategies", type=parse_contenders, required=True, metavar="A,B,C", help=names)
     recordings = "folder with T4 results or Kernel Tuner caches (.json, .json.gz), or one such file"
-    either.add_argument("--spaces", type=Path, metavar="DIR", help=recordings)
+    either.add_argument("--spaces", type=_path, metavar="DIR", help=recordings)
     problems = "module:function, standard problems such as branin or tour_12, or recorded files"
     either.add_argument("--problems", type=_words, metavar="A,B", help=problems)
     repeats = _whole(2, " (for intervals)")
@@ -228,17 +228,17 @@ def _add_repair(commands: Any) -> None:
     summary = "write the undamaged events of a journal into a new one"
     parser = commands.add_parser("repair", help=summary)
     add = parser.add_argument
-    add("old", type=Path, metavar="OLD", help="damaged journal; it is not changed")
+    add("old", type=_path, metavar="OLD", help="damaged journal; it is not changed")
     _add_target(parser, "new", "new journal; must not exist")
     header = "another journal of the same run, if event 0 is damaged"
-    add("--header", type=Path, metavar="FILE", help=header)
+    add("--header", type=_path, metavar="FILE", help=header)
 
 
 def _add_export(commands: Any) -> None:
     summary = "write a journal, or results of another tool, in a format of another tool"
     parser = commands.add_parser("export", help=summary)
     add = parser.add_argument
-    add("source", type=Path, metavar="SOURCE", help="a journal, T4, Kernel Tuner, KTT, CSV")
+    add("source", type=_path, metavar="SOURCE", help="a journal, T4, Kernel Tuner, KTT, CSV")
     _add_target(parser, "target", "new file; must not exist")
     target = "of the target: %(choices)s; a name that ends in .gz is compressed"
     add("--format", required=True, choices=_ResultFormats(), metavar="FORMAT", help=target)
@@ -249,7 +249,7 @@ def _add_export(commands: Any) -> None:
 
 
 def _add_out(add: Callable[..., Any], metavar: str, text: str, **settings: Any) -> None:
-    add("-o", "--out", type=Path, metavar=metavar, help=text, **settings)
+    add("-o", "--out", type=_path, metavar=metavar, help=text, **settings)
 
 
 def _add_target(parser: argparse.ArgumentParser, name: str, text: str) -> None:
@@ -325,6 +325,10 @@ def _whole(least: int, why: str = "") -> Callable[[str], int]:
         return number
 
     return parse
+
+
+def _path(text: str) -> Path:
+    return Path(_name(text))
 
 
 def _name(text: str) -> str:

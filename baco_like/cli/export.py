@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from baco_like._output import print_line
 from baco_like.exceptions import RunFileError
@@ -11,8 +12,12 @@ from baco_like.results import read, write
 
 def run(args: argparse.Namespace) -> None:
     """Write the results and print their number."""
+    if not os.path.exists(args.source) and os.path.exists(args.target):
+        raise RunFileError(
+            f"{args.source} does not exist and {args.target} does: write baco-like export SOURCE TARGET"
+        )
     recording = read(args.source, args.objective, large=args.large)
-    if args.target.exists():  # a link without a target is replaced
+    if os.path.exists(args.target):  # a link without a target is replaced
         raise RunFileError(f"{args.target} exists; name another file")
     try:
         recording = recording.of_task(args.task) if args.task else recording

@@ -15,11 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from baco_like._optional import require_installed
-from baco_like._output import check_output, explain_os_error, print_line, replace_file
+from baco_like._output import (
+    check_output,
+    explain_os_error,
+    optional_output,
+    print_line,
+    replace_file,
+)
 from baco_like.cli.run_file import RunFile
 from baco_like.evaluators import Evaluator, SourceProvider, unwrap
 from baco_like.evaluators.command import program_commands
-from baco_like.exceptions import BacoError, JournalError, MissingExtra, RunFileError
+from baco_like.exceptions import BacoError, JournalError, RunFileError
 from baco_like.journal.lock import reserved
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import read_events
@@ -45,6 +51,9 @@ from baco_like.running.tuner import run_locked
 from baco_like.spaces.space import format_size
 from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies import create_strategy, default_settings
+
+_MANY = 1000
+"""Parameters from which a suggestion takes so long that the user is told."""
 
 _RUNS = Path("runs")
 
@@ -146,6 +155,11 @@ def run_and_report(
             optimizer = _create_optimizer(run_file, journal, seed, member)
         size = format_size(run_file.space.feasible_size)
         print_line(f"{size} feasible configurations; results go to {folder}")
+        if len(run_file.space.parameters) > _MANY:
+            print_line(
+                f"note: {len(run_file.space.parameters)} parameters: a suggestion may take a minute; the strategies "
+                "random_search and genetic_algorithm take milliseconds"
+            )
         for note in describe_machine() if run_file.control.every else ():
             print_line(f"note: {note}")
         reason = _run_and_confirm(run_file, optimizer, evaluator, folder, member)
@@ -357,7 +371,8 @@ def _write_results(
     if confirmation is not None:
         summary = summary.with_confirmation(confirmation)
     recommended = None if summary.by_task is None else optimizer.recommend()
-    print_line("\n".join(["", format_summary(summary), *recommendation_lines(recommended)]))
+    with optional_output("the summary"):
+        print_line("\n".join(["", format_summary(summary), *recommendation_lines(recommended)]))
     evaluator = unwrap(evaluator)
     with explain_os_error(JournalError, "write", folder, f"the run is in {folder / JOURNAL}"):
         best = summary.best
@@ -368,9 +383,8 @@ def _write_results(
         if summary.best is not None and isinstance(evaluator, SourceProvider):
             source = evaluator.source(summary.best.config)
             replace_file(folder / evaluator.source_name, source.encode(), run_file.inputs)
-        try:
-            plot_convergence(optimizer.history, run_file.objective, folder / "convergence.png")
-            if objectives:
-                plot_front(optimizer.history, objectives, folder / "front.png")
-        except MissingExtra as error:
-            print_line(f"convergence.png is not written: {error}")
+    with optional_output("convergence.png"):
+        plot_convergence(optimizer.history, run_file.objective, folder / "convergence.png")
+    if objectives:
+        with optional_output("front.png"):
+            plot_front(optimizer.history, objectives, folder / "front.png")

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from baco_like._output import print_line
+from baco_like._output import optional_output, print_line
 from baco_like.running.journal_view import JournalView, describe_progress, describe_run
 
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
@@ -50,5 +50,9 @@ def run(args: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) -
 
 def _page(view: JournalView, top: int) -> str:
     width = shutil.get_terminal_size().columns
-    drawn = describe_progress(view, width)
-    return describe_run(view, top, width) + (f"\n\n{drawn}" if drawn else "")
+    parts: list[str] = []
+    with optional_output("the status"):
+        parts.append(describe_run(view, top, width))
+    with optional_output("the bar"):
+        parts.append(describe_progress(view, width))
+    return "\n\n".join(filter(None, parts))

@@ -19,6 +19,9 @@ _DEVIATIONS = 3.0
 _LEAST_GAP = 0.01
 """Relative gap that it must exceed in any case: the standard error of two or three values may be 0 by chance."""
 
+_MOST = 1_000_000
+"""Most repeats of one configuration; a larger number is an error of the user."""
+
 _CHEAP = 0.1
 """Share of the time of a build below which the time of its runs does not matter."""
 
@@ -31,14 +34,16 @@ def takes_little(seconds: Mapping[str, float]) -> bool:
 def repeats_keys(least: int) -> tuple[Key, ...]:
     """Return the keys of a table that `Repeats.from_table` reads; ``least`` is the default of ``repeats``."""
     return (
-        Key("repeats", whole(1), "measurements of every configuration", default=least),
+        Key("repeats", whole(1, _MOST), "measurements of every configuration", default=least),
         Key(
             "first_repeats",
-            whole(2),
+            whole(2, _MOST),
             "first number of measurements; more follow, up to `repeats`, only while the configuration may be the best",
             absent="`repeats`",
         ),
-        Key("max_repeats", whole(1), "largest number of measurements; needs `relative_error`"),
+        Key(
+            "max_repeats", whole(1, _MOST), "largest number of measurements; needs `relative_error`"
+        ),
         Key(
             "relative_error",
             POSITIVE,

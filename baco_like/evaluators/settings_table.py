@@ -28,7 +28,7 @@ _BYTES |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", sta
 _PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "µs": 1e6, "ns": 1e9}
 
 Shape = Mapping[str, Any]
-"""JSON Schema of a value. The reader knows these keywords: ``type``, ``enum``, ``pattern``, ``minimum``,
+"""JSON Schema of a value. The reader knows these keywords: ``type``, ``enum``, ``pattern``, ``minimum``, ``maximum``,
 ``exclusiveMinimum``, ``exclusiveMaximum``, ``items``, ``minItems``, ``additionalProperties``, ``anyOf`` and ``title``,
 which messages and the reference show instead of a generated text."""
 
@@ -49,9 +49,9 @@ SIZE: Shape = {
 }
 
 
-def whole(low: int) -> Shape:
-    """Return the shape of a whole number that is at least ``low``."""
-    return {"type": "integer", "minimum": low}
+def whole(low: int, high: int | None = None) -> Shape:
+    """Return the shape of a whole number that is at least ``low``, and at most ``high``."""
+    return {"type": "integer", "minimum": low, **({} if high is None else {"maximum": high})}
 
 
 def choice(options: Iterable[str]) -> Shape:
@@ -210,7 +210,7 @@ def fits(value: Any, shape: Shape) -> bool:
         return False
     if kind in ("integer", "number"):
         return (
-            shape.get("minimum", value) <= value
+            shape.get("minimum", value) <= value <= shape.get("maximum", value)
             and ("exclusiveMinimum" not in shape or value > shape["exclusiveMinimum"])
             and ("exclusiveMaximum" not in shape or value < shape["exclusiveMaximum"])
         )
@@ -242,7 +242,9 @@ def describe(shape: Shape) -> str:
         None: "any value",
     }[shape.get("type")]
     if "minimum" in shape:
-        words += f", {shape['minimum']} or more"
+        words += f", {shape['minimum']} " + (
+            f"to {most}" if (most := shape.get("maximum")) else "or more"
+        )
     if "exclusiveMinimum" in shape:
         words += f" above {shape['exclusiveMinimum']}"
     if "exclusiveMaximum" in shape:

@@ -431,7 +431,11 @@ class JournaledState:
 
 def _time_of(event: Event) -> Event:
     """Return the Unix time for events of trials; only reports read it, no suggestion depends on it."""
-    return {"at": round(time.time(), 3)} if event["event"] in ("suggested", "observed") else {}
+    return (
+        {"at": max(0.0, round(time.time(), 3))}
+        if event["event"] in ("suggested", "observed")
+        else {}
+    )
 
 
 def _state_from_header(header: Header, space: Space, strategy: Strategy[Any]) -> OptimizerState:

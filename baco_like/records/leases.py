@@ -44,8 +44,10 @@ def read_clocks() -> Moment:
     # Read each time: a process that is restored from a checkpoint may continue on another machine.
     boot = _read(_BOOT_ID).strip()
     if not boot or clock is None:
-        return Moment(time.time())
-    return Moment(time.time(), boot, max(0.0, time.clock_gettime(clock) - _boottime_offset()))
+        return Moment(max(0.0, time.time()))
+    return Moment(
+        max(0.0, time.time()), boot, max(0.0, time.clock_gettime(clock) - _boottime_offset())
+    )
 
 
 def _boottime_offset() -> float:

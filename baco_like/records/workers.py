@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,14 @@ class Utilisation:
         """Return the number of workers and their idle share in words."""
         noun = "worker" if self.workers == 1 else "workers"
         return f"{self.workers} {noun}, idle {100.0 * self.idle:.1f} % of their time"
+
+
+_START = time.time() - time.monotonic()
+
+
+def steady_time() -> float:
+    """Return the Unix time without the jumps that the clock makes while this process runs."""
+    return _START + time.monotonic()
 
 
 def worker_record(name: str, session: str, start: float, seconds: float) -> dict[str, Any]:

@@ -105,7 +105,9 @@ def render_page(title: str, about: str, sections: Sequence[Section]) -> str:
     body = "\n".join(_section(number, each, charts) for number, each in enumerate(sections, 1))
     head = f'<h1>{_paragraph(title)}</h1>\n<p class="about">{_paragraph(about)}</p>'
     # In a script element, only "</" and "<!--" have a meaning in HTML.
-    specifications = json.dumps(charts, separators=(",", ":"), allow_nan=False).replace(
+    # Differences of the largest doubles are infinite; a chart leaves out a point without a value.
+    finite = json.loads(json.dumps(charts), parse_constant=lambda _: None)
+    specifications = json.dumps(finite, separators=(",", ":"), allow_nan=False).replace(
         "<", "\\u003c"
     )
     template = Template(resources.files(__package__).joinpath("page.html").read_text("utf-8"))

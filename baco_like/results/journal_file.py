@@ -27,7 +27,10 @@ def from_journal(path: Path) -> Recording:
         RunFileError: The journal has no observations.
     """
     events = iter(JsonlJournal(path).read(START))
-    header = Header.read(next(events)[0], str(path))
+    first = next(events, None)
+    if first is None:
+        raise RunFileError("it holds no event: the journal ends within its first line")
+    header = Header.read(first[0], str(path))
     asked: dict[int, Trial] = {}
     trials = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
     for event, mark in events:

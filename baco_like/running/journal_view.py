@@ -437,7 +437,7 @@ def describe_progress(view: JournalView, width: int) -> str:
         width: Number of characters.
     """
     values = best_so_far(view.history)
-    values = values[~np.isnan(values)]
+    values = values[~np.isnan(values)] / 4.0  # the range of the largest doubles would be infinite
     if len(values) < 2 or width < 20:
         return ""
     at = np.linspace(0, len(values) - 1, min(width - 12, len(values))).astype(int)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from baco_like._output import optional_output
 from baco_like._plugins import is_foreign, name_of
 from baco_like.evaluators import Collector, Evaluator
 from baco_like.evaluators.protocol import take_late
@@ -93,7 +94,10 @@ class RunningTrials:
             history = self.optimizer.history
             trial = history.find(outcome.trial_id)  # its outcome may be another one: beyond a limit
             if self.progress is not None and trial is not None:
-                self.progress.update(history, trial)
+                with optional_output("the progress"):
+                    self.progress.update(history, trial)
+                    continue
+                self.progress = None
 
     def record_finished(self, timeout: float | None) -> None:
         """Record finished outcomes after an error. Errors raised here are suppressed so that the first is reported."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from baco_like._output import warn_caller
+from baco_like._output import optional_output, warn_caller
 from baco_like.evaluators import (
     DEFAULT_FAILURES,
     Confirmation,
@@ -409,7 +409,8 @@ def run_locked(
         raise
     finally:
         if progress is not None:
-            progress.close()
+            with optional_output("the progress"):
+                progress.close()
         evaluator.close()
 
 

@@ -82,7 +82,7 @@ KEYS = (
     Key("build_timeout", POSITIVE, "limit of a build, in seconds", default=60.0),
     Key("timeout", POSITIVE, "limit of one run, and of the check, in seconds", default=10.0),
     *repeats_keys(1),
-    Key("warmup", whole(0), "runs before the measured ones", default=0),
+    Key("warmup", whole(0, 1_000_000), "runs before the measured ones", default=0),
     Key(
         "restore",
         choice(RESTORE),

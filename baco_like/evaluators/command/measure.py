@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import itertools
 import json
 import math
+import os
 import re
+import subprocess
+import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -14,6 +19,7 @@ from typing import Any, Literal
 
 from baco_like.evaluators._processes.process import Finished
 from baco_like.evaluators.settings_table import TEXT, Key, Table, choice, shown, suggestion
+from baco_like.evaluators.staged import StageFailure
 from baco_like.exceptions import RunFileError
 from baco_like.records.reading import finite_number, number_in
 
@@ -179,10 +185,83 @@ def match_number(pattern: re.Pattern[str], out: str) -> tuple[float, ...] | str:
     return (number,)
 
 
-def _last_match(pattern: re.Pattern[str], out: str) -> re.Match[str] | None:
-    # ".*" also matches the empty text at the end of a line.
-    matches = [match for match in pattern.finditer(out) if match[0]]
-    return matches[-1] if matches else None
+def _last_match(pattern: re.Pattern[str], out: str) -> list[str | None] | None:
+    """Return the last match that is not empty: the whole match and its groups; None without one.
+
+    Raises:
+        StageFailure: The search has taken too long.
+    """
+    found: list[str | None] | None = _SEARCH.find(pattern.pattern, out)
+    return found
+
+
+_SEARCH_SECONDS = 10
+
+# The alarm ends the process even within a search, which holds the interpreter lock. ".*" also matches the empty text at
+# the end of a line.
+_SEARCH_PROGRAM = f"""
+import json, re, signal, sys
+for line in sys.stdin:
+    signal.alarm({_SEARCH_SECONDS})
+    pattern, text = json.loads(line)
+    last = None
+    for match in re.finditer(pattern, text, re.MULTILINE):
+        last = match if match[0] else last
+    signal.alarm(0)
+    print(json.dumps(last and [last[0], *last.groups()]), flush=True)
+"""
+
+
+class _SearchProcess:
+    """Searches in a process that ends if a search takes too long: some patterns take years for a line of 40 letters."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._lock = threading.Lock()
+        os.register_at_fork(after_in_child=self._forget)
+        atexit.register(self._close)
+
+    def find(self, pattern: str, text: str) -> Any:
+        """Return the last match that is not empty as a list of texts, or None.
+
+        Raises:
+            StageFailure: The search has taken too long.
+        """
+        with self._lock:
+            if self._process is None:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", _SEARCH_PROGRAM],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    start_new_session=True,  # Ctrl-C is for the run
+                )
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write(json.dumps([pattern, text]) + "\n")
+                self._process.stdin.flush()
+            if line := self._process.stdout.readline():
+                return json.loads(line)
+            self._close()
+        raise StageFailure(
+            "runtime",
+            f"run: the search for {pattern!r:.200} in the output took more than {_SEARCH_SECONDS} s; write a pattern "
+            "without repeats within repeats",
+        )
+
+    def _forget(self) -> None:
+        self._inherited = self._process  # it belongs to the parent
+        self._process, self._lock = None, threading.Lock()
+
+    def _close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+_SEARCH = _SearchProcess()
 
 
 def _value_group(pattern: re.Pattern[str]) -> int:

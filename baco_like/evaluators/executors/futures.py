@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from baco_like.exceptions import EvaluatorError
 from baco_like.records import Outcome, Trial
-from baco_like.records.workers import WORKER, worker_record
+from baco_like.records.workers import WORKER, steady_time, worker_record
 
 _WAIT_SLICE = 0.5
 """Seconds of one wait. Python handles a Ctrl-C that arrives just before a wait only after it."""
@@ -59,7 +59,7 @@ def call_in_worker(owner: int, session: str, call: Callable[..., Any], *args: An
         _watching.clear()
         _watching.add(os.getpid())
         threading.Thread(target=exit_after, args=(parent.sentinel,), daemon=True).start()
-    start, clock = time.time(), time.perf_counter()
+    start, clock = steady_time(), time.perf_counter()
     outcome = call(*args)
     if not isinstance(outcome, Outcome):
         return outcome

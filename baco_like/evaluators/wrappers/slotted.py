@@ -15,7 +15,7 @@ from baco_like.evaluators.protocol import Evaluator, recall_history
 from baco_like.evaluators.slots import resolve_slots
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Trial
-from baco_like.records.workers import WORKER, worker_record
+from baco_like.records.workers import WORKER, steady_time, worker_record
 
 _WAIT_SLICE = 0.5
 """Seconds of one wait. Python handles a Ctrl-C that arrives just before a wait only after it."""
@@ -180,7 +180,7 @@ class SlotsEvaluator:
         if isinstance(stages, Mapping) and stages:
             seconds = sum(value for stage, value in stages.items() if stage != "compile")
         name = self.slots[number].name
-        record = worker_record(name, self._session, time.time() - seconds, seconds)
+        record = worker_record(name, self._session, steady_time() - seconds, seconds)
         return replace(outcome, extra={**outcome.extra, WORKER: record})
 
     def _end_threads(self, timeout: float | None) -> None:
