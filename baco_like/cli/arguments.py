@@ -69,6 +69,7 @@ def _add_show(commands: Any) -> None:
     add = _add_reader(commands, "show", summary)
     _add_top(add)
     add("--trial", type=_whole(0), metavar="N", help="everything about this trial, with its log")
+    _add_task_choice(add)
 
 
 def _add_watch(commands: Any) -> None:
@@ -101,12 +102,18 @@ def _add_top(add: Callable[..., Any]) -> None:
 def _add_rebuild(commands: Any) -> None:
     add = _add_reader(commands, "rebuild", "print or run the exact commands of a trial")
     add("--trial", type=_whole(0), metavar="N", help="the trial (default: the winner)")
+    _add_task_choice(add)
     add("--run", action="store_true", dest="execute", help="run the commands too")
     add("--workdir", type=_path, metavar="DIR", help="folder for {workdir} (default: trial-N)")
     trust = "start the compiler of [flags], whatever program it is"
     add("--trust", action="store_true", help=trust)
     folder = "folder of the run file (default: as in the journal)"
     add("--folder", type=_path, metavar="DIR", help=folder)
+
+
+def _add_task_choice(add: Any) -> None:
+    task = "the configuration that is recommended for this task, such as n=512"
+    add("--task", type=_task_or_name, metavar="TASK", help=task)
 
 
 def _add_ship(commands: Any) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from baco_like._output import explain_os_error, print_exactly, print_line
 from baco_like.evaluators.command import ProgramCommands
 from baco_like.exceptions import RunFileError
+from baco_like.records import Trial
+from baco_like.running.by_task import best_by_task, recommended_trial
 from baco_like.running.commands import trial_commands
 from baco_like.running.journal_view import JournalView
 
@@ -22,10 +24,16 @@ def run(args: argparse.Namespace) -> int:
         The exit code: 0, or the exit code of the command that failed.
 
     Raises:
+        TrialError: Each task has its own configuration, and no task is named.
         RunFileError: The journal is not of ``baco-like tune``, has no success, or its evaluator runs no commands.
     """
     view = JournalView(args.journal)
-    trial = view.winner() if args.trial is None else view.find(args.trial)
+    if args.trial is not None:
+        trial: Trial | None = view.find(args.trial)
+    elif args.task is not None or best_by_task(view.history):
+        trial = recommended_trial(view.recommend(), args.task, view.history.trials)
+    else:
+        trial = view.winner()
     if trial is None:
         raise RunFileError(f"{args.journal} has no successful trial; name one by --trial")
     commands = trial_commands(view, trial, args.folder, args.workdir, args.trust)

@@ -375,13 +375,20 @@ def _write_results(
         print_line("\n".join(["", format_summary(summary), *recommendation_lines(recommended)]))
     evaluator = unwrap(evaluator)
     with explain_os_error(JournalError, "write", folder, f"the run is in {folder / JOURNAL}"):
-        best = summary.best
-        made = None if best is None else program_commands(evaluator, best.config, "WORKDIR")
-        commands = None if made is None else made.to_json()
+        best = None if summary.best is None else summary.best.config
+        if summary.by_task is not None:  # each task may have its own configuration
+            choices = list(recommended.choices) if recommended else []
+            is_single = len({str(choice.config) for choice in choices}) == 1
+            best = {**choices[0].config, **choices[0].task} if is_single else None
+
+        def make_commands(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+            made = program_commands(evaluator, config, "WORKDIR")
+            return None if made is None else made.to_json()
+
         path, seed = folder / "best.json", optimizer.options.seed
-        write_best(summary, path, seed=seed, commands=commands, recommended=recommended)
-        if summary.best is not None and isinstance(evaluator, SourceProvider):
-            source = evaluator.source(summary.best.config)
+        write_best(summary, path, seed=seed, make_commands=make_commands, recommended=recommended)
+        if best is not None and isinstance(evaluator, SourceProvider):
+            source = evaluator.source(best)
             replace_file(folder / evaluator.source_name, source.encode(), run_file.inputs)
     with optional_output("convergence.png"):
         plot_convergence(optimizer.history, run_file.objective, folder / "convergence.png")

@@ -6,6 +6,7 @@ import argparse
 import shutil
 
 from baco_like._output import print_line
+from baco_like.running.by_task import recommendation_lines, recommended_trial
 from baco_like.running.journal_view import (
     JournalView,
     describe_outlook,
@@ -17,11 +18,16 @@ from baco_like.running.journal_view import (
 def run(args: argparse.Namespace) -> None:
     """Print the text."""
     view = JournalView(args.journal, with_constraints=args.trial is None)
-    if args.trial is None:
-        width = shutil.get_terminal_size((100, 24)).columns
-        print_line(describe_run(view, args.top, width))
-        outlook = describe_outlook(view)
-        if outlook:
-            print_line(f"\n{outlook}")
-    else:
-        print_line(describe_trial(view, args.trial))
+    if args.trial is not None:
+        print_line(describe_trial(view, view.find(args.trial)))
+        return
+    found = view.recommend()
+    if args.task is not None:
+        trial = recommended_trial(found, args.task, view.history.trials)
+        print_line(describe_trial(view, trial))
+        return
+    width = shutil.get_terminal_size((100, 24)).columns
+    print_line("\n".join([describe_run(view, args.top, width), *recommendation_lines(found)]))
+    outlook = describe_outlook(view)
+    if outlook:
+        print_line(f"\n{outlook}")

@@ -52,6 +52,12 @@ ORGANISING = ("ahead", "workers", "slots", "cache", "large")
 DEVICE_TYPE = "[evaluator] slots: device type"
 """Key of the context of a run with slots."""
 
+_STOPPING = (
+    *("timeout", "build_timeout", "memory", "repeats", "first_repeats", "max_repeats"),
+    *("relative_error", "slow_ratio"),
+)
+"""Keys of an evaluator that decide when a measurement ends and how often it is repeated, not which value it has."""
+
 _MACHINE = "machine"
 
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
@@ -233,10 +239,13 @@ class Header:
         contexts = old.pop("context"), new.pop("context")
         differences += [*_describe_changes(old, new), *(changed := _describe_changes(*contexts))]
         if changed:
+            is_other = describe_other_origin(*contexts)
             remedy += (
-                "; a new run with these settings can learn from the old results, whose values it does not compare with "
-                f"its own: [warm_start] file = {os.path.abspath(path)!r}, mode = 'prior' in its run file, or "
-                "warm_start=WarmStart(path, 'prior') in Python"
+                "; a new run with these settings can begin with the old results"
+                + (", whose values it does not compare with its own" if is_other else "")
+                + f": [warm_start] file = {os.path.abspath(path)!r}"
+                + (", mode = 'prior'" if is_other else "")
+                + " in its run file, or warm_start= in Python"
             )
         queue = list(map(dict, self.queue))
         if points is not None and queue != list(map(dict, points)):
@@ -258,7 +267,7 @@ def describe_other_origin(old: Mapping[str, Any], new: Mapping[str, Any]) -> lis
 
     Nothing is known of a run without a context (but for its machine). Its unit decides nothing: values are converted.
     """
-    tables = [f"[evaluator] {key}" for key in ORGANISING]
+    tables = [f"[evaluator] {key}" for key in (*ORGANISING, *_STOPPING)]
     contexts = [
         {k: v for k, v in c.items() if k not in (UNIT, FOLDER, PEAK, *tables)} for c in (old, new)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def write_best(
     path: Path,
     *,
     seed: int,
-    commands: Mapping[str, Any] | None = None,
+    make_commands: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda config: None,
     recommended: TaskRecommendation | None = None,
 ) -> None:
     """Write ``best.json``: configuration, value, the default's value, speed-up, repeats, failures by kind.
@@ -40,7 +40,7 @@ def write_best(
         summary: The summary.
         path: The file.
         seed: The seed of the run.
-        commands: The commands of the best configuration, or None if the evaluator runs none.
+        make_commands: Returns the commands of a configuration, or None if the evaluator runs none.
         recommended: With several tasks, the recommended configurations; they become the entry ``tasks``.
     """
     best, default, confirmation = summary.best, summary.default, summary.confirmation
@@ -54,7 +54,7 @@ def write_best(
         "unit": summary.objective.unit,
         "goal": summary.objective.direction,  # the key of files before the word became "direction"
         "config": config,
-        "commands": commands,
+        "commands": None if best is None else make_commands(best.config),
         "value": None if best is None else best.value,
         "repeats": [] if best is None else list(best.repeats),
         "sem": None if best is None else best.sem,
@@ -71,7 +71,7 @@ def write_best(
         "seed": seed,
         "drift": list(summary.drift),
         **_utilisation_entries(summary.utilisation),
-        **recommendation_entries(recommended),
+        **recommendation_entries(recommended, make_commands),
         **_front_entries(summary.front, summary.objectives),
         "is_default": summary.is_default_best,
         **_confirmation_entries(confirmation, summary.confirmed_speedup),

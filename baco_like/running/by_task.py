@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from baco_like._output import align_cells, escape_control_characters
+from baco_like.exceptions import TrialError
 from baco_like.records import History, Objective, Status, TaskRecommendation, Trial, sign_of
 
 
@@ -59,6 +60,34 @@ def _shown(cell: object) -> str:
     return f"{cell:.5g}" if isinstance(cell, float) else str(cell)
 
 
+def recommended_trial(
+    found: TaskRecommendation | None, task: Mapping[str, Any] | str | None, trials: Sequence[Trial]
+) -> Trial:
+    """Return the recommended configuration of a task as a trial: the measured one, else one without an outcome.
+
+    Args:
+        found: The recommendation.
+        task: Descriptor or name of the task; None if one configuration is recommended for all.
+        trials: The trials of the run.
+
+    Raises:
+        TrialError: Nothing is recommended for the task, or there are several configurations and no task is named.
+    """
+    choices = () if found is None else found.choices
+    if not choices and task is not None:
+        raise TrialError(f"task = {task!r:.60}: this run has no tasks, or no success")
+    own = [c for c in choices if task in (None, c.name, dict(c.task))]
+    if not own or (task is None and any(c.config != own[0].config for c in own)):
+        known = " or ".join(
+            ",".join(f"{name}={value}" for name, value in c.task.items()) for c in choices
+        )
+        text = "nothing is recommended" if not own else "each task has its own configuration"
+        raise TrialError(f"{text}; name a task by --task {known}" if known else f"{text} yet")
+    config = {**own[0].config, **own[0].task}
+    measured = [t for t in trials if dict(t.config) == config]
+    return measured[-1] if measured else Trial(len(trials), config, task=own[0].task)
+
+
 def recommendation_lines(found: TaskRecommendation | None) -> list[str]:
     """Return the recommended configurations with the tasks that they are for, and the combined slowdown."""
     if found is None:
@@ -87,8 +116,11 @@ def recommendation_lines(found: TaskRecommendation | None) -> list[str]:
     return [*lines, f"{ending}, relative to the best known value of each task"]
 
 
-def recommendation_entries(found: TaskRecommendation | None) -> dict[str, Any]:
-    """Return the entry ``tasks`` of ``best.json``: the recommended configuration of each task."""
+def recommendation_entries(
+    found: TaskRecommendation | None,
+    make_commands: Callable[[Mapping[str, Any]], Mapping[str, Any] | None],
+) -> dict[str, Any]:
+    """Return the entry ``tasks`` of ``best.json``: the recommended configuration of each task, with its commands."""
     if found is None:
         return {}
     rows = [
@@ -99,6 +131,7 @@ def recommendation_entries(found: TaskRecommendation | None) -> dict[str, Any]:
             "value": choice.value,
             "measured": choice.is_measured,
             "slowdown": choice.slowdown,
+            "commands": make_commands({**choice.config, **choice.task}),
         }
         for choice in found.choices
     ]

@@ -22,10 +22,11 @@ from baco_like.explanations import HistoryModels, Outlook, estimate_outlook
 from baco_like.journal import START, Event, Header, JsonlJournal, Mark, Options
 from baco_like.journal.header import UNIT
 from baco_like.journal.lock import find_holders, lock_file
+from baco_like.optimizer import Optimizer
 from baco_like.optimizer.predictions import why
 from baco_like.optimizer.setup import collector_paused
 from baco_like.optimizer.state import apply_events, initial_state
-from baco_like.records import History, Objective, Trial, sign_of
+from baco_like.records import History, Objective, TaskRecommendation, Trial, sign_of
 from baco_like.records.confirmation import read_confirmation
 from baco_like.records.drift import CONTROL
 from baco_like.running.by_task import best_by_task, format_task_table, task_table
@@ -147,6 +148,13 @@ class JournalView:
         confirmation = read_confirmation(self.history)
         recommended = None if confirmation is None else confirmation.recommended
         return self.history.best() if recommended is None else recommended
+
+    def recommend(self) -> TaskRecommendation | None:
+        """Return the recommendation of a run with several tasks; None without them, or before the first success."""
+        found: TaskRecommendation | None = None
+        if best_by_task(self.history):
+            found = Optimizer.load(self.path).recommend()
+        return found
 
     @property
     def has_constraints(self) -> bool:
@@ -383,13 +391,9 @@ def _list_numbers(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.4g}" for value in values)
 
 
-def describe_trial(view: JournalView, number: int) -> str:
-    """Return everything that is known about one trial: result, configuration, why it was suggested, log.
-
-    Raises:
-        TrialError: The run has no such trial.
-    """
-    trial, objective = view.find(number), view.objective
+def describe_trial(view: JournalView, trial: Trial) -> str:
+    """Return everything that is known about one trial: result, configuration, why it was suggested, log."""
+    objective = view.objective
     unit = f" {objective.unit}" if objective.unit else ""
     facts: list[tuple[str, Any]] = [("status", trial.status.value)]
     if trial.value is not None or trial.bound is not None:
@@ -405,7 +409,7 @@ def describe_trial(view: JournalView, number: int) -> str:
     if trial.outcome is not None:
         facts += [(f"seconds, {stage}", f"{s:.3g}") for stage, s in trial.outcome.seconds.items()]
     sections = [
-        [f"trial {number}", *_facts(facts)],
+        [f"trial {trial.id}", *_facts(facts)],
         ["configuration", *_facts([(name, shown_value(trial[name])) for name in trial])],
         ["why it was suggested", *_facts(_flatten(why(trial)))],
     ]

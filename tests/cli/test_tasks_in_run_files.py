@@ -198,3 +198,67 @@ def test_constraints_of_one_task(tmp_path):
 def test_what_is_refused(tasks, more, error, message, tmp_path):
     with pytest.raises(error, match=message):
         read(write(tmp_path, tasks, more))
+
+
+COMMANDS = """
+[space.tile]
+type = "ordinal"
+values = [1, 2, 3]
+
+[tasks]
+list = [{ n = 1 }, { n = 2 }, { n = 3 }]
+goal = GOAL
+
+[evaluator]
+kind = "command"
+run = "expr 10 + ( {tile} - {n} ) * ( {tile} - {n} ) + {tile}"
+measure = "regex"
+pattern = "(.*)"
+
+[optimizer]
+strategy = "random_search"
+
+[budget]
+evaluations = 9
+"""
+
+
+@pytest.mark.parametrize("goal", ["1", "2", '"each"'])
+def test_every_command_gives_the_recommended_configuration(goal, tmp_path, capsys):
+    (tmp_path / "run.toml").write_text(COMMANDS.replace("GOAL", goal.replace("1", '"single"')))
+    out = tmp_path / "out"
+    assert cli.main(["tune", str(tmp_path / "run.toml"), "--out", str(out)]) == 0
+    found = Optimizer.load(out / "run.jsonl").recommend()
+    best = json.loads((out / "best.json").read_text())
+    assert [row["config"] for row in best["tasks"]] == [dict(c.config) for c in found.choices]
+    assert best["commands"] is None
+    for choice, row in zip(found.choices, best["tasks"], strict=True):
+        tile, n = choice.config["tile"], choice.task["n"]
+        run = f"expr 10 + '(' {tile} - {n} ')' '*' '(' {tile} - {n} ')' + {tile}"
+        assert row["commands"]["run"] == run
+        for name in (choice.name, f"n={n}"):
+            capsys.readouterr()
+            assert cli.main(["rebuild", str(out), "--task", name]) == 0
+            assert run in capsys.readouterr().out
+        assert cli.main(["show", str(out), "--task", f"n={n}"]) == 0
+        assert f"tile  {tile}\n" in capsys.readouterr().out
+    assert cli.main(["show", str(out)]) == 0
+    shown = capsys.readouterr().out
+    for config in found.configs:
+        assert f"recommended: tile={config['tile']} (for " in shown
+    code = cli.main(["rebuild", str(out)])
+    if len(found.configs) == 1:
+        assert code == 0
+    else:
+        assert code == 2
+        assert "--task n=1 or n=2 or n=3" in capsys.readouterr().err
+    assert cli.main(["rebuild", str(out), "--task", "n=7"]) == 2
+    assert "nothing is recommended" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["rebuild", "show"])
+def test_a_task_needs_a_run_with_tasks(command, tmp_path, capsys):
+    optimizer = Optimizer({"x": [1, 2]}, storage=tmp_path / "run.jsonl")
+    optimizer.observe(optimizer.suggest(), 1.0)
+    assert cli.main([command, str(tmp_path), "--task", "n=1"]) == 2
+    assert "this run has no tasks" in capsys.readouterr().err

@@ -155,6 +155,8 @@ def test_another_machine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ("old", "new"),
     [
         ({"[evaluator] ahead": 1, "gpu": "A"}, {"gpu": "A"}),
+        ({"[evaluator] timeout": 1, "gpu": "A"}, {"[evaluator] timeout": 2, "gpu": "A"}),
+        ({"[evaluator] repeats": 1, "gpu": "A"}, {"gpu": "A"}),
         ({"folder": "a", "gpu": "A"}, {"folder": "b", "gpu": "A"}),
         ({}, {"compiler": "gcc 12"}),
         ({"gpu": "A"}, {}),
