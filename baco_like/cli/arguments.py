@@ -265,7 +265,7 @@ def _add_target(parser: argparse.ArgumentParser, name: str, text: str) -> None:
     absent = argparse.SUPPRESS  # keeps the value of the option
 
     def as_path(given: str) -> Any:
-        return given if given is absent else Path(given)  # argparse converts defaults, too
+        return given if given is absent else _path(given)  # argparse converts defaults, too
 
     add(name, type=as_path, nargs="?", default=absent, metavar=name.upper(), help=text)
     _add_out(add, name.upper(), "the same as an option", dest=name)
