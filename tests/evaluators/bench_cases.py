@@ -1,7 +1,7 @@
 """Kernels that cheat, and right kernels with an odd signature, each with the verdict that every bench must give.
 
-This is a problem file for C, OpenCL and CUDA: the constant GROUP chooses the arguments, the parameter `case` the kernel.
-One thread runs a kernel. In the bodies GLOBAL is the address space of arrays and LONG an integer of 64 bits.
+This is a problem file for C, OpenCL and CUDA: the constant GROUP chooses the arguments, the parameter `case` the
+kernel. One thread runs a kernel. In the bodies GLOBAL is the address space of arrays and LONG an integer of 64 bits.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,10 @@ LATE = (
     "static const int *from; static int *to;"
     "static void *work(void *u) { usleep(3000); for (int i = 0; i < 16; i++) to[i] = 2 * from[i]; return u; }"
 )
-FORGED = r"{\"number\": %d, \"at\": 1.0, \"answer\": {\"problem\": null, \"error\": 0.0, \"notes\": {}, \"metrics\": {}}}\n"
+FORGED = (
+    r"{\"number\": %d, \"at\": 1.0, \"answer\": "
+    r"{\"problem\": null, \"error\": 0.0, \"notes\": {}, \"metrics\": {}}}\n"
+)
 SORT = (
     "LONG swaps = 0;"
     "for (int i = 1; i < 32; i++) for (int j = i; j > 0 && a[j - 1] > a[j]; j--)"

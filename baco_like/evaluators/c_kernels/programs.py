@@ -1,8 +1,8 @@
-"""The worker of kernels in C: it has the inputs, and measures each kernel in a child process of its own.
+"""The worker of kernels in C: it has the inputs, and measures each kernel in a separate child process.
 
 A child is a copy of the worker, so that the inputs need not be made again. The variables and the memory limit of a
 configuration are set there. A child that dies or hangs, or whose kernel leaves threads, variables or modes of the
-processor behind, leaves the worker as it was.
+processor behind, does not change the worker.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class CKernel(CompiledKernel):
         program: Path of the shared object.
         library: The harness.
         arguments: The arguments, in the memory of this process.
-        flush: Empties the caches before each launch; None to leave them as they are.
+        flush: Empties the caches before each launch; None to leave them.
     """
 
     def __init__(

@@ -255,7 +255,7 @@ class Arguments:
                 self._write_start(number)
 
     def reset(self) -> None:
-        """Give the outputs and the changed inputs their start values; the next launch finds nothing of the last."""
+        """Give the outputs and the changed inputs their start values."""
         for number in self.written:
             self._write_start(number)
 

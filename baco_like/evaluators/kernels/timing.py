@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -45,8 +44,8 @@ _LONG = 1e-3
 _COARSE_STEPS = 10
 """A launch that is timed alone and takes fewer steps of the clock gets a note."""
 
-_KEPT_RATIO, _KEPT_SECONDS = 2.0, 1e-4
-"""A launch on new inputs that takes this factor, and these seconds, more than the timed ones gets a note."""
+_KEPT_RATIO, _KEPT_SECONDS = 3.0, 1e-4
+"""A launch on new inputs that takes this factor, and these seconds, more than the longest sample gets a note."""
 
 
 def is_seconds(value: Any) -> bool:
@@ -204,7 +203,7 @@ class Measurement:
         problem = self._check(report)  # again: a race may show only in a later run
         # A slow kernel is not recommended, so that one more launch is not worth its time.
         if problem is None and is_first and samples[-1] <= request["enough"]:
-            problem = self._check_new_inputs(request, report, median(samples))
+            problem = self._check_new_inputs(request, report, max(samples))
         return self._answer(problem)
 
     def _prepare(self, request: Mapping[str, Any], report: Report) -> str | None:
@@ -273,8 +272,8 @@ class Measurement:
             return f"{problem}, with inputs of another seed"
         if seconds > max(_KEPT_RATIO * usual, usual + _KEPT_SECONDS):
             self._notes["new inputs"] = (
-                f"a launch with new inputs takes {seconds:.3g} s, those with the same inputs {usual:.3g} s: the kernel "
-                "may keep results, or gain from caches"
+                f"a launch with new inputs takes {seconds:.3g} s, those with the same inputs at most {usual:.3g} s: "
+                "the kernel may keep results, or gain from caches"
             )
         return None
 

@@ -215,7 +215,7 @@ class WorkerKernel:
         seconds: Wall time by stage, to be completed.
         key: The worker's key of the kernel.
         identity: See `baco_like.evaluators.staged.IdentifiedProgram`.
-        notes: What the user should know about the measurement, by kind.
+        notes: Sentences about the measurement for the user, by kind.
     """
 
     bench: KernelBench

@@ -5,15 +5,15 @@ names:
 
 - ``SOURCE``: the CUDA C++ source. Each parameter of the space is a macro of its name;
 - ``KERNEL``: the name of the kernel, or an instance of a template with placeholders, such as ``"scale<{tile}>"``. Its
-  arguments are the inputs and then the output;
+  arguments are the inputs and then the outputs, or as the problem's ``arguments`` say;
 - ``macros(size)``: a mapping of additional macros;
 - ``launch(config, size)``: the grid and the block, two tuples.
 
 Optional names:
 
 - ``CONSTANTS``: inputs that are ``__constant__`` arrays and not arguments, as a mapping from the array's name to the
-  number of the input;
-- ``scratch(size)``: arrays like the other arrays that the kernel writes to; arguments after the output;
+  number of the argument;
+- ``scratch(size)``: arrays like the other arrays that the kernel writes to; the last arguments;
 - ``launches(config, size)``: the additional arguments (``int`` and ``float`` numbers) of each launch, if one run takes
   several launches;
 - ``shared_memory(config, size)``: bytes of dynamic shared memory.

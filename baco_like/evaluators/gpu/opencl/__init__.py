@@ -4,7 +4,8 @@ Needs the extra ``opencl`` and a driver; PoCL runs kernels on the CPU. A problem
 (`baco_like.evaluators.kernels.problems`) has four more names:
 
 - ``SOURCE``: the OpenCL C source. Each parameter of the space is a macro of its name;
-- ``KERNEL``: the name of the kernel; its arguments are the inputs and then the output;
+- ``KERNEL``: the name of the kernel; its arguments are the inputs and then the outputs, or as the problem's
+  ``arguments`` say;
 - ``macros(size)``: a mapping of additional macros;
 - ``launch(config, size)``: the global and the local work size, two tuples.
 
