@@ -35,6 +35,7 @@ class CallableConstraint:
         text: The function's name, or a lambda's source.
         parameters: The parameters it reads.
         mapping: Whether it takes a mapping.
+        by_position: Whether it takes the values by position, as ``*args``.
     """
 
     function: Callable[..., Any]
@@ -42,6 +43,7 @@ class CallableConstraint:
     parameters: tuple[str, ...]
     mapping: bool
     _read: Mapping[str, Parameter] = field(repr=False)
+    by_position: bool = False
     _answers: dict[tuple[Any, ...], bool] = field(default_factory=dict, repr=False)
 
     def holds(self, columns: Mapping[str, Column]) -> Mask:
@@ -71,6 +73,8 @@ class CallableConstraint:
     def _evaluate(self, row: tuple[Any, ...]) -> bool:
         config = dict(zip(self.parameters, row, strict=True))
         try:
+            if self.by_position:
+                return bool(self.function(*row))
             return bool(self.function(config) if self.mapping else self.function(**config))
         except ArithmeticError:
             return False
@@ -92,8 +96,8 @@ def from_callable(
 
     Its argument names are the parameters it reads. If its only argument is not the name of a parameter, it receives
     the whole configuration as a mapping, as Kernel Tuner's restrictions do. It then depends on the parameters that it
-    reads as ``p["name"]``, or on all parameters if its code uses the mapping in another way. Arguments that are not
-    parameters keep their default value.
+    reads as ``p["name"]``, or on all parameters if its code uses the mapping in another way. ``*args`` alone receives
+    the values of all parameters in the order of the space. Arguments that are not parameters keep their default value.
 
     Args:
         function: Called with plain Python values, once for each distinct combination of them.
@@ -104,6 +108,9 @@ def from_callable(
     """
     text = describe_callable(function)
     arguments = _arguments(function, text, parameters)
+    if arguments and arguments[0].kind is inspect.Parameter.VAR_POSITIONAL:  # the only one
+        names = tuple(parameters)
+        return CallableConstraint(function, text, names, False, dict(parameters), by_position=True)
     needed = [a.name for a in arguments if a.default is inspect.Parameter.empty]
     mapping = len(needed) == 1 and needed[0] not in parameters
     if mapping:
@@ -142,6 +149,8 @@ def _arguments(
         raise SpaceError(
             f"the arguments of constraint {text!r} cannot be inspected; wrap it in a lambda that names them"
         ) from None
+    if [argument.kind for argument in arguments] == [inspect.Parameter.VAR_POSITIONAL]:
+        return arguments
     for argument in arguments:
         if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
             raise SpaceError(

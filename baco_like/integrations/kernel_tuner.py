@@ -47,6 +47,7 @@ STRATEGY_NAMES: Mapping[str, str] = {
     "greedy_ils": "iterated_local_search",
     "greedy_mls": "multi_start_local_search",
     "mls": "multi_start_local_search",
+    "nsga2": "nsga2",
     "ordered_greedy_mls": "multi_start_local_search",
     "pso": "particle_swarm",
     "random_sample": "random_search",
@@ -81,7 +82,7 @@ def tune_kernel(
         The results and the environment, as from Kernel Tuner.
 
     Raises:
-        ValueError: The strategy or a setting does not exist.
+        ValueError: The strategy, an option or a setting does not exist.
     """
     chosen, options = _choose_strategy(strategy, strategy_options or {})
     with _all_workers(chosen):
@@ -144,6 +145,13 @@ def _choose_strategy(strategy: Any, options: Mapping[str, Any]) -> tuple[Any, di
         return strategy, dict(options)
     batch = own.pop("batch", None)
     if strategy in STRATEGY_NAMES:
+        known = _options_of(strategy)
+        if known is not None and (unknown := [name for name in own if name not in known]):
+            raise ValueError(
+                f"strategy_options {', '.join(unknown)}: {strategy!r} of Kernel Tuner has no such option; it has "
+                f"{', '.join([*known, *_COMMON_OPTIONS, 'batch'])}; for settings of ours write "
+                f"strategy=BacoStrategy({STRATEGY_NAMES[strategy]!r}, settings={{...}})"
+            )
         if not limited and {"popsize", "maxiter"} <= own.keys():
             common["max_fevals"] = own.pop("popsize") * own.pop("maxiter")
         elif not limited:
@@ -164,6 +172,15 @@ def _choose_strategy(strategy: Any, options: Mapping[str, Any]) -> tuple[Any, di
             f"{', '.join(sorted({*STRATEGY_NAMES, *REGISTRY.names}))}"
         )
     return BacoStrategy(strategy, settings=own, batch=batch), common
+
+
+def _options_of(strategy: str) -> list[str] | None:
+    """Return the options of a strategy of Kernel Tuner; None if this cannot be found out."""
+    modules = getattr(importlib.import_module("kernel_tuner.interface"), "strategy_map", {})
+    try:  # packages of the strategy may be missing
+        return list(modules[strategy]._options)
+    except (ImportError, KeyError, AttributeError):
+        return None
 
 
 def _warn(message: str) -> None:

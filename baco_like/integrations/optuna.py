@@ -64,7 +64,7 @@ class BacoSampler(BaseSampler):
     Parameters that the objective asks for in some trials only are inactive in the others; the sampler learns from which
     values that depends. Without a space it also learns bounds that depend on other parameters. Parameters outside the
     space are sampled independently. When the space is exhausted, ``study.optimize`` ends; trials that other threads
-    have started by then evaluate the best configuration once more.
+    have started by then evaluate the best configuration once more, and so does ``study.ask`` while trials are running.
 
     Args:
         space: The space; None learns it from the parameters that the objective asks for, and their bounds.
@@ -165,7 +165,7 @@ class BacoSampler(BaseSampler):
         """Return a whole configuration; an enqueued trial keeps the values that were enqueued.
 
         Raises:
-            SpaceExhausted: Every feasible configuration is observed or pending, outside ``study.optimize``.
+            SpaceExhausted: Every feasible configuration is observed, outside ``study.optimize``.
             ValueError: A sampler that wraps this one fixes a parameter.
             StrategyError: The study has several directions, and the strategy optimises one objective.
         """
@@ -224,15 +224,16 @@ class BacoSampler(BaseSampler):
     def _repeat_best(
         study: Study, state: StudyState, exhausted: SpaceExhausted
     ) -> Mapping[str, Any]:
-        """End the study and return its best configuration.
+        """End the study and return its best configuration; in ``study.ask``, as long as trials are running, repeat it.
 
         Raises:
-            SpaceExhausted: ``study.optimize`` is not running.
+            SpaceExhausted: ``study.optimize`` is not running, and every configuration is observed.
         """
         try:
             study.stop()  # after its running trials
         except RuntimeError:
-            raise exhausted from None
+            if not state.run.pending:
+                raise exhausted from None
         return state.run.best_config or state.run.space.sample(1)[0]
 
     def _check_bounds(self, name: str, asked: BaseDistribution) -> None:

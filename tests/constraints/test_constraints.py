@@ -131,7 +131,7 @@ class TestByName:
         ("function", "word"),
         [
             (lambda x, nothing: True, "'nothing', which is not a parameter"),
-            (lambda *values: True, r"'\*values'"),
+            (lambda x, *values: True, r"'\*values'"),
             (lambda x, **rest: True, r"'\*rest'"),
             (lambda x, s, /: True, "by position only"),
             (lambda x, /: True, "by position only"),
@@ -253,3 +253,15 @@ def test_a_misspelt_argument_is_not_taken_for_the_whole_configuration():
 def test_an_argument_that_is_no_parameter_is_named_where_it_fails():
     with pytest.raises(SpaceError, match="its argument is not a parameter's name"):
         Space({"a": [1, 2]}, [lambda z: z > 1])
+
+
+def test_star_args_receive_the_values_in_the_order_of_the_space():
+    space = Space({"b": [1, 2, 3], "a": [1, 2, 3], "c": ["x"]}, [lambda *args: args[0] < args[1]])
+    assert sorted((c["b"], c["a"]) for c in space) == [(1, 2), (1, 3), (2, 3)]
+
+    def rule(*values):
+        return len(values) == 3 and values[2] == "x"
+
+    assert Space({"b": [1, 2], "a": [1, 2], "c": ["x", "y"]}, [rule]).feasible_size == 4
+    with pytest.raises(SpaceError, match=r"takes '\*rest'"):
+        Space({"b": [1, 2]}, [lambda b, *rest: True])

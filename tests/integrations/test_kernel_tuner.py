@@ -306,6 +306,19 @@ def test_settings_and_strategy_objects_are_accepted(cache):
     assert len(mine.optimizer.trials) == len(results) == 4
 
 
+@pytest.mark.parametrize("strategy", ["brute_force", "random_sample", "bayes_opt", "pso"])
+def test_unknown_options_are_refused(cache, strategy):
+    options = {"max_fevals": 3, "popsiez": 4}
+    with pytest.raises(ValueError, match=r"popsiez: .* has no such option; it has .*max_fevals"):
+        simulated(cache, strategy, ours.tune_kernel, strategy_options=options)
+
+
+def test_options_of_nsga2_are_those_of_kernel_tuner():
+    with pytest.warns(BacoWarning, match="popsize of 'nsga2'"):
+        chosen, _ = ours._choose_strategy("nsga2", {"max_fevals": 8, "popsize": 4})
+    assert isinstance(chosen, BacoStrategy)
+
+
 def test_every_mapped_strategy_exists_on_both_sides(cache):
     names = importlib.import_module("kernel_tuner.interface").strategy_map
     for name in ours.STRATEGY_NAMES:

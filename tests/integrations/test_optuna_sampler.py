@@ -440,3 +440,14 @@ def test_the_documentation_page_runs(capsys):
     page = Path(__file__).parents[2] / "docs" / "optuna.md"
     exec("\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), re.S)), {})
     assert "loops" in capsys.readouterr().out
+
+
+def test_ask_repeats_a_configuration_while_all_are_pending():
+    study = study_of(SMALL)
+    asked = [study.ask(optuna_distributions(SMALL)) for _ in range(SMALL.feasible_size + 3)]
+    configs = [tuple(trial.params.items()) for trial in asked]
+    assert len(set(configs[: SMALL.feasible_size])) == SMALL.feasible_size
+    assert set(configs) == set(configs[: SMALL.feasible_size])
+    for trial in asked:
+        study.tell(trial, 1.0)
+    assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}

@@ -29,7 +29,7 @@ def rugged(code):
     )
 
 
-def neighbours(space, row, rng, name, ranks=None, begin=0):
+def neighbours(space, row, rng, name, ranks=None, begin=0, mixed=False):
     """Return the order of the parameters, and the neighbours in this order with the parameter each changes."""
     rows, _ = {"hamming": hamming, "adjacent": adjacent}[name](space, row[None, :], rng)
     genes = []
@@ -42,19 +42,26 @@ def neighbours(space, row, rng, name, ranks=None, begin=0):
         genes.append(gene)
     ranks = rng.permutation(len(space.active)) if ranks is None else ranks
     jitter = rng.random(len(rows))
+    if mixed:
+        order = sorted(range(len(rows)), key=lambda i: jitter[i])
+        return ranks, [(rows[i], genes[i]) for i in order]
     order = sorted(range(len(rows)), key=lambda i: (ranks[genes[i]], jitter[i]))
     return ranks, [(rows[i], genes[i]) for i in order if ranks[genes[i]] >= begin]
 
 
-def climb_first(space, f, row, rng, name, restart):
+def climb_first(space, f, row, rng, name, restart, mixed=False):
     """Return the local minimum and its cost."""
     cost, ranks, begin, whole = f(row), None, 0, True
     while True:
-        ranks, around = neighbours(space, row, rng, name, ranks, begin)
-        for other, gene in around:
+        is_new = ranks is None
+        ranks, around = neighbours(space, row, rng, name, ranks, begin, mixed)
+        if mixed and not is_new:
+            around = around[:begin]
+        for i, (other, gene) in enumerate(around):
             if (value := f(other)) < cost:
                 row, cost, whole = other, value, restart
-                ranks, begin = (None, 0) if restart else (ranks, ranks[gene])
+                left = len(around) - i - 1 if mixed else ranks[gene]
+                ranks, begin = (None, 0) if restart else (ranks, left)
                 break
         else:
             if whole:

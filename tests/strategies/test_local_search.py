@@ -7,7 +7,7 @@ import pytest
 from plain_climbing import Objective, climb_best, climb_first, neighbours
 from population_runs import Run
 
-from baco_like import Categorical, Integer, Permutation, Real, Space
+from baco_like import Categorical, Integer, Optimizer, Permutation, Real, Space
 from baco_like.spaces.neighbourhoods import adjacent
 from baco_like.strategies import create_strategy
 from baco_like.strategies.local.base import Neighbourhoods, Scan
@@ -46,21 +46,23 @@ def sample(rng):
 # The algorithms against plain loops.
 
 
-def climb(f, row, rng, improvement, name, restart):
+def climb(f, row, rng, improvement, name, restart, order="mixed"):
     if improvement == "best":
         return climb_best(SPACE, f, row, rng, name)
-    return climb_first(SPACE, f, row, rng, name, restart)
+    return climb_first(SPACE, f, row, rng, name, restart, order == "mixed")
 
 
+@pytest.mark.parametrize("order", ["mixed", "by_parameter"])
 @pytest.mark.parametrize("name", ["hamming", "adjacent"])
 @pytest.mark.parametrize(("improvement", "restart"), [("first", True), ("first", False), ("best", None)])  # fmt: skip
-def test_multi_start_is_the_plain_loop(improvement, restart, name):
+def test_multi_start_is_the_plain_loop(improvement, restart, name, order):
     settings = {"improvement": improvement, "neighbourhood": name, "restart": restart}
+    settings["order"] = order
     strategy = create_strategy("multi_start_local_search", settings)
     rows, tags = Run(strategy, SPACE, rugged, seed=4).go(250)
     rng, f, starts = RNG(4), Objective(rugged), 0
     while len(f.seen) < 250:
-        climb(f, sample(rng), rng, improvement, name, restart)
+        climb(f, sample(rng), rng, improvement, name, restart, order)
         starts += 1
     assert [tuple(row) for row in rows] == list(f.seen)[:250]
     assert starts > 1
@@ -358,3 +360,35 @@ def test_it_beats_random_search(name):
         min(steep(row) for row in SMOOTH.feasible.sample(100, RNG(seed))) for seed in range(20)
     ]
     assert np.mean(ours) < 0.7 * np.mean(random)
+
+
+@pytest.mark.parametrize("name", ["multi_start_local_search", "iterated_local_search"])
+@pytest.mark.parametrize("restart", [True, False])
+def test_a_search_with_a_small_budget_changes_most_parameters(name, restart):
+    space = Space({f"p{i}": list(range(20)) for i in range(25)})
+
+    def count_changed(order):
+        settings = {"restart": restart, "order": order, "neighbourhood": "hamming"}
+        optimizer = Optimizer(space, strategy=name, settings=settings, seed=3, budget=60)
+        first = optimizer.suggest()
+        optimizer.observe(first, 1.0)
+        changed = set()
+        for _ in range(60):  # no improvement: the neighbours of the first configuration
+            trial = optimizer.suggest()
+            changed |= {key for key in trial if trial[key] != first[key]}
+            optimizer.observe(trial, 2.0)
+        return len(changed)
+
+    assert count_changed("mixed") > 15  # 60 draws of 25 parameters: 23 are expected
+    assert count_changed("by_parameter") <= 4
+
+
+@pytest.mark.parametrize("restart", [True, False])
+def test_a_search_in_mixed_order_finds_a_local_minimum(restart):
+    space = Space({f"p{i}": list(range(4)) for i in range(5)})
+    settings = {"restart": restart, "neighbourhood": "hamming"}
+    optimizer = Optimizer(space, strategy="multi_start_local_search", settings=settings, budget=300)
+    for _ in range(300):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, float(sum((x - 1) ** 2 for x in trial.values())))
+    assert optimizer.best_value == 0.0

@@ -215,17 +215,24 @@ IMPROVEMENTS: Mapping[str, bool] = {"first": True, "best": False}
 class Climber:
     """A hill climber (Schoonhoven et al. 2022, section III-C1).
 
-    First improvement looks at the neighbours in random order, parameter by parameter, and moves to the first better
-    one. Best improvement looks at all neighbours and moves to the best.
+    First improvement looks at the neighbours in random order and moves to the first better one. Best improvement looks
+    at all neighbours and moves to the best.
 
     Attributes:
         first: True: first improvement; False: best improvement.
-        restart: Whether a new pass over the parameters starts after an improvement; if not, the pass continues with the
-            parameters that are left (first improvement only).
+        restart: Whether a new pass starts after an improvement; if not, the pass continues with the parameters that are
+            left or, in mixed order, with as many neighbours as are left (first improvement only).
+        mixed: Whether the neighbours of all parameters are mixed, as the paper describes; if not, all neighbours by one
+            parameter come before those by the next.
     """
 
     first: bool = True
     restart: bool = True
+    mixed: bool = False
+
+
+ORDERS: Mapping[str, bool] = {"mixed": True, "by_parameter": False}
+"""Values of the setting ``order``: neighbours of all parameters in one random order, or one parameter after another."""
 
 
 HILL_CLIMBERS: Mapping[str, Climber] = {
@@ -286,14 +293,19 @@ class SearchState(Generic[M]):
             to = scan.better or 0  # a start has one row
             base, cost = scan.rows[to], float(scan.costs[to])
             if climber.first and not climber.restart and scan.base is not None:
-                resume_at = scan.ranks, int(scan.ranks[scan.genes[to]])
+                begin = len(scan.keys) - to - 1 if climber.mixed else scan.ranks[scan.genes[to]]
+                resume_at = scan.ranks, int(begin)
         elif scan.moved:
             # This pass began at another configuration, so the base has not been compared with all its neighbours.
             base, cost = scan.base, scan.threshold
         else:
             return None
         return self.scan_neighbours(
-            base, cost, rng, first=climber.first, member=scan.member, resume_at=resume_at
+            *(base, cost, rng),
+            first=climber.first,
+            mixed=climber.mixed,
+            member=scan.member,
+            resume_at=resume_at,
         )
 
     def scan_neighbours(
@@ -303,27 +315,30 @@ class SearchState(Generic[M]):
         rng: Rng,
         *,
         first: bool,
+        mixed: bool = False,
         member: int = 0,
         resume_at: tuple[Ints, int] | None = None,
         tabu: Set[bytes] = frozenset(),
     ) -> Scan:
-        """Return the scan of a configuration's neighbours: random order of the parameters, and of their values.
+        """Return the scan of a configuration's neighbours in random order.
 
         Args:
             base: The configuration, ``(w,)``.
             cost: Its cost, which becomes the threshold.
             rng: Random generator for the order.
             first: See `Scan`.
+            mixed: See `Climber`.
             member: See `Scan`.
-            resume_at: To continue a pass: the ranks of all parameters, and the first rank that is left.
+            resume_at: To continue a pass: the ranks of all parameters, and the first rank that is left; in mixed order
+                the number of neighbours that are left.
             tabu: Keys of neighbours that are left out.
         """
         rows, keys, genes = self.neighbourhoods.around(base, rng)
         active = len(self.problem.space.active)
         ranks, begin = (rng.permutation(active), 0) if resume_at is None else resume_at
-        order = np.lexsort((rng.random(len(genes)), ranks[genes]))
-        if begin:
-            order = order[ranks[genes[order]] >= begin]
+        order = np.lexsort((rng.random(len(genes)), genes * 0 if mixed else ranks[genes]))
+        if resume_at is not None:
+            order = order[:begin] if mixed else order[ranks[genes[order]] >= begin]
         if tabu:
             order = order[[keys[i] not in tabu for i in order]]
         rows, keys, genes = rows[order], [keys[i] for i in order], genes[order]

@@ -41,6 +41,7 @@ class _ClimbingStrategy(ImprovingStrategy[M]):
     """Base of local searches that climb."""
 
     restart: bool = BY_BUDGET
+    order: str = setting("mixed", choices=base.ORDERS)
 
     @override
     def check_settings(self) -> None:
@@ -54,7 +55,8 @@ class _ClimbingStrategy(ImprovingStrategy[M]):
     @property
     def climber(self) -> base.Climber:
         """The hill climber."""
-        return base.Climber(base.IMPROVEMENTS[self.improvement], self.restart is not False)
+        first, mixed = base.IMPROVEMENTS[self.improvement], base.ORDERS[self.order]
+        return base.Climber(first, self.restart is not False, first and mixed)
 
 
 @final
@@ -67,7 +69,9 @@ class MultiStartLocalSearch(_ClimbingStrategy[None]):
 
     Attributes:
         improvement: ``first`` or ``best``; see `Climber`.
-        restart: With ``first``: whether a new pass over the parameters starts after an improvement.
+        restart: With ``first``: whether a new pass starts after an improvement; see `Climber`.
+        order: With ``first``: ``mixed`` looks at the neighbours of all parameters in one random order, ``by_parameter``
+            at all values of one parameter before the next.
         neighbourhood: ``hamming`` (any other value of one parameter) or ``adjacent``.
 
     Raises:
@@ -111,7 +115,9 @@ class IteratedLocalSearch(_ClimbingStrategy[BestMinimum]):
 
     Attributes:
         improvement: ``first`` or ``best``; see `Climber`.
-        restart: With ``first``: whether a new pass over the parameters starts after an improvement.
+        restart: With ``first``: whether a new pass starts after an improvement; see `Climber`.
+        order: With ``first``: ``mixed`` looks at the neighbours of all parameters in one random order, ``by_parameter``
+            at all values of one parameter before the next.
         perturbation: Size of a perturbation as a share of the bits, in (0, 1]; every value of a parameter is one bit.
         patience: Number of climbs without a better local minimum, 1 or more, after which the next start is random.
         neighbourhood: ``hamming`` (any other value of one parameter) or ``adjacent``.
