@@ -27,6 +27,7 @@ from baco_like.evaluators import Evaluator, SourceProvider, unwrap
 from baco_like.evaluators.command import program_commands
 from baco_like.exceptions import BacoError, JournalError, RunFileError
 from baco_like.journal.lock import reserved
+from baco_like.journal.run_lock import sole_runner
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import read_events
 from baco_like.records import Confirmation, read_confirmation
@@ -42,7 +43,6 @@ from baco_like.running.best_file import write_best
 from baco_like.running.by_task import recommendation_lines
 from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.journal_view import JOURNAL
-from baco_like.running.lock import sole_runner
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Display, first_line, show_progress
 from baco_like.running.stopping import time_limit

@@ -45,6 +45,8 @@ os.register_at_fork(after_in_child=_close_in_child)
 
 def lock_file(journal: Path) -> Path:
     """Return the file that a process locks while it runs on a journal."""
+    with suppress(OSError, ValueError):  # a null character in the name
+        journal = Path(os.path.realpath(journal))
     return Path(f"{journal}.lock")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -18,7 +18,7 @@ from typing_extensions import override
 from baco_like._checks import whole_number
 from baco_like._output import warn_caller
 from baco_like._threads import resolve_threads, thread_limit
-from baco_like.exceptions import ConfigError, FailureWarning, TrialError
+from baco_like.exceptions import ConfigError, FailureWarning, SpaceExhausted, TrialError
 from baco_like.journal import Header, Journal, JsonlJournal, MemoryJournal, Options
 from baco_like.journal.events import (
     Event,
@@ -84,10 +84,11 @@ class Optimizer(Leasing):
         context: Conditions of the measurements as JSON values by name, such as ``{"gpu": "A100"}``; a journal with
             another context is refused.
         lease: Seconds after which a pending trial is suggested again with the same number, because its worker has
-            probably died. Longer than any evaluation, unless `heartbeat` extends it. The first reported outcome counts;
-            a later one is kept as a further measurement, with the origin ``late``. Leases follow the time since the
-            boot of the machine; between machines, the wall clock. None: trials stay pending until they are observed or
-            abandoned.
+            probably died, even while other processes work on the journal. Longer than any evaluation, unless
+            `heartbeat` extends it. The first reported outcome counts; a later one is kept as a further measurement,
+            with the origin ``late``. Leases follow the time since the boot of the machine; between machines, the wall
+            clock. None: trials stay pending until they are observed or abandoned, or until a process calls `suggest`
+            while no other process has pending trials: it gets them first.
         threads: Largest number of threads that NumPy, SciPy, scikit-learn and PyTorch may use while they compute a
             suggestion or a prediction; 0 sets no limit. Default: the environment variable ``BACO_LIKE_THREADS``, or 1.
         limits: Conditions on the metrics of outcomes, such as ``["size <= 40000"]``. An outcome beyond one is recorded
@@ -197,7 +198,7 @@ class Optimizer(Leasing):
         Args:
             path: The journal.
             space: Needed only if the journal's space has Python callables as constraints.
-            strategy: Needed only if the run was made with a strategy object.
+            strategy: Needed only to continue a run that was made with a strategy object.
             lease: As for `Optimizer`.
             threads: As for `Optimizer`.
             ahead: As for `Optimizer`.
@@ -260,8 +261,9 @@ class Optimizer(Leasing):
     ) -> Trial | list[Trial]:
         """Return the next trial, or with ``n`` a list of exactly n trials, fewer only if no more are left.
 
-        Trials with an expired lease come first, then enqueued configurations, then the strategy's proposals: those in
-        store if the optimizer has ``ahead``.
+        First come pending trials without a lease that a process has left behind, if no other process works on the
+        journal: after a crash they have the same numbers again. Then come trials with an expired lease, enqueued
+        configurations, and the strategy's proposals: those in store if the optimizer has ``ahead``.
 
         Args:
             n: Number of trials; None returns one trial instead of a list.
@@ -279,15 +281,23 @@ class Optimizer(Leasing):
         terms = self._terms
         if task is not None:
             terms = replace(terms, task=resolve_task(task, self.space))
-        if self._store is None or terms.task is not None:
-            ids = self._commit(
-                lambda state: build_suggestion(state, count, read_clocks(), terms)
-            ).ids
-        else:
-            with self.grouped():
-                ids = self._store.suggest(count, self._commit)
-        trials = [trial for i in ids if (trial := self.history.find(i)) is not None]
+        with (
+            self._run.taking_part(),
+            self._run.taking_lost(
+                lambda i: self._is_of_task(self.history.find(i), terms.task), count
+            ) as lost,
+        ):
+            trials = self.reclaim(self._find_trials(lost)) if lost else []
+            if missing := count - len(trials):
+                with suppress(SpaceExhausted) if trials else nullcontext():
+                    trials += self._find_trials(self._suggest_new(missing, terms))
         return trials[0] if n is None else trials
+
+    def _suggest_new(self, n: int, terms: Terms) -> list[int]:
+        if self._store is None or terms.task is not None:
+            return self._commit(lambda state: build_suggestion(state, n, read_clocks(), terms)).ids
+        with self.grouped():
+            return self._store.suggest(n, self._commit)
 
     def enqueue(self, config: Config) -> None:
         """Suggest this configuration next, after those that were enqueued before.
@@ -324,7 +334,8 @@ class Optimizer(Leasing):
             return build_single_suggestion(state, plain_config, code, read_clocks(), self._terms)
 
         try:
-            (row,) = self._commit(draft).event["trials"]
+            with self._run.taking_part():
+                (row,) = self._commit(draft).event["trials"]
             trial = self.history.find(row["id"])
         except ConfigError:
             trial = self.history.find_pending(code[0])
@@ -346,7 +357,8 @@ class Optimizer(Leasing):
         plain_config, code = encode_feasible(self.space, config)
 
         given = plain_config, code, read_clocks(), self._terms, origin
-        draft = self._commit(lambda state: build_single_suggestion(state, *given))
+        with self._run.taking_part():
+            draft = self._commit(lambda state: build_single_suggestion(state, *given))
         return self.history.get_pending(draft.event["trials"][0]["id"])
 
     def start_confirmation(self, plan: ConfirmationPlan) -> None:
@@ -371,8 +383,10 @@ class Optimizer(Leasing):
         extra: Mapping[str, Any] | None = None,
         imported: bool = False,
         seconds: float | Mapping[str, float] | None = None,
-    ) -> None:
-        """Record the outcome of a trial.
+    ) -> Trial | list[Trial]:
+        """Record the outcome of a trial, and return the completed trial, or a list of them for a list.
+
+        The argument is not changed: a suggested trial stays as it was suggested, without the outcome.
 
         Args:
             trial: A suggested trial, another configuration, or a list of these with a list of values.
@@ -397,7 +411,11 @@ class Optimizer(Leasing):
         """
         extra = add_seconds(extra, seconds, trial)
         details = {"failed": failed, "message": message, "bound": bound, "extra": extra}
-        self._commit(lambda state: build_observation(state, trial, value, details, imported))
+        draft = self._commit(
+            lambda state: build_observation(state, trial, value, details, imported)
+        )
+        completed = self._find_trials(outcome.trial_id for outcome in draft.outcomes)
+        return completed[0] if isinstance(trial, Mapping) else completed
 
     def complete(self, outcomes: Sequence[Outcome]) -> None:
         """Record the outcomes of suggested trials, as evaluators return them.

@@ -45,7 +45,7 @@ class Explanations:
         `baco_like.optimizer.predictions.best_by_repeats`); without repeats, it is `best`.
 
         With several objectives it is the knee of the front, among the trials within the limits: the trial with the
-        smallest weighted distance to the best value of each objective. None if no trial satisfies the limits.
+        smallest weighted distance to the best value of each objective.
 
         With tasks it is a `baco_like.records.TaskRecommendation`: a configuration for each task, and the rule that
         picks one for a task that was not tuned; None before the first success.
@@ -58,7 +58,7 @@ class Explanations:
 
         Raises:
             ValueError: A weight or a limit is wrong, or there is one objective; or there is a goal without tasks.
-            TrialError: A limit names a value that was not measured.
+            TrialError: No successful trial satisfies the limits, or a limit names a value that was not measured.
         """
         tasks = self.state.problem.space.tasks
         if goal is not None and tasks is None:

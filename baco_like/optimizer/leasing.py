@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from baco_like._output import warn_caller
-from baco_like.exceptions import BacoError, BacoWarning, TrialError
-from baco_like.journal.events import renewed_event
+from baco_like.exceptions import BacoError, BacoWarning
+from baco_like.journal.events import renewed_event, suggested_event
 from baco_like.optimizer.observing import build_late_results
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.optimizer.view import RunView
@@ -51,16 +51,50 @@ class Leasing(RunView):
         seconds = self._require_lease()
 
         def draft(state: OptimizerState) -> Draft:
-            pending = [i for i in ids if _is_pending(state, i)]
+            pending = [i for i in ids if state.history.is_pending(i)]
             if not pending:
                 raise _NothingPending
             return Draft(renewed_event(pending, Lease(seconds, self._now())))
 
-        try:
-            event = self._commit(draft, announce=False).event
-        except _NothingPending:
-            return []
-        found = (self.state.history.find(i) for i in event["ids"])
+        with contextlib.suppress(_NothingPending):
+            return self._find_trials(self._commit(draft, announce=False).event["ids"])
+        return []
+
+    def take_part(self) -> None:
+        """Look for pending trials that no process evaluates; `own_pending` has them after it. For a `sole_runner`.
+
+        Raises:
+            JournalError: The journal cannot be read.
+        """
+        with self._run.taking_part():
+            pass
+
+    def reclaim(self, trials: Iterable[Trial]) -> list[Trial]:
+        """Begin pending trials of a worker that has ended again, with a new lease if the optimizer has leases.
+
+        Returns:
+            The trials that no other worker has finished or begun meanwhile.
+
+        Raises:
+            JournalError: It could not be recorded; the run is unchanged.
+        """
+        wanted = {trial.id: (trial.worker, trial.started) for trial in trials}
+
+        def draft(state: OptimizerState) -> Draft:
+            known = state.history.pending
+            begun = {i: (known[i].worker, known[i].started) for i in wanted if i in known}
+            again = [i for i in begun if begun[i] == wanted[i]]
+            if not again:
+                raise _NothingPending
+            lease = self._terms.start_lease(self._now())
+            return Draft(suggested_event([], 0, again, lease, self.worker))
+
+        with contextlib.suppress(_NothingPending), self._run.taking_part():
+            return self._find_trials(self._commit(draft, announce=False).ids)
+        return []
+
+    def _find_trials(self, ids: Iterable[int]) -> list[Trial]:
+        found = (self.history.find(i) for i in ids)
         return [trial for trial in found if trial is not None]
 
     @contextmanager
@@ -132,11 +166,3 @@ class Leasing(RunView):
 
     def _commit(self, make: Callable[[OptimizerState], Draft], *, announce: bool = True) -> Draft:
         raise NotImplementedError
-
-
-def _is_pending(state: OptimizerState, trial_id: int) -> bool:
-    try:
-        state.history.get_pending(trial_id)
-    except TrialError:
-        return False
-    return True

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from baco_like.exceptions import TrialError
 from baco_like.records import Direction, History, Objective, Trial, read_objectives, sign_of
 from baco_like.records.front import hypervolume, is_non_dominated, knee
 from baco_like.records.limits import limits_of
@@ -69,7 +70,7 @@ def hypervolume_of(history: History, objective: str, reference: Mapping[str, flo
 def choose_from_front(
     history: History, weights: Mapping[str, float] | None, limits: tuple[str, ...]
 ) -> Trial | None:
-    """Return the knee of the front under preferences, or None if no trial satisfies the limits.
+    """Return the knee of the front under preferences, or None before the first success.
 
     Args:
         history: The history of a run with several objectives.
@@ -78,7 +79,7 @@ def choose_from_front(
 
     Raises:
         ValueError: A weight has another name, or is not a finite number of at least 0; or a limit cannot be read.
-        TrialError: A limit names a value that was not measured.
+        TrialError: No success satisfies the limits, or one names a value that was not measured.
     """
     objectives = history.objectives
     given = {objective.name: 1.0 for objective in objectives} | dict(weights or {})
@@ -99,6 +100,10 @@ def choose_from_front(
         dtype=int,
     )
     if not len(ok):
+        if limits and history.where(Status.OK).any():
+            raise TrialError(
+                f"no successful trial satisfies {' and '.join(map(repr, limits))}; relax a limit, or tune further"
+            )
         return None
     costs = history.objective_costs()[0][ok]
     # Only the front of the allowed trials counts; a weight of 0 alone would choose among dominated ones.

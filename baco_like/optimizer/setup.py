@@ -6,23 +6,24 @@ import gc
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from baco_like._checks import whole_number
 from baco_like._output import warn_caller
 from baco_like._plugins import Registry
-from baco_like._typing import Codes
+from baco_like._typing import Codes, Rng
 from baco_like.acquisitions import registry as acquisitions
 from baco_like.exceptions import ConfigError, JournalError, SpaceError, SpaceWarning
 from baco_like.journal import START, Event, Header, Journal, JsonlJournal, Mark, MemoryJournal
 from baco_like.journal.header import describe
-from baco_like.records import Goal, read_goal
+from baco_like.records import Goal, History, Observation, read_goal
 from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies import Strategy, create_strategy, default_settings
+from baco_like.strategies.protocol import Problem, Proposals, RelatedTask
 from baco_like.strategies.registry import REGISTRY
 from baco_like.surrogates import registry as surrogates
 
@@ -295,7 +296,7 @@ def with_default_settings(header: Header) -> Header:
 def restore_strategy(
     description: Mapping[str, Any], given: Strategy[Any] | None, path: Path
 ) -> Strategy[Any]:
-    """Return the strategy of a journal: the one it names, or the given object.
+    """Return the strategy of a journal: the one it names, or the given object; without that, one that proposes nothing.
 
     Args:
         description: The strategy's description in the journal's header.
@@ -303,7 +304,7 @@ def restore_strategy(
         path: The journal.
 
     Raises:
-        JournalError: The journal needs an object and none is given, or the given one differs.
+        JournalError: The name is unknown, or the given object differs.
     """
     recorded = description.get("object")
     if "name" in description:
@@ -315,15 +316,43 @@ def restore_strategy(
             return named
         recorded = describe(named)
     if given is None:
-        raise JournalError(
-            f"{path} was made with a strategy object; give it again: Optimizer.load(path, strategy=...), "
-            f"where it was {recorded}"
-        )
+        return MissingStrategy(path)
     if describe(given) != recorded:
         raise JournalError(
-            f"{path} belongs to another run: the strategy was {recorded}, now {describe(given)}"
+            f"{path} belongs to another run: the strategy was {recorded!s:.200}, now {describe(given)!s:.200}"
         )
     return given
+
+
+@dataclass(frozen=True)
+class MissingStrategy:
+    """Stands for the strategy object of a journal that is only read; it proposes nothing."""
+
+    path: Path
+    draws_in_tell: ClassVar[bool] = False
+    several_objectives: ClassVar[bool] = True
+    uses_tasks: ClassVar[bool] = True
+    uses_fidelity: ClassVar[bool] = True
+
+    def init(self, problem: Problem, rng: Rng) -> None:
+        """Return None: there is no state."""
+
+    def ask(self, problem: Problem, history: History, state: None, n: int, rng: Rng) -> Proposals:
+        """Refuse to propose.
+
+        Raises:
+            JournalError: Always.
+        """
+        raise JournalError(
+            f"{self.path} was made with a strategy object; to continue, give it again: load(path, strategy=...)"
+        )
+
+    def tell(self, problem: Problem, state: None, observation: Observation, rng: Rng) -> None:
+        """Ignore the observation."""
+
+    def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> MissingStrategy:
+        """Return itself: related tasks only change proposals."""
+        return self
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
@@ -35,6 +35,7 @@ from baco_like.journal.events import (
 from baco_like.journal.group_commit import GroupCommit
 from baco_like.journal.header import Header, Options
 from baco_like.journal.json_lines import JsonlJournal, not_recorded
+from baco_like.journal.run_lock import keep_trials, lost_trials, taking_lost, taking_part
 from baco_like.journal.warm_start_results import numbered
 from baco_like.optimizer.logs import log_event, log_opening
 from baco_like.optimizer.setup import (
@@ -286,6 +287,7 @@ class JournaledState:
         self.unannounced: deque[Observation] = deque()
         self._name = str(getattr(journal, "path", "journal"))
         self._disk = GroupCommit(journal.path) if isinstance(journal, JsonlJournal) else None
+        self._path = Path(self._name)
         self._unconfirmed: deque[_Unconfirmed] = deque()
         self._own = _Own()
         header, mark, events = split_header(journal, self._name)
@@ -336,8 +338,38 @@ class JournaledState:
                     if attempts >= _ATTEMPTS and seconds < _LONGEST_RESERVATION:
                         self._reserve(reservation)
                     continue
+                if self._disk is not None:
+                    reservation.close()  # another thread may hold the table of shares, and wait for the journal
+                    ids = draft.ids if event["event"] == "suggested" else ()
+                    keep_trials(self._path, ids, self.state.history.is_pending)
                 log_event(event, observations, history, seconds)
                 return draft
+
+    @contextmanager
+    def taking_part(self) -> Iterator[None]:
+        """Take part in the run during a suggestion; see `baco_like.journal.run_lock`."""
+
+        def find_pending() -> list[int]:
+            self.replay_new_events()
+            pending = self.state.history.pending.values()
+            return [trial.id for trial in pending if trial.lease is None]
+
+        with ExitStack() as part:
+            if self._disk is not None:
+                with self.lock:
+                    part.enter_context(taking_part(self._path, find_pending))
+            yield
+
+    @property
+    def lost(self) -> list[int]:
+        """Pending trials that no process evaluates, if this process has found itself alone."""
+        return [] if self._disk is None else lost_trials(self._path)
+
+    def taking_lost(
+        self, wanted: Callable[[int], bool], n: int
+    ) -> AbstractContextManager[list[int]]:
+        """Take at most n of the trials in `lost` to suggest them within a ``with`` block."""
+        return nullcontext([]) if self._disk is None else taking_lost(self._path, wanted, n)
 
     def _write(
         self, event: Event, state: OptimizerState, observations: Sequence[Observation]

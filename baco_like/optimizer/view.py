@@ -129,14 +129,16 @@ class RunView(Explanations):
 
     @property
     def own_pending(self) -> list[Trial]:
-        """Pending trials of this optimizer: those with its `worker` name and of its task, or all if it has none."""
-        worker, task, history = self.worker, self._terms.task, self.history
-        return [
-            trial
-            for trial in self.pending
-            if (worker is None or trial.worker == worker)
-            and (task is None or is_of_task(history, trial.config, task))
-        ]
+        """Pending trials of its task that a run evaluates first: those with its `worker` name, all if it has none.
+
+        Those that no process evaluates are among them, if this process is alone.
+        """
+        worker, lost = self.worker, self._run.lost
+        own = [t for t in self.pending if worker in (None, t.worker) or t.id in lost]
+        return [trial for trial in own if self._is_of_task(trial, self._terms.task)]
+
+    def _is_of_task(self, trial: Trial | None, task: int | None) -> bool:
+        return trial is not None and (task is None or is_of_task(self.history, trial.config, task))
 
     @property
     def trials(self) -> list[Trial]:

@@ -300,6 +300,10 @@ class History:
         over = {key for key, lease in leases.items() if lease.is_expired(now)}
         return [i for i, lease in pending if id(lease) in over]
 
+    def is_pending(self, trial_id: int) -> bool:
+        """Whether the trial with this id is pending."""
+        return trial_id in self._pending
+
     def get_pending(self, trial_id: int) -> Trial:
         """Return the pending trial with this id.
 
@@ -414,7 +418,9 @@ class History:
             i: (replace(trial, lease=lease, **given), code) for i, (trial, code) in rows.items()
         }
         history = self._with(_pending=self._pending.add(renewed))
-        return history._expect_late(trial for trial, _ in rows.values()) if again else history
+        # Without a lease, only a trial whose worker has ended is given to another one.
+        late = [trial for trial, _ in rows.values() if trial.lease is not None]
+        return history._expect_late(late) if again and late else history
 
     def expects_late(self, trial: Trial) -> bool:
         """Whether a worker may still have this trial, which is finished or was abandoned."""

@@ -25,6 +25,7 @@ from baco_like.evaluators import (
 from baco_like.evaluators.protocol import find_innermost, recall_history
 from baco_like.exceptions import FailureWarning, SpaceExhausted
 from baco_like.journal import Journal
+from baco_like.journal.run_lock import journal_file, sole_runner
 from baco_like.optimizer import Callback, Optimizer
 from baco_like.optimizer.objectives import resolve_objectives
 from baco_like.records import (
@@ -43,7 +44,6 @@ from baco_like.records import (
 from baco_like.records.drift import CONTROL
 from baco_like.running.confirming import ConfirmationSettings, confirm_winner, leave_time
 from baco_like.running.control import RECHECK, ControlSettings
-from baco_like.running.lock import journal_file, sole_runner
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Progress, show_progress
 from baco_like.running.running_trials import RunningTrials
@@ -416,6 +416,7 @@ def run_locked(
 
 def _loop(running: RunningTrials, stop: StopRule, control: ControlSettings) -> str:
     optimizer = running.optimizer
+    optimizer.take_part()
     waiting = optimizer.own_pending
     checked_failures = False
     while True:
@@ -433,7 +434,6 @@ def _loop(running: RunningTrials, stop: StopRule, control: ControlSettings) -> s
                 trials, exhausted = _next_trials(optimizer, stop, waiting, free, control)
         running.outcomes, running.late = [], []
         running.submit(trials)
-        waiting = waiting[len(trials) :]
         if not running.trials:
             return (
                 "the space is exhausted" if exhausted else reason or "nothing more may be started"
@@ -457,7 +457,8 @@ def _next_trials(
         history = history.abandon(trial.id)
     room = stop.room(history)
     number = free if room is None else min(free, room)
-    trials = waiting[: max(0, number)]
+    begun, waiting[:] = waiting[: max(0, number)], waiting[max(0, number) :]
+    trials = optimizer.reclaim(begun) if begun else []  # with a new lease, before they are measured
     missing = number - len(trials)
     if missing < 1:
         return trials, False

@@ -2,7 +2,7 @@
 
     python benchmarks/reliability/kills.py [--quick] [--kills 200]
 
-A child opens the journal, evaluates the pending trials and continues with Bayesian optimization. It logs, with fsync,
+A child opens the journal and continues with Bayesian optimization. It logs, with fsync,
 every trial returned by `suggest` and every result accepted by `observe`. The parent kills it (SIGKILL) after a random
 time and starts the next one. After each kill, the journal must open and hold every acknowledged result with the same
 value, and at most one more for each kill. A whole run must have the same suggestions, with the same notes in the same
@@ -39,11 +39,10 @@ def optimizer(seed: int, path: Path | None) -> Optimizer:
 
 
 def go_on(seed: int, length: int, path: Path, log: Path) -> None:
-    """Work as a worker does: first the pending trials, then one suggestion at a time."""
+    """Work as a worker does; `suggest` returns the pending trial of the killed process first."""
     opt, acknowledged = optimizer(seed, path), Log(log)
-    pending = opt.pending
     while len(opt.trials) < length:
-        trial = pending.pop(0) if pending else opt.suggest()
+        trial = opt.suggest()
         acknowledged.write(["suggested", trial.id, dict(trial)])
         observe(opt, trial)
         acknowledged.write(["observed", trial.id, known(opt)[trial.id]])

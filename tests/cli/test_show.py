@@ -12,9 +12,9 @@ from baco_like import MaxEvals, Optimizer, Ordinal, Space, cli, tune
 from baco_like.cli import arguments, watch
 from baco_like.journal.events import START
 from baco_like.journal.json_lines import JsonlJournal
+from baco_like.journal.run_lock import sole_runner
 from baco_like.records import read_confirmation
 from baco_like.running.journal_view import JournalView, describe_progress
-from baco_like.running.lock import sole_runner
 
 FILE = """
 [space.tile]

@@ -43,6 +43,7 @@ def test_everything_in_a_stored_journal_is_read(resumed):
 
 
 def test_a_stored_run_continues_with_the_same_suggestions(resumed):
+    assert [trial.id for trial in resumed.suggest(3)] == [t.id for t in resumed.pending]
     trials = resumed.suggest(6)
     assert [tuple(trial.config.values()) for trial in trials] == NEXT_OF_GENETIC_ALGORITHM
 

@@ -155,7 +155,10 @@ def test_preferences_choose_from_the_front_without_new_evaluations():
     assert optimizer.recommend(weights={"rate": 0.0})["a"] == 1
     assert optimizer.recommend(weights={"time": 0.0})["a"] == 16
     assert optimizer.recommend(limits=["time <= 5"], weights={"time": 0.0})["a"] == 4
-    assert optimizer.recommend(limits=["time < 0"]) is None
+    with pytest.raises(
+        TrialError, match=r"no successful trial satisfies .time < 0.; relax a limit"
+    ):
+        optimizer.recommend(limits=["time < 0"])
     with pytest.raises(ValueError, match=r"weights = .*'speed'"):
         optimizer.recommend(weights={"speed": 1.0})
     with pytest.raises(TrialError, match="a limit reads 'tine'"):

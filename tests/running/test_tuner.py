@@ -17,7 +17,7 @@ import pytest
 
 from baco_like import EvaluatorError, JournalError, MaxEvals, Optimizer, Outcome, Space, run, tune
 from baco_like.exceptions import FailureWarning
-from baco_like.running.lock import sole_runner
+from baco_like.journal.run_lock import sole_runner
 
 SPACE = {"a": list(range(50))}
 QUIET = {"strategy": "random_search", "progress": False}
@@ -374,7 +374,7 @@ def test_processes_on_one_journal_never_evaluate_a_trial_twice(tmp_path):
 def test_the_lock_is_free_when_its_holder_is_killed(tmp_path):
     path = tmp_path / "run.jsonl"
     code = (
-        "import sys, time; from pathlib import Path; from baco_like.running.lock import sole_runner\n"
+        "import sys, time; from pathlib import Path; from baco_like.journal.run_lock import sole_runner\n"
         "with sole_runner(Path(sys.argv[1])):\n    print('held', flush=True); time.sleep(60)"
     )
     child = subprocess.Popen([sys.executable, "-c", code, path], stdout=-1, text=True)

@@ -65,6 +65,7 @@ class Session(ABC):
     def _next_trials(self) -> list[Trial]:
         """Return the trials of the next request: pending trials of a resumed journal first, then new ones."""
         observed, pending = len(self.optimizer.history), self.optimizer.pending
+        pending = self.optimizer.reclaim(pending) if pending else []
         left_in_design = self.scenario.design - observed
         size = left_in_design if left_in_design > 0 else self.scenario.batch
         missing = min(size, self.scenario.evaluations - observed) - len(pending)
