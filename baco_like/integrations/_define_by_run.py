@@ -19,6 +19,7 @@ import numpy as np
 from baco_like._optional import needs_extra
 from baco_like.constraints.language.writer import write_name
 from baco_like.parameters import Categorical, Integer, Ordinal, Real
+from baco_like.parameters.integer import MAX_VALUES
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces import Space
 from baco_like.spaces.learned_conditions import LISTED, value_key
@@ -49,14 +50,22 @@ class LearnedDomains:
 
     Attributes:
         distributions: As Optuna has them.
+        wide: Names of integers with more values than `Integer` takes; Optuna samples them independently.
     """
 
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
+    wide: set[str] = field(default_factory=set)
 
     def add(self, distributions: Mapping[str, BaseDistribution]) -> None:
         """Add the distributions of a trial; numbers get the wider bounds."""
         for name, new in distributions.items():
-            self.distributions[name] = _widen(self.distributions.get(name, new), new)
+            widened = _widen(self.distributions.get(name, new), new)
+            is_whole = isinstance(widened, IntDistribution)
+            if is_whole and widened.high - widened.low >= MAX_VALUES:
+                self.wide.add(name)
+            self.distributions[name] = widened
+        for name in self.wide & self.distributions.keys():
+            del self.distributions[name]
 
     def space(self) -> Space | None:
         """Return the space, or None without parameters."""

@@ -451,3 +451,14 @@ def test_ask_repeats_a_configuration_while_all_are_pending():
     for trial in asked:
         study.tell(trial, 1.0)
     assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
+
+
+@pytest.mark.parametrize("bounds", [(0, 2**60), (-(2**53), 2**53), (1, 2**53 + 1)])
+def test_integers_of_any_width_are_sampled(bounds):
+    study = optuna.create_study(sampler=BacoSampler(seed=1))
+    study.optimize(
+        lambda trial: trial.suggest_int("n", *bounds) * 0.0 + trial.suggest_int("m", 0, 9),
+        n_trials=8,
+    )
+    assert len({trial.params["n"] for trial in study.trials}) > 4
+    assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
