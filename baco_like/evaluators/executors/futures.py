@@ -236,8 +236,14 @@ class FuturesEvaluator:
             try:
                 outcomes.append(check_outcome(trial_id, future.result()))
             except BaseException as error:  # also a KeyboardInterrupt in a worker
-                self._error = self._error or (lost_worker(error) if is_lost(error) else error)
+                outcome = self._handle_error(trial_id, error)
+                outcomes += [] if outcome is None else [outcome]
         return outcomes
+
+    def _handle_error(self, trial_id: int, error: BaseException) -> Outcome | None:
+        """Keep the error of a call for the next `wait`; a subclass may send the trial again, or return an outcome."""
+        self._error = self._error or (lost_worker(error) if is_lost(error) else error)
+        return None
 
 
 def check_outcome(trial_id: int, answer: Any) -> Outcome:

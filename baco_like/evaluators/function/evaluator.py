@@ -15,6 +15,7 @@ from baco_like._checks import whole_number
 from baco_like.evaluators.executors.dask import adapt_executor
 from baco_like.evaluators.executors.futures import (
     FuturesEvaluator,
+    LostWorker,
     SubmitsCalls,
     WorkerCount,
     call_in_worker,
@@ -25,13 +26,17 @@ from baco_like.evaluators.function.call import DEFAULT_FAILURES, FunctionCall
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Trial
 
+_ATTEMPTS = 3
+"""Number of times that a trial is sent to a worker that may die."""
+
 
 class FunctionEvaluator(FuturesEvaluator):
     """Calls a function with a trial, a read-only mapping: ``trial["tile"]``, ``kernel(**trial)``.
 
     The function returns a number, a list of repeats, or a mapping of metrics that includes the objective; None and NaN
     are failures. An exception that is a failure of the configuration becomes the outcome. Any other exception is
-    raised by `wait` and ends the run, after the outcomes of other finished trials were returned.
+    raised by `wait` and ends the run, after the outcomes of other finished trials were returned. With `ProcessLanes`, a
+    trial whose process dies is sent again; after three processes it is a failure (``runtime``).
 
     Args:
         fn: The function.
@@ -74,6 +79,7 @@ class FunctionEvaluator(FuturesEvaluator):
         self._call = FunctionCall(fn, objective, tuple(failures), repeats, retries)
         self._executor = adapt_executor(executor)
         self._queue: deque[Trial] = deque()
+        self._sent: dict[int, tuple[Trial, int]] = {}  # with the number of the attempt
         self._session = secrets.token_hex(4)
         if max_pending is None and executor is not None:
             super().__init__(WorkerCount(executor))
@@ -92,11 +98,29 @@ class FunctionEvaluator(FuturesEvaluator):
             self._queue.append(without_tag(trial))
             return
         try:
-            self._pending[trial.id] = self._executor.submit(
-                call_in_worker, os.getpid(), self._session, self._call, without_tag(trial)
-            )
+            self._send(without_tag(trial), 1)
         except concurrent.futures.BrokenExecutor as error:
             raise lost_worker(error) from error
+
+    def _send(self, trial: Trial, attempt: int) -> None:
+        assert self._executor is not None
+        call = call_in_worker, os.getpid(), self._session, self._call, trial
+        self._pending[trial.id] = self._executor.submit(*call)
+        self._sent[trial.id] = trial, attempt
+
+    @override
+    def _handle_error(self, trial_id: int, error: BaseException) -> Outcome | None:
+        """Send a trial again whose process has died, if the executor still works."""
+        trial, attempt = self._sent[trial_id]
+        if not isinstance(error, LostWorker):
+            return super()._handle_error(trial_id, error)
+        if attempt == _ATTEMPTS:
+            return Outcome.failure(trial_id, "runtime", f"handed out {attempt} times: {error}")
+        try:
+            self._send(trial, attempt + 1)
+        except Exception as refused:
+            return super()._handle_error(trial_id, refused)
+        return None
 
     @override
     def wait(self) -> Sequence[Outcome]:
@@ -115,4 +139,5 @@ class FunctionEvaluator(FuturesEvaluator):
     def close(self) -> None:
         """Drop or cancel trials that have not started; the executor stays open."""
         self._queue.clear()
+        self._sent.clear()
         super().close()

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from baco_like.evaluators import DEFAULT_FAILURES, FunctionEvaluator
+from baco_like.evaluators import DEFAULT_FAILURES, FunctionEvaluator, LostWorker
 from baco_like.evaluators.function.call import failure_word
 from baco_like.exceptions import EvaluatorError, Infeasible
 from baco_like.records.trial import Outcome, Status, Trial
@@ -273,6 +273,36 @@ def test_a_lost_worker_is_an_evaluator_error() -> None:
             EvaluatorError, match="lost a worker"
         ):  # also where it is noticed on the way in
             evaluator.submit(trials(1)[0])
+
+
+class DyingLane:
+    """An executor whose first calls lose their process."""
+
+    _max_workers = 1
+
+    def __init__(self, losses: int) -> None:
+        self.losses, self.calls = losses, 0
+
+    def submit(self, fn: Any, /, *args: Any) -> Any:
+        self.calls += 1
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        if self.calls <= self.losses:
+            future.set_exception(LostWorker("the process died while it made this call"))
+        else:
+            future.set_result(fn(*args))
+        return future
+
+
+def test_a_lost_process_costs_one_of_three_attempts() -> None:
+    for losses, failed in ((0, None), (2, None), (3, "runtime")):
+        lane = DyingLane(losses)
+        evaluator = FunctionEvaluator(square, executor=lane)
+        evaluator.submit(trials(1)[0])
+        (outcome,) = evaluator.wait()
+        assert (outcome.failed, lane.calls) == (failed, min(losses + 1, 3))
+        evaluator.submit(trials(1)[0])  # the run goes on
+        assert len(evaluator.wait()) == 1
+    assert "handed out" not in outcome.message or "3 times" in outcome.message
 
 
 class ForeignFuture:
