@@ -145,3 +145,65 @@ def test_a_file_that_hides_halide_is_named(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delitem(sys.modules, "halide", raising=False)
     with pytest.raises(EvaluatorError, match=r"halide\.py hides the package halide; rename"):
         halide_evaluator(matmul.space(SIZE), settings("matmul"))
+
+
+PAIR = """
+import halide as hl
+import numpy as np
+from baco_like.evaluators.kernels import InOut, Input, Output, Scalar
+{declared}
+def inputs(size, rng):
+    return (rng.integers(0, 100, size).astype({type!r}),{more})
+
+def expected(a, *more):
+    return {expected}
+
+def build(config, a, *more):
+    x, pair = hl.Var("x"), hl.Func("pair")
+    pair[x] = (a[x] + 1, a[x] + 2)
+    return pair
+"""
+
+
+def pair(folder: Path, **texts: str) -> Any:
+    plain = {"declared": "", "type": "int32", "more": "", "expected": "(a + 1, a + 2)"}
+    (folder / "pair.py").write_text(PAIR.format(**{**plain, **texts}))
+    chosen = replace(settings("matmul"), problem="pair.py", flush=True)
+    return halide_evaluator(Space({"any": [1, 2]}), chosen, folder)
+
+
+@pytest.mark.parametrize(
+    ("expected", "word", "message"),
+    [
+        ("(a + 1, a + 2)", None, ""),
+        ("(a + 1, a + 3)", "correctness", "argument 2: element 0 is"),
+    ],
+)
+def test_a_pipeline_with_two_outputs(
+    tmp_path: Path, expected: str, word: str | None, message: str
+) -> None:
+    evaluator = pair(tmp_path, expected=expected)
+    outcome = evaluate(evaluator, {"any": 1})
+    evaluator.close()
+    assert outcome.failed == word, outcome.message
+    assert message in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"type": "complex64"}, "argument 0: Halide has no buffers of complex64"),
+        ({"more": " np.float32(2)"}, "argument 1: a Halide pipeline has inputs and outputs only"),
+        (
+            {"declared": "def arguments(size):\n    return [InOut(), Output()]\n"},
+            "argument 0: a Halide pipeline has inputs and outputs only",
+        ),
+    ],
+)
+def test_arguments_that_a_pipeline_cannot_have(
+    tmp_path: Path, texts: dict[str, str], message: str
+) -> None:
+    evaluator = pair(tmp_path, **texts)
+    with pytest.raises(EvaluatorError, match=message):
+        evaluate(evaluator, {"any": 1})
+    evaluator.close()
