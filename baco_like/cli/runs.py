@@ -25,7 +25,7 @@ from baco_like._output import (
 from baco_like.cli.run_file import RunFile
 from baco_like.evaluators import Evaluator, SourceProvider, unwrap
 from baco_like.evaluators.command import program_commands
-from baco_like.exceptions import BacoError, JournalError, RunFileError
+from baco_like.exceptions import BacoError, EvaluatorError, JournalError, RunFileError
 from baco_like.journal.lock import reserved
 from baco_like.journal.run_lock import sole_runner
 from baco_like.optimizer import Optimizer
@@ -146,6 +146,7 @@ def run_and_report(
             # Without a journal this only checks the arguments, before anything is written.
             _create_optimizer(run_file, None, seed, member)
             folder = _create_folder(out, stem, member)
+            stack.callback(_remove_empty, folder)
         journal = folder / JOURNAL
         _check_outputs(folder, run_file, evaluator)
         stack.enter_context(sole_runner(journal, member.is_shared))
@@ -154,7 +155,8 @@ def run_and_report(
         with _reserved(journal, member):
             optimizer = _create_optimizer(run_file, journal, seed, member)
         size = format_size(run_file.space.feasible_size)
-        print_line(f"{size} feasible configurations; results go to {folder}")
+        read = f"; {optimizer.history.evaluations} results read" if resume else ""
+        print_line(f"{size} feasible configurations; results go to {folder}{read}")
         if len(run_file.space.parameters) > _MANY:
             print_line(
                 f"note: {len(run_file.space.parameters)} parameters: a suggestion may take a minute; the strategies "
@@ -162,7 +164,12 @@ def run_and_report(
             )
         for note in describe_machine() if run_file.control.every else ():
             print_line(f"note: {note}")
-        reason = _run_and_confirm(run_file, optimizer, evaluator, folder, member)
+        try:
+            reason = _run_and_confirm(run_file, optimizer, evaluator, folder, member)
+        except EvaluatorError:
+            if not (resume or member.is_shared or optimizer.history.evaluations):
+                journal.unlink(missing_ok=True)  # the same command works after the correction
+            raise
     if report:
         _write_report(folder)
     if reason is None:
@@ -187,6 +194,12 @@ def run_and_report(
         file=sys.stderr,
     )
     return 1, folder
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder without files, which a run has left that ended before its first result."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def _check_outputs(folder: Path, run_file: RunFile, evaluator: Evaluator) -> None:

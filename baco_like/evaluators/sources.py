@@ -104,6 +104,18 @@ def table_hashes(entries: Mapping[str, Any], folder: Path) -> dict[str, str]:
     return content_hashes(named, folder, required=False) | content_hashes(given, folder)
 
 
+def missing_sources(words: Iterable[str], folder: Path, workdir: str) -> list[str]:
+    """Return the sources that a command names and that do not exist; not its output, nor in a trial's folder."""
+    before, found = "", []
+    for word in words:
+        names = [] if before == "-o" else _WORD.findall(word)
+        found += [
+            name for name in names if workdir not in name and _SOURCE.fullmatch(Path(name).suffix)
+        ]
+        before = word
+    return [name for name in found if _is_name(name) and not (folder / name).exists()]
+
+
 def _sources_in(command: str, folder: Path) -> Iterator[str]:
     """Yield the sources in a folder that a command names; a placeholder in a name stands for any text."""
     words = set(_WORD.findall(command))

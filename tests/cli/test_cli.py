@@ -349,6 +349,38 @@ def test_results_of_a_changed_source_are_refused(baco, toml, tmp_path):
     assert baco("tune", toml, *out, "--resume").returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("time:", "tyme:", "no match of"),
+        ("measure =", 'metrics = {n = "size({workdir}/absent)"}\nmeasure =', "size of absent"),
+        (
+            "run =",
+            'build = "cat kernel.c -o out.c"\nrun =',
+            "build names 'kernel.c', which does not",
+        ),
+    ],
+)
+def test_a_wrong_set_up_is_found_by_the_default_before_the_budget(
+    baco, toml, tmp_path, old, new, message
+):
+    right = toml.read_text()
+    wrong = re.sub(
+        f"(?m)^(pattern = .*)?{old}", lambda found: (found[1] or "") + new, right, count=1
+    )
+    assert wrong != right
+    toml.write_text(wrong)
+    error = one_line_error(baco("tune", toml, "--out", tmp_path / "out"))
+    assert message in error
+    assert "default configuration" in error
+    assert not (tmp_path / "out").exists(), "the same command works after the correction"
+    toml.write_text(right)
+    done = baco("tune", toml, "--out", tmp_path / "out", "--budget", 2)
+    assert done.returncode == 0, done.stderr
+    again = baco("tune", toml, "--out", tmp_path / "out", "--resume", "--budget", 3)
+    assert "; 2 results read" in again.stdout
+
+
 def test_resume_accepts_another_number_of_workers(baco, toml, tmp_path):
     text = toml.read_text()
     assert "repeats = 2" in text
@@ -485,7 +517,7 @@ def test_a_changed_time_limit_is_refused_with_the_way_out(baco, toml, tmp_path):
     assert "[evaluator] timeout was 20, now 30" in error
     way_out = re.search(r"\[warm_start\] file = '(.*?)'", error)
     assert way_out
-    toml.write_text(f'{toml.read_text()}\n[warm_start]\nfile = "{way_out[1]}"\n')
+    toml.write_text(f'{toml.read_text()}\n[warm_start]\nfile = "{way_out[1]}"\nmode = "prior"\n')
     done = baco("tune", toml, "--out", tmp_path / "new", "--budget", 1)
     assert done.returncode == 0, done.stderr
 

@@ -45,10 +45,11 @@ from baco_like.evaluators.settings_table import (
     per_second,
     whole,
 )
+from baco_like.evaluators.sources import missing_sources
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.parameters import Permutation
-from baco_like.records.trial import Trial
+from baco_like.records.trial import MEASURED_AGAIN, Trial
 from baco_like.spaces.space import Space
 
 _MEMORY = Key("memory", SIZE, "limit of the memory of a run", absent="no limit")
@@ -126,6 +127,7 @@ class Commands:
         program: The built file, or None. Configurations whose files and command lines (of run and check) are equal are
             measured once; the programs must not read the parameters from the environment then.
         environment: Environment variables of before, run and check, such as those of a device slot.
+        default: A configuration whose first run must give a number, else `EvaluatorError` ends the run; or None.
         restore: ``auto``: the trial's folder is as the build left it before each run; ``never``: it keeps the files of
             earlier runs.
     """
@@ -148,6 +150,7 @@ class Commands:
     program: Template | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     restore: str = "auto"
+    default: Mapping[str, Any] | None = None
 
     def by_stage(self) -> dict[str, Template]:
         """Return the commands by stage, in their order; commands that are not given are left out."""
@@ -296,6 +299,7 @@ def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
         program=template("program") if table.has("program") else None,
         environment=run.environment or {},
         restore=values["restore"],
+        default=run.space.default_config,
     )
     if commands.program is not None and commands.build is None:
         raise RunFileError(f"{table.label('program')}: there is no build command that makes it")
@@ -366,6 +370,8 @@ class BuiltProgram:
         # With TMPDIR, the files that a killed tool leaves are removed with the folder.
         self._environment = {"TMPDIR": folder, **variables}
         self._commands, self._seconds, self._stop = commands, seconds, stop
+        is_repeated = trial.origin in MEASURED_AGAIN
+        self._is_default = dict(trial.config) == commands.default and not is_repeated
         self._restores = restores
         self._snapshot: FolderSnapshot | None = None
         self._is_checked = False
@@ -474,15 +480,24 @@ class BuiltProgram:
         finished = self._run_command("run", timeout, bound)
         metrics = commands.metrics.take(finished, self._texts, before)
         if isinstance(metrics, str):
-            raise StageFailure("runtime", f"run: {metrics}")
+            raise self._no_number(metrics)
         values = measure.take(finished, metrics)
         if isinstance(values, str):
-            raise StageFailure("runtime", f"run: {values}")
+            raise self._no_number(values)
         own = {name: (number,) for name, number in metrics.items()}
         for name, numbers in {**measure.metrics(finished), **own}.items():
             if measure.method != "metric" or name != measure.key:
                 self._metrics.setdefault(name, []).extend(numbers)
         return values
+
+    def _no_number(self, reason: str) -> Exception:
+        """Return the failure of a run without a number; of the default configuration the error that ends the run."""
+        if self._is_default:
+            return EvaluatorError(
+                f"the default configuration has run, but its number was not found: {reason}; correct the command, or "
+                "what it is measured by"
+            )
+        return StageFailure("runtime", f"run: {reason}")
 
     def _run_command(self, stage: str, timeout: float, bound: float | None = None) -> Finished:
         """Run the command of a stage and add its time.
@@ -494,11 +509,13 @@ class BuiltProgram:
 
         Raises:
             StageFailure: The command has failed.
+            EvaluatorError: It has failed for the default configuration, and a source that it names does not exist.
         """
         commands, is_build = self._commands, stage == "build"
+        words = commands.by_stage()[stage].fill(self._texts)
         try:
             finished = run_command(
-                commands.by_stage()[stage].fill(self._texts),
+                words,
                 timeout=timeout,
                 folder=commands.folder,
                 environment={**self._environment, **({} if is_build else commands.environment)},
@@ -513,6 +530,12 @@ class BuiltProgram:
         if finished.timed_out and bound is not None:
             raise StageFailure("timeout", f"{stage}: {finished.describe()}", bound=bound)
         if not finished.ok:
+            absent = missing_sources(words, commands.folder, str(self._folder.path))
+            if absent and self._is_default:
+                raise EvaluatorError(
+                    f"[evaluator] {stage} names {absent[0]!r}, which does not exist in {str(commands.folder)!r}; the "
+                    f"default configuration fails ({finished.describe()})"
+                )
             output = (finished.err.strip() or finished.out.strip())[-_MESSAGE_LENGTH:]
             message = f"{stage}: {finished.describe()}" + (f"\n{output}" if "\n" in output else "")
             raise StageFailure("timeout" if finished.timed_out else _WORDS[stage], message)
