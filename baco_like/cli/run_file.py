@@ -12,7 +12,7 @@ import contextlib
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,15 @@ from baco_like.evaluators.command import describe_compiler, metric_names
 from baco_like.evaluators.settings_table import Key, Table, choice, suggestion
 from baco_like.evaluators.sources import table_hashes
 from baco_like.exceptions import RunFileError, SpaceError
-from baco_like.journal.header import COMPILER, DEVICE_TYPE, FOLDER, ORGANISING, PEAK, UNIT
+from baco_like.journal.header import COMPILER, DEVICE_TYPE, EXACT, FOLDER, ORGANISING, PEAK, UNIT
 from baco_like.optimizer import WarmStart
+from baco_like.optimizer.objectives import objective_context
 from baco_like.optimizer.setup import default_points
 from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.parameters.registry import PARAMETER_TYPES, REGISTRY
 from baco_like.records import AnyLimit, Cover, Limits, Noise, Objective, SoftLimit
 from baco_like.running.confirming import ConfirmationSettings
 from baco_like.running.control import RECHECK, ControlSettings
-from baco_like.running.journal_view import UNITS
 from baco_like.running.stopping import (
     AnyOf,
     LowOutlook,
@@ -63,6 +63,11 @@ _KEY_PART = r"""(?:[\w-]+|"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"|'[^'\n]*')"""
 _DEEP_KEY = re.compile(rf"(?<![\w\\-]){_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART}){{{_MAX_DEPTH + 1}}}")
 
 _MAX_MIB = 1
+
+_REPEATS = ("repeats", "first_repeats", "max_repeats")
+
+_SIZE = re.compile(r"\s*(size|text|data|bss)\(")
+"""Metrics of a command whose values are exact."""
 
 
 @dataclass(frozen=True)
@@ -150,9 +155,8 @@ class RunFile:
     def context(self) -> dict[str, Any]:
         """What decides the measured values besides the space, by name: unit, evaluator's keys, hashes of sources."""
         table = self.evaluator_table
-        context: dict[str, Any] = {UNIT: self.objective.unit}
-        if self.objectives:
-            context[UNITS] = [objective.unit for objective in self.objectives]
+        objectives = self.objectives or (self.objective,)
+        context: dict[str, Any] = {UNIT: self.objective.unit, **objective_context(objectives)}
         context[FOLDER] = str(self.folder)
         if self.peak is not None:
             context[PEAK] = self.peak
@@ -168,7 +172,7 @@ class RunFile:
     def context_on_resume(self, earlier: Mapping[str, Any]) -> dict[str, Any]:
         """Return `context`, but with the earlier run's values for keys that do not affect a measured value."""
         free = [f"[{self.evaluator_table.name}] {key}" for key in ORGANISING]
-        free += [FOLDER, PEAK, COMPILER]  # the folder may have been moved
+        free += [FOLDER, PEAK, COMPILER, EXACT]  # the folder may have been moved
         if not {DEVICE_TYPE} <= earlier.keys() & self.context.keys():
             free.append(DEVICE_TYPE)  # only two known types can differ
         kept = {key: earlier[key] for key in free if key in earlier}
@@ -204,13 +208,17 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
     for key in _REQUIRED:
         if not top.has(key) and not (key == "space" and top.has("flags")):
             raise RunFileError(f"{path}: the table [{key}] is missing")
-    first, objectives = _read_objectives(top)
+    table = _evaluator_table(top, large, slots)
+    first, objectives = _read_objectives(top, table)
+    is_exact = all(objective.exact for objective in objectives or (first,))
+    if is_exact:
+        table = _measured_once(top, table)
     tasks, goal = _read_tasks(top)
     run_file = RunFile(
         path=path,
         space=_read_space(top, tasks),
         objective=first,
-        evaluator_table=_evaluator_table(top, large, slots),
+        evaluator_table=table,
         **_read_budget(top.table("budget")),
         **_read_optimizer(top.table("optimizer")),
         confirmation=_read_confirmation(top),
@@ -218,7 +226,7 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
         peak=_objective_tables(top)[0].values(keys.OBJECTIVE)["peak"],
         objectives=objectives,
         goal=goal,
-        control=_read_control(top),
+        control=_read_control(top, is_exact),
         warm_start=_read_warm_starts(
             top.entries.get("warm_start", []), path.resolve().parent, large
         ),
@@ -266,10 +274,32 @@ def _objective_tables(top: Table) -> list[Table]:
     return [Table("objective", table) for table in given]
 
 
-def _read_objectives(top: Table) -> tuple[Objective, tuple[Objective, ...]]:
+def _measured_once(top: Table, table: Table) -> Table:
+    """Return the evaluator's table for exact values, which are not measured again.
+
+    Raises:
+        RunFileError: The file asks for more measurements.
+    """
+    given = [f"[evaluator] {key}" for key in _REPEATS if table.entries.get(key, 1) != 1]
+    given += [f"[{key}]" for key in ("confirmation", "drift") if top.has(key)]
+    if given:
+        raise RunFileError(
+            f"{given[0]} measures again, and the objective is exact: each value would be the same; leave it out"
+        )
+    kinds = registry.kind_keys(table.text("kind"))
+    once = {"repeats": 1} if any(key.name == "repeats" for key in kinds) else {}
+    return Table(table.name, {**table.entries, **once})
+
+
+def _read_objectives(top: Table, evaluator: Table) -> tuple[Objective, tuple[Objective, ...]]:
     """Return the first objective, and all objectives if there are several."""
     tables = _objective_tables(top)
-    objectives = tuple(map(_read_objective, tables))
+    metrics = evaluator.entries.get("metrics")
+    texts = metrics if isinstance(metrics, dict) else {}
+    objectives = tuple(
+        replace(o, exact=True) if _SIZE.match(str(texts.get(o.name, ""))) else o
+        for o in map(_read_objective, tables)
+    )
     if len(objectives) == 1:
         return objectives[0], ()
     for table, objective in zip(tables, objectives, strict=True):
@@ -334,11 +364,11 @@ def _read_confirmation(top: Table) -> ConfirmationSettings | None:
     return ConfirmationSettings(**top.table("confirmation").read(keys.CONFIRMATION))
 
 
-def _read_control(top: Table) -> ControlSettings:
+def _read_control(top: Table, is_exact: bool) -> ControlSettings:
     """Return when the incumbent is measured again; recorded results do not drift, and tasks have no common best."""
     every, threshold = top.table("drift").read(keys.DRIFT).values()
     is_recorded = top.table("evaluator").entries.get("kind") == "replay"
-    default = 0 if is_recorded or top.has("tasks") else RECHECK
+    default = 0 if is_recorded or is_exact or top.has("tasks") else RECHECK
     return ControlSettings(default if every is None else every, threshold)
 
 

@@ -58,6 +58,13 @@ OBJECTIVE = (
         default="",
     ),
     Key("direction", _DIRECTION, "which values are better", default="minimize"),
+    Key(
+        "exact",
+        FLAG,
+        "whether each measurement gives the same value, as for sizes and counts; then nothing is measured again. "
+        "Sizes in `[evaluator.metrics]` are exact by themselves",
+        default=False,
+    ),
     Key("peak", POSITIVE, "best value that the machine allows, for [the report](../report.md)"),
 )
 

@@ -40,6 +40,12 @@ COMPILER = "compiler"
 UNIT = "[objective] unit"
 """Key of the context of a run: the unit of its values."""
 
+UNITS = "[[objective]] units"
+"""Key of the context of a run with several objectives: their units, in order."""
+
+EXACT = "[objective] exact"
+"""Key of the context of a run: the names of the objectives that are exact; absent without any."""
+
 FOLDER = "folder"
 """Key of the context of a run: the folder of its run file, in which ``baco-like rebuild`` runs the commands."""
 

@@ -28,7 +28,7 @@ from baco_like.journal.events import (
 )
 from baco_like.optimizer.ahead import ProposalStore
 from baco_like.optimizer.leasing import Leasing
-from baco_like.optimizer.objectives import resolve_objectives
+from baco_like.optimizer.objectives import objective_context, resolve_objectives
 from baco_like.optimizer.observing import add_seconds, build_completion, build_observation
 from baco_like.optimizer.setup import (
     Config,
@@ -49,7 +49,17 @@ from baco_like.optimizer.setup import (
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import Terms, build_single_suggestion, build_suggestion
 from baco_like.optimizer.warm_start import warm_starts
-from baco_like.records import AnyLimit, ConfirmationPlan, Direction, Goal, Noise, Outcome, Trial
+from baco_like.records import (
+    AnyLimit,
+    ConfirmationPlan,
+    Direction,
+    Goal,
+    Noise,
+    Outcome,
+    Trial,
+    read_objectives,
+)
+from baco_like.records.direction import GivenObjectives
 from baco_like.records.leases import Moment, read_clocks
 from baco_like.records.measurement import ObservedValue
 from baco_like.spaces.fidelity import GivenFidelity
@@ -101,7 +111,8 @@ class Optimizer(Leasing):
             without a model; their tag has the phase ``fallback``. None: it waits for the model.
         worker: Name of this optimizer among several that share one journal; each needs another name. Each has its own
             random stream, computes its proposals without the lock of the journal, and notes its name with its trials.
-        objectives: Directions of several observed values by name, such as ``{"time": "minimize", "size": "minimize"}``;
+        objectives: Directions of several observed values by name, such as ``{"time": "minimize", "size": "minimize"}``,
+            or a list with one or several `Objective`, which also have units and may be ``exact``;
             it replaces ``objective`` and ``direction``. `observe` then needs all of them, `front` has the trials that
             no other one dominates, and `best` is the knee of the front.
         seconds: Budget in seconds, of all evaluations together; "auto" then prefers short evaluations.
@@ -146,7 +157,7 @@ class Optimizer(Leasing):
         ahead: int = 0,
         patience: float | None = None,
         worker: str | None = None,
-        objectives: Mapping[str, Direction] | None = None,
+        objectives: GivenObjectives | None = None,
         seconds: float | None = None,
         fidelity: GivenFidelity | None = None,
         tasks: GivenTasks | None = None,
@@ -155,6 +166,7 @@ class Optimizer(Leasing):
     ) -> None:
         space = (space if isinstance(space, Space) else Space(space)).with_fidelity(fidelity)
         space = space.with_tasks(tasks)
+        stated = objective_context(read_objectives(objectives)) if objectives else {}
         objective, direction, several = resolve_objectives(objectives, objective, direction)
         resolved, description = resolve_strategy(strategy, settings or {}, initial)
         options = Options(
@@ -164,7 +176,7 @@ class Optimizer(Leasing):
             budget,
             noise,
             description,
-            dict(context or {}),
+            {**stated, **(context or {})},
             tuple([limits] if isinstance(limits, str) else limits),
             several,
             seconds,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 Direction = Literal["minimize", "maximize"]
@@ -26,11 +26,14 @@ class Objective:
         name: Its name, such as ``time``.
         unit: Its unit, such as ``ms``; may be empty.
         direction: ``minimize`` or ``maximize``.
+        exact: Whether each measurement of a configuration gives the same value, as for sizes and counts. Then nothing
+            is measured again.
     """
 
     name: str = "value"
     unit: str = ""
     direction: Direction = "minimize"
+    exact: bool = False
 
     @property
     def label(self) -> str:
@@ -38,12 +41,25 @@ class Objective:
         return self.name + (f" ({self.unit})" if self.unit else "")
 
 
-def read_objectives(objectives: Mapping[str, Direction]) -> tuple[Objective, ...]:
-    """Return the objectives of a mapping from names to directions, in its order.
+GivenObjectives = Mapping[str, Direction] | Sequence[Objective]
+"""Directions of objectives by name, or a list of objectives."""
+
+
+def read_objectives(objectives: GivenObjectives) -> tuple[Objective, ...]:
+    """Return the objectives of a mapping from names to directions, or of a list, in its order.
 
     Raises:
-        ValueError: It is not a mapping, is empty, or a name or a direction is wrong.
+        ValueError: It is neither, is empty, or a name or a direction is wrong.
     """
+    listed = () if isinstance(objectives, (Mapping, str)) else tuple(objectives)
+    if listed and all(isinstance(each, Objective) for each in listed):
+        directions = {each.name: each.direction for each in listed}
+        if len(directions) < len(listed):
+            raise ValueError(f"objectives = {listed!r:.200}: two have the same name")
+        checked = read_objectives(directions)
+        return tuple(
+            replace(a, direction=b.direction) for a, b in zip(listed, checked, strict=True)
+        )
     if not isinstance(objectives, Mapping) or not objectives:
         raise ValueError(
             f"objectives = {objectives!r:.80}: expected names with directions, as in "

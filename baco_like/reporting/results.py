@@ -78,7 +78,7 @@ def winner_section(facts: RunFacts) -> Section:
             answer += " The interval includes 1, so the gain is not certain."
     elif summary.speedup is not None and not summary.is_default_best:
         answer += f" That is {summary.speedup:.3g} times better than the default."
-    if confirmation is None:
+    if confirmation is None and not facts.view.objective.exact:
         answer += _measured_again(facts, best)
         answer += " It was not measured again after the search, so part of the gain may be luck."
     parts: list[Part] = []

@@ -20,7 +20,7 @@ from baco_like.evaluators.confirmation import different_configs
 from baco_like.exceptions import JournalError, SpaceError, TrialError
 from baco_like.explanations import HistoryModels, Outlook, estimate_outlook
 from baco_like.journal import START, Event, Header, JsonlJournal, Mark, Options
-from baco_like.journal.header import UNIT
+from baco_like.journal.header import EXACT, UNIT, UNITS
 from baco_like.journal.lock import find_holders, lock_file
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.predictions import why
@@ -44,9 +44,6 @@ from baco_like.running.summary import (
 )
 from baco_like.spaces import Space
 from baco_like.strategies import RandomSearch
-
-UNITS = "[[objective]] units"
-"""Key of the context of a run with several objectives: their units, in order."""
 
 JOURNAL = "run.jsonl"
 """Name of the journal in the folder of a run."""
@@ -421,13 +418,20 @@ def describe_trial(view: JournalView, trial: Trial) -> str:
 def first_objective(options: Options) -> Objective:
     """Return the first objective of a run with its unit, which is known for runs of ``baco-like tune`` only."""
     unit = str(options.context.get(UNIT, ""))
-    return Objective(options.objective, unit, options.direction)
+    return Objective(
+        options.objective, unit, options.direction, _is_exact(options, options.objective)
+    )
+
+
+def _is_exact(options: Options, name: str) -> bool:
+    exact = options.context.get(EXACT, ())
+    return isinstance(exact, (list, tuple)) and name in exact
 
 
 def several_objectives(options: Options) -> tuple[Objective, ...]:
     """Return all objectives of a run with their units if there are several, else empty."""
     units = options.context.get(UNITS)
-    every = options.several_objectives
+    every = tuple(replace(o, exact=_is_exact(options, o.name)) for o in options.several_objectives)
     if not isinstance(units, (list, tuple)) or len(units) != len(every):
         return every
     return tuple(replace(o, unit=str(unit)) for o, unit in zip(every, units, strict=True))

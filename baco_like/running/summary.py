@@ -306,7 +306,7 @@ def _verdict(summary: Summary) -> list[str]:
         lines = [describe_kept_default(summary)]
     elif summary.is_default_best:
         lines = ["The default configuration is the best one found."]
-    elif confirmation is None and summary.speedup is not None:
+    elif confirmation is None and summary.speedup is not None and not summary.objective.exact:
         lines = [
             "The best of many noisy values is partly luck. [confirmation] measures it and the default again."
         ]

@@ -41,6 +41,7 @@ from baco_like.records import (
     read_confirmation,
     read_objectives,
 )
+from baco_like.records.direction import GivenObjectives
 from baco_like.records.drift import CONTROL
 from baco_like.running.confirming import ConfirmationSettings, confirm_winner, leave_time
 from baco_like.running.control import RECHECK, ControlSettings
@@ -148,7 +149,7 @@ def tune(
     worker: str | None = None,
     lease: float | None = None,
     fidelity: GivenFidelity | None = None,
-    objectives: Mapping[str, Direction] | None = None,
+    objectives: GivenObjectives | None = None,
     tasks: GivenTasks | None = None,
     goal: Goal | None = None,
     task: GivenTask | None = None,
@@ -209,7 +210,9 @@ def tune(
         fidelity: A cheap proxy, such as ``{"size": [256, 512, 1024]}``: ``fn`` gets ``trial["size"]``, and only values
             at the last one count for the best configuration. See `Space`.
         objectives: Directions of several values by name, such as ``{"time": "minimize", "size": "minimize"}``; ``fn``
-            then returns a mapping with all of them. It replaces ``objective`` and ``direction``; see `Optimizer`.
+            then returns a mapping with all of them. Or a list of `Objective`, as ``[Objective("size", exact=True)]``:
+            where all are exact, ``repeats``, ``confirm_best`` and ``recheck`` are errors. They replace
+            ``objective`` and ``direction``; see `Optimizer`.
         tasks: Sizes, inputs or devices to tune together, such as ``[{"n": 512}, {"n": 4096}]``: ``fn`` gets
             ``trial.task["n"]``. See `Optimizer`; ``result.optimizer.recommend()`` has a configuration for each.
         goal: With tasks: ``each``, ``single``, or a `Cover`; see `Optimizer`.
@@ -247,7 +250,12 @@ def tune(
     has_tasks = space.tasks is not None and len(space.tasks) > 1
     _check_combination(stop, several, has_tasks, confirm_best, recheck)
     confirmation = ConfirmationSettings(confirm_best, confirm_evaluations)
-    default_recheck = RECHECK if noise == "repeat" and not has_tasks else 0
+    is_exact = objectives is not None and all(o.exact for o in read_objectives(objectives))
+    if is_exact and (repeats > 1 or confirm_best or recheck):
+        raise ValueError(
+            "repeats, confirm_best and recheck measure again, and the objective is exact; leave them out"
+        )
+    default_recheck = RECHECK if noise == "repeat" and not (has_tasks or is_exact) else 0
     control = ControlSettings(default_recheck if recheck is None else recheck, drift_threshold)
     budget = stop.room(History.start(space))
     # Without a limit on evaluations the budget is in time. Parallel evaluations share the wall time.
