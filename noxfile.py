@@ -83,6 +83,14 @@ def minimum(session):
 
 
 @nox.session(python="3.11")
+def nightly(session):
+    """Optuna's own tests of samplers, which take minutes."""
+    install_torch(session)
+    session.install("-c", "constraints.txt", "-e", ".[test]")
+    session.run("pytest", ".ci/optuna_samplers.py", env={"OMP_NUM_THREADS": "1"})
+
+
+@nox.session(python="3.11")
 def coverage(session):
     """Run the tests and write coverage.xml and coverage.txt. Triton (0.2 GB, no GPU needed) loads a shipped module."""
     install_torch(session)

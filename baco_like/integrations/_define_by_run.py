@@ -60,8 +60,7 @@ class LearnedDomains:
         """Add the distributions of a trial; numbers get the wider bounds."""
         for name, new in distributions.items():
             widened = _widen(self.distributions.get(name, new), new)
-            is_whole = isinstance(widened, IntDistribution)
-            if is_whole and widened.high - widened.low >= MAX_VALUES:
+            if isinstance(widened, IntDistribution) and widened.high - widened.low >= MAX_VALUES:
                 self.wide.add(name)
             self.distributions[name] = widened
         for name in self.wide & self.distributions.keys():
