@@ -12,8 +12,11 @@ from baco_like.integrations.optuna import BacoSampler
 
 
 class TestBacoSampler(BasicSamplerTestCase, RelativeSamplerTestCase):
+    """Optuna's tests with this package's sampler."""
+
     @pytest.fixture
     def sampler(self):
+        """Return a function that creates a sampler."""
         return partial(
             BacoSampler, strategy="random_forest", settings={"initial": 3}, noise="repeat"
         )
