@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CPU_TORCH := https://download.pytorch.org/whl/cpu
 
-.PHONY: demo test test-integrations fuzz check docs clean
+.PHONY: demo test test-integrations fuzz gpu check docs clean
 
 # PyTorch first and from the constraints file: its default build on Linux brings gigabytes of CUDA libraries.
 $(VENV)/.base: pyproject.toml constraints.txt
@@ -39,6 +39,10 @@ test-integrations: $(VENV)/.installed
 # Two minutes of mutated files and protocol lines; --seconds for longer.
 fuzz: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/reliability/fuzz.py --seconds 120
+
+# The CUDA bench on an NVIDIA GPU, in at most eight minutes. It uses the packages of $(PYTHON) and installs what is missing.
+gpu:
+	$(PYTHON) benchmarks/check_gpu.py
 
 check: $(VENV)/.installed
 	$(BIN)/ruff format --check .
