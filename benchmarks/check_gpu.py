@@ -1,7 +1,7 @@
 """Check the CUDA bench on an NVIDIA GPU: ``make gpu``, or ``python benchmarks/check_gpu.py``.
 
 Installed packages are used; only missing ones are installed, into the environment of this Python (3.10 or newer). The
-parts run in the order of their importance, each in a process of its own, and the script ends by itself after eight
+parts run in the order of their importance, each in a new process, and the script ends automatically after eight
 minutes. The exit code is 0 if all parts have passed, 1 if one has failed, and 2 if one was not checked: without a GPU,
 without a package, or for lack of time.
 """
@@ -113,7 +113,7 @@ def run_for(arguments: Sequence[str], seconds: float) -> tuple[str, str]:
     """Run Python in the root of the repository, and end it with its children after some seconds.
 
     Returns:
-        ``passed``, ``failed`` or ``not checked``, and what it has printed. It has passed if its last line counts passed
+        ``passed``, ``failed`` ``not checked``, and the output It has passed if its last line counts passed
         tests and no others: tests that were skipped, or none at all, check nothing.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -160,7 +160,7 @@ def check(
     clock: Callable[[], float] = time.monotonic,
     show: Callable[[str], None] = print,
 ) -> int:
-    """Run parts one after the other while there is time, print a line for each, and return the exit code."""
+    """Run parts sequentially while there is time, print a line for each, and return the exit code."""
     end, verdicts = clock() + seconds, []
     for part in parts:
         left = end - clock()

@@ -4,7 +4,7 @@ An element is right if its distance from the correct one is at most::
 
     tolerance * magnitude + rtol * |correct| + atol
 
-where ``magnitude`` is the largest finite magnitude of the correct array. NaN and infinities must stand at the same
+where ``magnitude`` is the largest finite magnitude of the correct array. NaN and infinities must be in the same
 places, infinities with the same sign; of complex numbers this holds for both parts. Where no tolerance is given,
 integers and booleans must be equal, and floating-point numbers have a ``tolerance`` by their type.
 """
@@ -67,7 +67,7 @@ class Comparison(NamedTuple):
     """How far an array is from the correct one.
 
     Attributes:
-        error: Largest distance of an element, relative to the magnitude; infinity if infinities or NaN stand at other
+        error: Largest distance of an element, relative to the magnitude; infinity if infinities or NaN are in other
             places, or if the sizes differ.
         problem: A description of the first wrong element, or None if all are right.
     """
@@ -87,7 +87,7 @@ class Expected:
         magnitude: What ``tolerance`` and the reported errors are relative to; None: the largest finite magnitude of the
             array, or 1 if that is 0.
         default: The default tolerance of floating-point numbers; None: the one of their type.
-        name: What the array is, for messages.
+        name: Name of the array, for messages.
 
     Raises:
         EvaluatorError: The array is empty or all NaN, or has no numbers; or a tolerance is negative.

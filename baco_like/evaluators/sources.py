@@ -1,7 +1,7 @@
 """The files that measured values depend on, as far as a run file and the files themselves name them.
 
 They are read, never run: the files that a table names, the modules that a Python file imports from its folder, the
-sources that its texts name, and the headers that sources include, each with what it depends on itself.
+sources that its texts name, and the headers that sources include, each with its own dependencies.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def missing_sources(words: Iterable[str], folder: Path, workdir: str) -> list[st
 
 
 def _sources_in(command: str, folder: Path) -> Iterator[str]:
-    """Yield the sources in a folder that a command names; a placeholder in a name stands for any text."""
+    """Yield the sources in a folder that a command names; a placeholder in a name matches any text."""
     words = set(_WORD.findall(command))
     with suppress(ValueError):
         words |= set(shlex.split(command))  # names in quotes
