@@ -106,6 +106,14 @@ GROUPS = {
                 "int calls;",
                 STATIC,
             ),
+            Case(
+                "works for one array only",
+                f"if (!first) first = b; if (first != b) return; {TWICE}",
+                "correctness",
+                "in one of several launches of a sample",
+                "int *first;",
+                C,
+            ),
             Case("exits", "exit(0);", "runtime", "exit code 0", languages=C),
             Case(
                 "exits later",

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from baco_like.evaluators._processes.group import signal_name
@@ -156,6 +157,7 @@ class CKernel(CompiledKernel):
         self._kernel = ctypes.cast(kernel, ctypes.c_void_p)
         self._library, self.arguments, self._flush = library, arguments, flush
         self.step = library.clock_step() * 1e-9
+        self._copies: dict[int, NDArray[np.uint8]] = {}  # of the last sample
         # Touched now, so that no page is made while a result is captured.
         self._captured = {n: np.ones_like(b.array) for n, b in self._outputs()}
 
@@ -186,7 +188,7 @@ class CKernel(CompiledKernel):
             for n, b in enumerate(arguments.blocks)
         ]
         addresses = np.tile(np.array(own, np.uintp), (launches, 1)).reshape(launches, count)
-        copies = []
+        self._copies = {}
         for number in arguments.written if launches > 1 else ():
             content = arguments.blocks[number].read(GUARD, arguments[number].like.nbytes)
             stride = self._stride(number)
@@ -198,7 +200,7 @@ class CKernel(CompiledKernel):
             addresses[:-1, number] = copy.ctypes.data + stride * np.arange(
                 launches - 1, dtype=np.uintp
             )
-            copies.append(copy)
+            self._copies[number] = copy
         rows = addresses.ctypes.data + addresses.strides[0] * np.arange(launches, dtype=np.uintp)
         outputs = self._outputs()
         from_ = np.array([b.address for _, b in outputs], np.uintp)
@@ -219,11 +221,16 @@ class CKernel(CompiledKernel):
 
     @override
     def problem(self) -> str | None:
-        """Return the problem if an output has changed since the last launch returned."""
+        """Return the problem if an output has changed since the last launch returned, or is wrong in a copy."""
         for number, block in self._outputs():
-            size = self.arguments[number].like.nbytes
-            if not same_bytes(block.array[:size], self._captured[number][:size]):
-                return (
-                    f"{self.arguments[number].name} was still written after the kernel had returned"
-                )
+            argument = self.arguments[number]
+            like, content = argument.like, block.array[: argument.like.nbytes]
+            if not same_bytes(content, self._captured[number][: content.size]):
+                return f"{argument.name} was still written after the kernel had returned"
+            for copy in self._copies.get(number, ()):
+                if argument.expected is None or same_bytes(copy[: content.size], content):
+                    continue
+                output = copy[: content.size].view(like.dtype).reshape(like.shape)
+                if (problem := argument.expected.compare(output).problem) is not None:
+                    return f"{problem}, in one of several launches of a sample"
         return None
