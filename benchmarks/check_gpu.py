@@ -113,8 +113,8 @@ def run_for(arguments: Sequence[str], seconds: float) -> tuple[str, str]:
     """Run Python in the root of the repository, and end it with its children after some seconds.
 
     Returns:
-        ``passed``, ``failed`` ``not checked``, and the output It has passed if its last line counts passed
-        tests and no others: tests that were skipped, or none at all, check nothing.
+        ``passed``, ``failed`` or ``not checked``, and the output. A part has passed if its last line counts passed
+        tests and no skipped ones.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(

@@ -140,7 +140,7 @@ class Expected:
         if output.ndim > 1 and expected.ndim > 1 and output.shape != expected.shape:
             return Comparison(math.inf, f"the shape {output.shape} instead of {expected.shape}")
         flat = np.ascontiguousarray(output).reshape(-1)
-        relative, absolute = self.limits(output.dtype)
+        relative, absolute = self._limits(output.dtype)
         worst, wrong, first = 0.0, 0, -1
         # Single and double precision in few passes, as benches compare after each measurement.
         is_fast = self._is_finite and flat.dtype == self._flat.dtype and flat.dtype.char in "fd"
@@ -176,7 +176,7 @@ class Expected:
         )
         return Comparison(worst / self.magnitude, problem)
 
-    def limits(self, dtype: np.dtype[Any]) -> tuple[float, float]:
+    def _limits(self, dtype: np.dtype[Any]) -> tuple[float, float]:
         """Return the accepted error relative to an element, and the absolute one, of an output of this type."""
         tolerance, rtol, atol = self._given
         if tolerance is None and rtol is None and atol is None:
