@@ -46,7 +46,17 @@ class TableConstraint:
     def of(
         cls, parameters: Mapping[str, Parameter], codes: Codes, has_inactive: bool = False
     ) -> TableConstraint:
-        """Return the constraint to these rows of legal codes, ``(n, w)``; duplicates are ignored."""
+        """Return the constraint to these rows of legal codes, ``(n, w)``; duplicates are ignored.
+
+        Raises:
+            SpaceError: A parameter other than a permutation has several code columns.
+        """
+        for name, parameter in parameters.items():
+            if parameter.width > 1 and not is_permutation(parameter):
+                raise SpaceError(
+                    f"parameter {name!r} has {parameter.width} code columns, which a table of configurations cannot "
+                    "limit; split it into one parameter for each, or write the constraint as a function"
+                )
         levels: list[Ints] = []
         number = np.zeros(len(codes), dtype=np.int64)
         for size, column in zip(_sizes(parameters), codes.T, strict=True):

@@ -43,7 +43,10 @@ class Parameter(Protocol):
 
     @property
     def width(self) -> int:
-        """Number of code columns: 1, or m for a permutation of m elements."""
+        """Number of code columns: 1, or m for a permutation of m elements; a custom type may have several.
+
+        `kind` decides how algorithms change the values, whatever the width.
+        """
 
     @property
     def cardinality(self) -> int | float:
@@ -51,7 +54,11 @@ class Parameter(Protocol):
 
     @property
     def values(self) -> Sequence[Any] | None:
-        """The values in the order of their codes, or None if the parameter is not defined by a list of values."""
+        """The values in the order of their codes, or None if the parameter is not defined by a list of values.
+
+        With several code columns, and other than for permutations, only listed values are counted, and constraints
+        that read the parameter prune them before draws; without a list the draws are tested.
+        """
 
     @property
     def default(self) -> Any | None:
@@ -155,8 +162,10 @@ class PermutationParameter(Parameter, Protocol):
 
 
 def is_continuous(parameter: Parameter | None) -> TypeGuard[ContinuousParameter]:
-    """Whether a parameter is continuous."""
-    return parameter is not None and parameter.kind is ParameterKind.CONTINUOUS
+    """Whether a parameter is one continuous number."""
+    if parameter is None or parameter.width > 1:
+        return False
+    return parameter.kind is ParameterKind.CONTINUOUS
 
 
 def is_permutation(parameter: Parameter | None) -> TypeGuard[PermutationParameter]:

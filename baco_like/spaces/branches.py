@@ -24,6 +24,7 @@ def deciding_choices(space: Space) -> tuple[str, ...]:
         name
         for name in dict.fromkeys(read)
         if space.parameters[name].kind is ParameterKind.UNORDERED
+        and space.parameters[name].width == 1
         and space.parameters[name].cardinality <= MOST_VALUES
     )
 

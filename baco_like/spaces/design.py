@@ -226,7 +226,8 @@ def _branches(space: Space, rows: Codes) -> Mask:
     deciding = dict.fromkeys(n for e in space.conditions.expressions.values() for n in e.parameters)
     for name in deciding:
         parameter, at = space.parameters[name], space.columns[name]
-        if parameter.kind is ParameterKind.UNORDERED and parameter.cardinality <= _MOST_BRANCHES:
+        unordered = parameter.kind is ParameterKind.UNORDERED and parameter.width == 1
+        if unordered and parameter.cardinality <= _MOST_BRANCHES:
             active = space.activity.where(name, rows)
             columns += [
                 active & (rows[:, at.start] == code) for code in range(int(parameter.cardinality))

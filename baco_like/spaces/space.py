@@ -312,12 +312,13 @@ class Space:
     def bounds(self) -> dict[str, tuple[Any, Any]]:
         """Return the least and the greatest value of each number in feasible configurations.
 
-        Categorical parameters and permutations are left out. For reals, and with rejection, they are the bounds before
-        the constraints that rejection tests.
+        Categorical parameters, permutations and values of several code columns are left out. For reals, and with
+        rejection, they are the bounds before the constraints that rejection tests.
         """
         bounds: dict[str, tuple[Any, Any]] = {}
         for name, parameter in self.parameters.items():
-            if parameter.kind in (ParameterKind.UNORDERED, ParameterKind.PERMUTATION):
+            unordered = parameter.kind in (ParameterKind.UNORDERED, ParameterKind.PERMUTATION)
+            if unordered or parameter.width > 1:
                 continue
             codes = self.feasible.used(self.columns[name].start)
             ends = parameter.code_range if codes is None else (codes[0], codes[-1])

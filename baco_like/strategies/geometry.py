@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation
 from baco_like.records import row_keys
 from baco_like.spaces import Space
 from baco_like.spaces.activity import Activity
@@ -72,16 +72,18 @@ class UnitBox:
         rest: list[tuple[Parameter, int, int]] = []
         for name, parameter in space.parameters.items():
             column, axis = space.columns[name].start, len(counts)
+            width = parameter.width
             if parameter.cardinality == 1:
-                fixed[column] = parameter.code_range[0]
+                fixed[space.columns[name]] = parameter.from_unit(np.full((1, width), 0.5))[0]
                 continue
             listed = parameter.kind in (ParameterKind.ORDERED, ParameterKind.UNORDERED)
-            if listed and parameter.interval_lengths(np.zeros((1, 1))) is None:
+            if listed and width == 1 and parameter.interval_lengths(np.zeros((1, 1))) is None:
                 binned.append((column, axis))
             else:
                 rest.append((parameter, column, axis))
-            elements = parameter.width
-            counts += [elements] * elements if elements > 1 else [parameter.cardinality]
+            # The values of several columns are taken for a grid with as many values along each of them.
+            values = width if is_permutation(parameter) else parameter.cardinality ** (1 / width)
+            counts += [values if width > 1 else parameter.cardinality] * width
         columns, axes = np.array(binned, dtype=np.int64).reshape(-1, 2).T
         sizes = np.array(counts, dtype=np.float64)
         return cls(fixed, len(counts), sizes, columns, axes, tuple(rest), space.activity)
@@ -160,7 +162,7 @@ class RepairedBox:
         """
         values = np.maximum(np.round(share * self.counts), 1.0)
         for parameter, _, axis in self.unit.rest:
-            if parameter.width > 1:
+            if is_permutation(parameter):
                 values[axis : axis + parameter.width] += 0.5
         return np.asarray(values / self.counts)
 

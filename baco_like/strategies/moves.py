@@ -30,7 +30,7 @@ from typing import Protocol, final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation
 from baco_like.spaces import Space, design, neighbourhoods
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.strategies.geometry import UnitBox
@@ -141,7 +141,7 @@ def _step_to_neighbour(space: Space, rows: Codes, rng: Rng) -> Codes:
 
 def permutation_columns(space: Space) -> list[slice]:
     """Return the code columns of each permutation that is not constant."""
-    return [space.columns[name] for name in space.active if space.parameters[name].width > 1]
+    return [space.columns[name] for name in space.active if is_permutation(space.parameters[name])]
 
 
 def change_genes(space: Space, rows: Codes, genes: Mask, rng: Rng) -> Codes:
@@ -157,9 +157,9 @@ def change_genes(space: Space, rows: Codes, genes: Mask, rng: Rng) -> Codes:
 
 def _draw_other_values(parameter: Parameter, codes: Codes, rng: Rng) -> Codes:
     """Return a random other value of a parameter for each row, ``(n, width)``."""
-    if parameter.width > 1:
+    if is_permutation(parameter):
         return move_elements(codes, rng)
-    if parameter.kind is ParameterKind.CONTINUOUS:
+    if parameter.kind is ParameterKind.CONTINUOUS or parameter.width > 1:
         return parameter.sample(len(codes), rng)
     count = int(parameter.cardinality)
     return np.asarray((codes + rng.integers(1, count, codes.shape)) % count)
@@ -204,9 +204,9 @@ def number_of_changes(space: Space, share: float) -> int:
 
 
 def _bits(place: neighbourhoods.ParameterLocation) -> int:
-    if place.parameter.width > 1:
+    if is_permutation(place.parameter):
         return place.parameter.width
-    listed = place.used_codes()
+    listed = place.choices()
     return neighbourhoods.DRAWS if listed is None else min(len(listed), _MOST_BITS)
 
 
@@ -227,7 +227,7 @@ def perturb(space: Space, row: Array, count: int, rng: Rng) -> Array:
     if not genes:
         return row
     times = rng.multinomial(count, np.full(len(genes), 1.0 / len(genes)))
-    widths = np.array([place.parameter.width for place in genes], dtype=np.int64)
+    widths = np.array([p.width if is_permutation(p := place.parameter) else 1 for place in genes])
     if (times >= widths).all() and len(genes) > 1:
         return np.asarray(space.feasible.sample(1, rng)[0])
     rows = np.tile(row, (_TRIES, 1))
@@ -244,7 +244,7 @@ def _draw_used_values(
     place: neighbourhoods.ParameterLocation, own: Codes, changes: int, rng: Rng
 ) -> Codes:
     """Return other values of one parameter, ``(n, width)`` -> ``(n, width)``."""
-    if place.parameter.width > 1:
+    if is_permutation(place.parameter):
         for _ in range(min(changes, place.parameter.width)):
             own = move_elements(own, rng)
         return own

@@ -45,10 +45,12 @@ _LISTED = 1000
 
 
 def _codes(parameter: Parameter) -> Codes:
-    """Return all codes of a small scalar parameter, else random ones."""
+    """Return all codes of a small scalar or listed parameter, else random ones."""
     if parameter.width == 1 and parameter.cardinality <= _LISTED:
         count = int(parameter.cardinality)
         return parameter.code_range[0] + np.arange(count, dtype=np.float64)[:, None]
+    if parameter.values is not None:
+        return parameter.encode(parameter.values[:_LISTED])
     return parameter.sample_uniform(_DRAWS, np.random.default_rng(0))
 
 
@@ -124,10 +126,10 @@ def neighbours_fit_the_kind(parameter: Parameter) -> None:
     match parameter.kind:
         case ParameterKind.CONTINUOUS:
             assert counts.sum() == 0, "a continuous parameter has no neighbours"
-            narrowable = isinstance(parameter, ContinuousParameter)
-            assert narrowable, "a continuous parameter is a ContinuousParameter: it has narrowed()"
+            narrowable = parameter.width > 1 or isinstance(parameter, ContinuousParameter)
+            assert narrowable, "a continuous number is a ContinuousParameter: it has narrowed()"
         case ParameterKind.ORDERED:
-            assert (steps == 1.0).all(), "the codes of ordered neighbours differ by 1"
+            assert (steps.sum(axis=1) == 1.0).all(), "the codes of ordered neighbours differ by 1"
         case ParameterKind.UNORDERED:
             others = parameter.cardinality - 1
             assert (counts == others).all(), "all other values are neighbours of an unordered value"

@@ -10,13 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from baco_like._typing import Codes, Ints, Mask
-from baco_like.parameters.protocol import ParameterKind
+from baco_like.parameters.protocol import ParameterKind, is_permutation
 from baco_like.results.recording import Recording
 from baco_like.spaces.space import Space
 
@@ -79,10 +80,15 @@ def read_space_columns(
         if parameter.width == 1:
             ordered = parameter.kind is ParameterKind.ORDERED
             columns.append(_make_column(part[:, 0].astype(np.int64), (), ordered, neighbourhood))
-        else:
-            orders, numbers = np.unique(part, axis=0, return_inverse=True)
-            domain = [tuple(order) for order in np.argsort(orders, axis=1).tolist()]
-            columns.append(_make_column(numbers.reshape(-1), domain, False, neighbourhood))
+            continue
+        distinct, numbers = np.unique(part, axis=0, return_inverse=True)
+        domain: list[tuple[int, ...]] = []
+        if is_permutation(parameter):
+            domain = [tuple(order) for order in np.argsort(distinct, axis=1).tolist()]
+        column = _make_column(numbers.reshape(-1), domain, False, neighbourhood)
+        if parameter.kind is ParameterKind.ORDERED and neighbourhood == "adjacent":
+            column = ValueColumn(column.codes, partial(_one_step_apart, distinct))
+        columns.append(column)
     return columns
 
 
@@ -117,6 +123,10 @@ def _make_column(
     if ordered and neighbourhood == "adjacent":
         return ValueColumn(codes, lambda low, high: high - low == 1, reach=1)
     return ValueColumn(codes, lambda low, high: low != high)
+
+
+def _one_step_apart(distinct: Codes, a: Ints, b: Ints) -> Mask:
+    return np.asarray(np.abs(distinct[a] - distinct[b]).sum(axis=1) == 1.0)
 
 
 def _one_swap_apart(

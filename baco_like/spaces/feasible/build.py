@@ -15,7 +15,7 @@ from baco_like.constraints.conditions import RestingConstraint
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
-from baco_like.parameters.protocol import Parameter, is_continuous
+from baco_like.parameters.protocol import Parameter, is_continuous, is_permutation
 from baco_like.spaces.feasible.conflict import conflict_error, is_surely_empty
 from baco_like.spaces.feasible.extensions import Extensions, build_extensions, find_order_rules
 from baco_like.spaces.feasible.feasible_set import Factor, FeasibleSet
@@ -25,7 +25,7 @@ from baco_like.spaces.feasible.growth import choose_order, grow_tree
 from baco_like.spaces.feasible.interleaved import Interleaved, interleave
 from baco_like.spaces.feasible.rejection import Hopeless, build_rejection
 from baco_like.spaces.feasible.resting import Resting
-from baco_like.spaces.feasible.rules import bind, list_domain, tighten
+from baco_like.spaces.feasible.rules import bind, can_list, list_domain, tighten
 from baco_like.spaces.feasible.work import BuildWork, TooLarge
 
 LISTED_VALUES = 2**20
@@ -112,15 +112,16 @@ def _factor(
     """Return the feasible set of one group, inside this many rejections, or None if it is empty."""
     name, parameter = next(iter(parameters.items()))
     if not constraints:
-        if parameter.cardinality == 1:
+        wide = parameter.width > 1 and not is_permutation(parameter)
+        if parameter.cardinality == 1 or (wide and can_list(parameter, LISTED_VALUES)):
             return ListedValues.of(columns[name], list_domain(name, parameter))
-        if parameter.width > 1:
+        if is_permutation(parameter):
             return FreePermutation(columns[name])
         return FreeScalar(columns[name], parameter)
-    if len(parameters) == 1 and parameter.width > 1:
+    if len(parameters) == 1 and is_permutation(parameter):
         return _permutation(name, parameter, constraints, columns, work)
-    loose = {name for name, p in parameters.items() if p.cardinality > LISTED_VALUES}
-    orders = {(name,) for name, p in parameters.items() if p.width > 1}
+    loose = {name for name, p in parameters.items() if not can_list(p, LISTED_VALUES)}
+    orders = {(name,) for name, p in parameters.items() if is_permutation(p)}
     reading = [c for c in constraints if loose & set(c.parameters) and c.parameters not in orders]
     resting = [c for c in reading if isinstance(c, RestingConstraint)]
     tested = _without(reading, resting)

@@ -12,12 +12,19 @@ from baco_like._typing import Ints
 from baco_like.constraints.conditions import ActiveConstraint
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.protocol import Parameter, is_permutation
 from baco_like.spaces.activity import Activity
 from baco_like.spaces.feasible.extensions import build_extensions, find_order_rules
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feasible.growth import choose_order
-from baco_like.spaces.feasible.rules import ParameterDomain, Rule, bind, list_domain, tighten
+from baco_like.spaces.feasible.rules import (
+    ParameterDomain,
+    Rule,
+    bind,
+    can_list,
+    list_domain,
+    tighten,
+)
 from baco_like.spaces.feasible.work import EXPLAINING, TooLarge, Work
 
 _BLOCK = 2**12
@@ -121,9 +128,9 @@ def _tests(
     """
     if len(parameters) == 1:
         ((name, parameter),) = parameters.items()
-        if parameter.width > 1 and not find_order_rules(name, parameter, constraints)[1]:
+        if is_permutation(parameter) and not find_order_rules(name, parameter, constraints)[1]:
             return [partial(_has_no_order, name, parameter)]
-    if any(parameter.cardinality > WORK for parameter in parameters.values()):
+    if not all(can_list(parameter, WORK) for parameter in parameters.values()):
         return []
     domains = [list_domain(name, parameter) for name, parameter in parameters.items()]
     try:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like.parameters.protocol import ParameterKind
 from baco_like.spaces.feasible.rules import ParameterDomain
 from baco_like.spaces.feasible.tree import Tree
 
@@ -24,11 +25,11 @@ _CELLS = 2**22
 
 def value_costs(domain: ParameterDomain, codes: Codes) -> Array:
     """Return the distance of each row of (not necessarily legal) codes to each value, ``(n, w)`` -> ``(n, size)``."""
-    if domain.width == 1:
-        difference = np.abs(codes - domain.codes.T)
-        return difference if domain.ordered else (difference >= 0.5).astype(np.float64)
     moves = (np.abs(codes[:, [i]] - domain.codes[:, i]) for i in range(domain.width))
-    return 0.5 * sum(moves, start=np.zeros((len(codes), domain.size)))
+    difference = sum(moves, start=np.zeros((len(codes), domain.size)))
+    if domain.kind is ParameterKind.PERMUTATION:
+        return 0.5 * difference
+    return difference if domain.ordered else (difference >= 0.5).astype(np.float64)
 
 
 def in_blocks(codes: Codes, width: int) -> Iterator[Codes]:

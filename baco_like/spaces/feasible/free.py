@@ -27,9 +27,9 @@ _LISTED = 2**20
 
 @dataclass(frozen=True, eq=False)
 class FreeScalar(FactorDefaults):
-    """All values of a scalar parameter; draws are uniform on its scale and ignore its prior.
+    """All values of a parameter; draws are uniform on its scale and ignore its prior.
 
-    The codes are the values themselves for a real, else their indices.
+    The code of a scalar is the value itself for a real, else its index. The values of several columns are not numbered.
     """
 
     columns: Ints
@@ -37,8 +37,9 @@ class FreeScalar(FactorDefaults):
 
     @cached_property
     def count(self) -> int | None:
-        """Number of values, or None for a real."""
-        return None if self.parameter.cardinality == math.inf else int(self.parameter.cardinality)
+        """Number of values, or None for a real or several columns."""
+        numbered = self.parameter.width == 1 and self.parameter.cardinality < math.inf
+        return int(self.parameter.cardinality) if numbered else None
 
     @cached_property
     def whole_numbers(self) -> int | None:

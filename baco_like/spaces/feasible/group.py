@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.parameters.permutation_codes import Ranks
+from baco_like.parameters.protocol import ParameterKind
 from baco_like.spaces.feasible.distance import (
     closest_other_paths,
     in_blocks,
@@ -177,7 +178,7 @@ class TreeGroup:
             own = positions[owner, i]
             edge, who = level.edges_of(node[:unchanged])
             new = level.value[edge] != own[who]
-            if domain.width > 1:  # permutations that differ by one swap
+            if domain.kind is ParameterKind.PERMUTATION:  # they differ by one swap
                 moved = domain.codes[level.value[edge]] != codes[owner[who], self.slices[i]]
                 new &= moved.sum(axis=1) == 2
             edge, who = edge[new], who[new]

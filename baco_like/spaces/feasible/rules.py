@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from baco_like.parameters.permutation_codes import (
     permutations_from_ranks,
 )
 from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.parameters.protocol import is_permutation as is_permutation_parameter
 from baco_like.spaces.feasible.work import CALL_COST, Work, row_cost
 
 TABLE_LIMIT = 2**15
@@ -34,15 +35,22 @@ class ParameterDomain:
         name: The parameter.
         codes: Their codes, ``(size, width)``.
         column: Their values as constraints see them, ``(size,)`` or ``(size, m)``.
-        ordered: Whether neighbouring codes are similar values.
+        kind: How the values are related.
         total: Number of the parameter's values before constraints removed some.
+        numbers: Returns a number for each row of codes, ``(n, width)`` -> ``(n,)``: increasing ones for the values.
     """
 
     name: str
     codes: Codes
     column: Column
-    ordered: bool
+    kind: ParameterKind
     total: int
+    numbers: Callable[[Codes], Array]
+
+    @property
+    def ordered(self) -> bool:
+        """Whether neighbouring codes are similar values."""
+        return self.kind is not ParameterKind.UNORDERED
 
     @property
     def size(self) -> int:
@@ -56,8 +64,8 @@ class ParameterDomain:
 
     @cached_property
     def keys(self) -> Array:
-        """Increasing numbers of the values, ``(size,)``: the code of a scalar, the rank of a permutation."""
-        return permutation_ranks(self.codes) if self.width > 1 else self.codes[:, 0]
+        """Increasing numbers of the values, ``(size,)``."""
+        return self.numbers(self.codes)
 
     def subset(self, mask: Mask) -> ParameterDomain:
         """Return the domain of the values where ``mask``, ``(size,)``, is True."""
@@ -65,9 +73,7 @@ class ParameterDomain:
 
     def positions(self, codes: Codes) -> Ints:
         """Return the position of each row of codes, ``(n, width)`` -> ``(n,)``, or -1 if it has none."""
-        keys = codes[:, 0]
-        if self.width > 1:
-            keys = np.where(is_permutation(codes), permutation_ranks(codes), -1)
+        keys = self.numbers(codes)
         low, high = self.keys[0], self.keys[-1]
         if high - low + 1 == self.size:  # no gaps, so no search
             return whole_numbers(keys - low, self.size)
@@ -82,15 +88,44 @@ def whole_numbers(numbers: Array, size: int | Ints) -> Ints:
     return np.where(whole == numbers, whole, -1)
 
 
+def can_list(parameter: Parameter, most: int) -> bool:
+    """Whether `list_domain` can list a parameter, with at most this number of values.
+
+    Several code columns do not say what the values are, except for permutations; a custom type lists its `values`.
+    """
+    known = parameter.width == 1 or parameter.values is not None
+    return parameter.cardinality <= most and (known or is_permutation_parameter(parameter))
+
+
 def list_domain(name: str, parameter: Parameter) -> ParameterDomain:
-    """Return all values of a parameter with a finite cardinality (a permutation's are listed)."""
+    """Return all values of a parameter that `can_list` accepts."""
     count = int(parameter.cardinality)
-    if parameter.width > 1:
-        codes = permutations_from_ranks(np.arange(count), parameter.width).astype(np.float64)
-    else:
+    numbers: Callable[[Codes], Array] = _first_column
+    if parameter.width == 1:
         codes = parameter.code_range[0] + np.arange(count, dtype=np.float64)[:, None]
-    ordered = parameter.kind is not ParameterKind.UNORDERED
-    return ParameterDomain(name, codes, parameter.column(codes), ordered, count)
+    elif is_permutation_parameter(parameter):
+        codes = permutations_from_ranks(np.arange(count), parameter.width).astype(np.float64)
+        numbers = _permutation_numbers
+    else:
+        codes = parameter.encode(parameter.values or ())
+        numbers = partial(_row_numbers, {key: i for i, key in enumerate(_row_bytes(codes))})
+    return ParameterDomain(name, codes, parameter.column(codes), parameter.kind, count, numbers)
+
+
+def _first_column(codes: Codes) -> Array:
+    return codes[:, 0]
+
+
+def _permutation_numbers(codes: Codes) -> Array:
+    return np.where(is_permutation(codes), permutation_ranks(codes), -1)
+
+
+def _row_numbers(known: Mapping[bytes, int], codes: Codes) -> Array:
+    return np.array([known.get(key, -1) for key in _row_bytes(codes)], dtype=np.int64)
+
+
+def _row_bytes(codes: Codes) -> list[bytes]:
+    return [row.tobytes() for row in codes + 0.0]  # -0.0 is 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.parameters.permutation_codes import all_swaps
-from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation
 from baco_like.spaces.feasible.feasible_set import Factor
 from baco_like.spaces.feasible.ragged import sort_by_owner, thin
 from baco_like.spaces.space import Space
@@ -44,18 +44,26 @@ class ParameterLocation:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether neighbouring codes are similar values."""
-        return self.parameter.kind is ParameterKind.ORDERED
+        """Whether the values have one order, that of the code; of several columns `neighbours` knows it."""
+        return self.parameter.kind is ParameterKind.ORDERED and self.parameter.width == 1
 
     def used_codes(self) -> Array | None:
-        """Return the codes of a scalar that occur in feasible rows; None for a permutation or if not listed."""
+        """Return the codes of a scalar that occur in feasible rows; None for several columns or if not listed."""
         return None if self.parameter.width > 1 else self.factor.used(int(self.inside[0]))
+
+    def choices(self) -> Codes | None:
+        """Return the codes of all listed values, ``(k, width)``; None for a permutation or if they are not listed."""
+        if self.parameter.width > 1:
+            values = self.parameter.values
+            return None if values is None else self.parameter.encode(values)
+        used = self.used_codes()
+        return None if used is None else used[:, None]
 
     def most_proposals(self) -> int:
         """Return the greatest number of values that `propose_values` returns for a row."""
-        if self.parameter.width > 1:
+        if is_permutation(self.parameter):
             return self.parameter.width**2
-        codes = self.used_codes()
+        codes = self.choices()
         return DRAWS if codes is None else max(1, len(codes))
 
 
@@ -99,26 +107,27 @@ def propose_values(
 ) -> Neighbours:
     """Propose all values of a parameter, or at most ``limit`` random ones; all swaps of a permutation."""
     own = rows[:, location.columns]
-    if location.parameter.width > 1:
+    if is_permutation(location.parameter):
         swapped, owner = all_swaps(own)
         kept = thin(owner, rng, limit)
         return swapped[kept], owner[kept]
-    codes = location.used_codes()
+    codes = location.choices()
     if codes is None:
         count = DRAWS if limit is None else min(DRAWS, limit)
         return _draw_values(location.parameter, own, rng, count)
     n, count = len(rows), len(codes)
     if limit is None or count - 1 <= limit:
-        return np.tile(codes, n)[:, None], np.repeat(np.arange(n), count)
+        return np.tile(codes, (n, 1)), np.repeat(np.arange(n), count)
     drawn = np.sort(rng.integers(0, count, (n, limit)), axis=1)
     fresh = np.diff(drawn, axis=1, prepend=-1) > 0
-    return codes[drawn[fresh]][:, None], np.nonzero(fresh)[0]
+    return codes[drawn[fresh]], np.nonzero(fresh)[0]
 
 
 def propose_unordered_steps(location: ParameterLocation, rows: Codes, rng: Rng) -> Neighbours:
-    """Propose all values of an unordered parameter, adjacent swaps of a permutation, draws of a real number."""
-    if location.parameter.width > 1:
-        return location.parameter.neighbours(rows[:, location.columns])
+    """Propose all values of an unordered parameter, draws of a real number, else the parameter's `neighbours`."""
+    parameter = location.parameter
+    if parameter.width > 1 and parameter.kind is not ParameterKind.CONTINUOUS:
+        return parameter.neighbours(rows[:, location.columns])
     return propose_values(location, rows, rng)
 
 
@@ -151,7 +160,7 @@ def _draw_values(parameter: Parameter, own: Codes, rng: Rng, count: int) -> Neig
     """Propose random values of a real or a wide integer: every second one is near the row's own value."""
     n = len(own)
     owner = np.repeat(np.arange(n), count)
-    anywhere = parameter.from_unit(rng.random((n * count, 1)))
+    anywhere = parameter.from_unit(rng.random((n * count, own.shape[1])))
     near = parameter.from_unit(_draw_truncated_normal(parameter.to_unit(own[owner]), rng))
     local = (np.arange(n * count) % count % 2 == 0)[:, None]
     return np.where(local, near, anywhere), owner

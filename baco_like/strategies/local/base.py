@@ -28,6 +28,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like.parameters.protocol import is_permutation
 from baco_like.records import History, Observation, Proposal, row_keys
 from baco_like.spaces import Space, design, neighbourhoods
 from baco_like.spaces.rows import drop_duplicates
@@ -116,10 +117,10 @@ class Neighbourhoods:
             return False
         for place in neighbourhoods.locate_parameters(self.space):
             width = place.parameter.width
-            if width > 1:
+            if is_permutation(place.parameter):
                 count = width * (width - 1) / 2
             else:
-                values = place.used_codes()
+                values = place.choices()
                 count = math.inf if values is None else len(values)
             if count > _VALUES:
                 return False
