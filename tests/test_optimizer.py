@@ -443,10 +443,10 @@ def test_callables_must_be_given_again(tmp_path):
     assert len(Optimizer.load(tmp_path / "j", space=space).trials) == 1
 
 
-def test_a_strategy_object_must_be_given_again(space, tmp_path):
+def test_a_strategy_object_must_be_given_again_to_continue(space, tmp_path):
     Optimizer(space, strategy=RandomSearch(), storage=tmp_path / "j")
-    with pytest.raises(JournalError, match="RandomSearch"):
-        Optimizer.load(tmp_path / "j")
+    with pytest.raises(JournalError, match="was made with a strategy object"):
+        Optimizer.load(tmp_path / "j").suggest()
     Optimizer.load(tmp_path / "j", strategy=RandomSearch()).suggest()
 
 

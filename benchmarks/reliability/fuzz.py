@@ -98,7 +98,7 @@ def look_at(path: Path) -> None:
         view = JournalView(path)
         describe_run(view, 3)
         for trial in view.history.trials[-2:]:
-            describe_trial(view, trial.id)
+            describe_trial(view, trial)
 
 
 def go_on(opt: Optimizer) -> None:

@@ -215,23 +215,25 @@ def source(config, size):
 CALLER = r"""
 #include <stdlib.h>
 static taco_tensor_t *tensors[@COUNT@];
-static int made;
 
-static taco_tensor_t *make(int order, const int32_t *dimensions, const char *formats, const void **levels,
-                           const void *values)
+/* Make a tensor at the first call; set its arrays at each call, as each launch may have other ones. */
+static taco_tensor_t *make(taco_tensor_t *tensor, int order, const int32_t *dimensions, const char *formats,
+                           const void **levels, const void *values)
 {
-    taco_tensor_t *tensor = calloc(1, sizeof *tensor);
+    if (!tensor) {
+        tensor = calloc(1, sizeof *tensor);
+        tensor->mode_ordering = calloc(order, sizeof(int32_t));
+        tensor->mode_types = calloc(order, sizeof(taco_mode_t));
+        tensor->indices = calloc(order, sizeof(uint8_t **));
+        for (int m = 0; m < order; m++) tensor->indices[m] = calloc(2, sizeof(uint8_t *));
+    }
     tensor->order = order;
     tensor->csize = sizeof(double);
     tensor->dimensions = (int32_t *)dimensions;
-    tensor->mode_ordering = calloc(order, sizeof(int32_t));
-    tensor->mode_types = calloc(order, sizeof(taco_mode_t));
-    tensor->indices = calloc(order, sizeof(uint8_t **));
     tensor->vals_size = 1;
     for (int m = 0; m < order; m++) {
         tensor->mode_ordering[m] = m;
         tensor->mode_types[m] = formats[m] == 's' ? taco_mode_sparse : taco_mode_dense;
-        tensor->indices[m] = calloc(2, sizeof(uint8_t *));
         tensor->indices[m][0] = (uint8_t *)(formats[m] == 's' ? *levels++ : dimensions + m);
         tensor->indices[m][1] = (uint8_t *)(formats[m] == 's' ? *levels++ : NULL);
         tensor->vals_size *= formats[m] == 's' ? 1 : dimensions[m]; /* kernels need it for the dense result only */
@@ -242,10 +244,7 @@ static taco_tensor_t *make(int order, const int32_t *dimensions, const char *for
 
 void kernel(@PARAMETERS@)
 {
-    if (!made) {
 @MAKE@
-        made = 1;
-    }
     if (compute(@ARGUMENTS@)) exit(73);
 }
 """
@@ -260,7 +259,7 @@ def caller(formats):
         parameters += [f"{name}_dimensions", *levels, *([values] if name != "A" else [])]
         listed = ", ".join(levels) or "NULL"
         lines.append(
-            f'        tensors[{number}] = make({len(letters)}, {name}_dimensions, "{letters}", '
+            f'    tensors[{number}] = make(tensors[{number}], {len(letters)}, {name}_dimensions, "{letters}", '
             f"(const void *[]){{{listed}}}, {values});"
         )
     text = CALLER.replace("@COUNT@", str(len(formats))).replace("@MAKE@", "\n".join(lines))

@@ -156,7 +156,7 @@ def test_a_report_replaces_no_journal_and_follows_no_link(
     path = write_journal(tmp_path / "run.jsonl")
     before = path.read_bytes()
     code, out = shown(capsys, "report", path, "-o", path)
-    assert (code, "is the journal itself" in out) == (2, True)
+    assert (code, "it is an input here" in out) == (2, True)
     page = path.rename(tmp_path / "run.html")
     assert shown(capsys, "report", page)[0] == 2
     assert page.read_bytes() == before

@@ -146,7 +146,7 @@ class Terminal:
 def test_the_progress_shows_the_front():
     optimizer, terminal = observed((1.0, 5.0), (2.0, 7.0)), Terminal()
     TrialProgress(Display(terminal, 4)).update(optimizer.history, optimizer.trials[-1])
-    assert "front of 2: time 1 to 2, rate 5 to 7; this time 2, rate 7" in terminal.text
+    assert "front of 2: time 1 to 2, rate 5 to 7; trial 1: time 2, rate 7" in terminal.text
 
 
 def test_the_front_is_plotted(tmp_path):
