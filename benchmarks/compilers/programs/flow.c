@@ -164,15 +164,17 @@ void run(int size) {
     static int edges[1000][3];
     for (int round = 0; round < 3; round++) {
         network_init(net);
-        for (int e = 0; e < 10 * n; e++)
-            connect(net, (int)(next_random() % (uint32_t)n), (int)(next_random() % (uint32_t)n), (int)(next_random() % 50));
+        for (int e = 0; e < 10 * n; e++) {
+            int from = draw(n), to = draw(n);
+            connect(net, from, to, draw(50));
+        }
         mix((uint64_t)maximum_flow(net, 0, n - 1, n));
         network_init(net);
         for (int v = 0; v < n; v++) {
             connect(net, 2 * n, v, 1);
             connect(net, n + v, 2 * n + 1, 1);
             for (int k = 0; k < 2; k++)
-                connect(net, v, n + (int)(next_random() % (uint32_t)n), 1);
+                connect(net, v, n + draw(n), 1);
         }
         mix((uint64_t)maximum_flow(net, 2 * n, 2 * n + 1, 2 * n + 2));
         for (int i = 0; i < n * n; i++)

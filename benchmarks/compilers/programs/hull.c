@@ -197,7 +197,8 @@ static void bezier(uint8_t *raster, int n, const Point *p) {
 }
 
 static Point random_point(int range) {
-    return (Point){(int)(next_random() % (uint32_t)range), (int)(next_random() % (uint32_t)range)};
+    int x = draw(range);
+    return (Point){x, draw(range)};
 }
 
 void run(int size) {

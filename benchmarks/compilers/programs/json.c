@@ -225,8 +225,10 @@ static void count_kinds(const Value *value, int depth, int counts[7], int *deepe
 static int make_document(char *out, int depth) {
     char *begin = out;
     int kind = depth == 0 ? 6 : (int)(next_random() % (depth < 5 ? 8 : 4));
-    if (kind < 2)
-        return sprintf(out, "%d.%u ", (int)(next_random() % 2000) - 1000, next_random() % 100);
+    if (kind < 2) {
+        int whole = draw(2000) - 1000;
+        return sprintf(out, "%d.%d ", whole, draw(100));
+    }
     if (kind < 3)
         return sprintf(out, "\"t%u\\\"\"", next_random() % 500);
     if (kind < 4)

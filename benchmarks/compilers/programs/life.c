@@ -128,8 +128,10 @@ void run(int size) {
         b = kept;
     }
     mix_cells(a, count);
-    for (int y = 0; y < 64; y++)
-        rows[y] = (uint64_t)next_random() << 32 | next_random();
+    for (int y = 0; y < 64; y++) {
+        rows[y] = (uint64_t)next_random() << 32;
+        rows[y] |= next_random();
+    }
     for (int step = 0; step < 3 * size; step++) {
         life_by_bits(rows, next);
         memcpy(rows, next, sizeof rows);

@@ -178,7 +178,8 @@ void run(int size) {
     for (int n = 0; n < size; n += 5)
         mix((uint64_t)numbers[n]);
     for (int i = 0; i < 6; i++) {
-        uint64_t n = ((uint64_t)next_random() << 30 | next_random()) | 1;
+        uint64_t n = (uint64_t)next_random() << 30;
+        n |= next_random() | 1;
         for (int k = 0; k < 3; k++, n += 2)
             mix((uint64_t)is_prime(n));
         factorise(n & 0x3ffffff);

@@ -156,15 +156,20 @@ Vector trace(const Ray *ray, const Shape *shapes, int count, Vector light, int d
     return colour;
 }
 
+static Vector random_vector(void) {
+    float x = (float)next_real(), y = (float)next_real();
+    return (Vector){x, y, (float)next_real()};
+}
+
 static int level(float value) { return value < 0 ? 0 : value > 1 ? 31 : (int)(value * 31.0f + 0.5f); }
 
 void run(int size) {
     Shape shapes[12] = {{2, {0, -1, 0}, {0, 0, 0}, {0.9f, 0.9f, 0.8f}, 0.2f}};
     for (int i = 1; i < 12; i++) {
         shapes[i].kind = i % 3 == 0;
-        shapes[i].centre = (Vector){(float)next_real() * 6 - 3, (float)next_real() * 2 - 0.5f, 4 + (float)next_real() * 5};
+        shapes[i].centre = plus(mix_colours(random_vector(), (Vector){6, 2, 5}), (Vector){-3, -0.5f, 4});
         shapes[i].size = (Vector){0.3f + (float)next_real() * 0.6f, 0.5f, 0.4f};
-        shapes[i].colour = (Vector){(float)next_real(), (float)next_real(), (float)next_real()};
+        shapes[i].colour = random_vector();
         shapes[i].mirror = i % 2 ? 0.4f : 0;
     }
     for (int y = 0; y < size; y++)

@@ -164,9 +164,10 @@ static void mix_matrix(const Matrix *m) {
 void run(int size) {
     int n = size, count = 4 * n;
     Triplet *triplets = malloc(sizeof(Triplet) * (size_t)count);
-    for (int i = 0; i < count; i++)
-        triplets[i] = (Triplet){(int)(next_random() % (uint32_t)n), (int)(next_random() % (uint32_t)n),
-                                (int)(next_random() % 19) - 9};
+    for (int i = 0; i < count; i++) {
+        int row = draw(n), column = draw(n);
+        triplets[i] = (Triplet){row, column, draw(19) - 9};
+    }
     Matrix a = from_triplets(triplets, count, n, n), b = transpose(&a), c = product(&a, &b), d = sum(&c, &a, 2, -3);
     mix_matrix(&a);
     mix_matrix(&c);

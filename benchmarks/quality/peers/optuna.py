@@ -29,6 +29,9 @@ def run(measure: Measure, seed: int, sampler: str) -> None:
         )
         if len(own) > 1
     }
+    if problem.start is not None:
+        start = dict(zip(problem.names, problem.start, strict=True))
+        study.enqueue_trial({name: start[name] for name in distributions})
     while True:
         trial = study.ask(distributions)
         cost = measure(problem.row_of([trial.params.get(name, 0) for name in problem.names]))

@@ -77,6 +77,16 @@ class Problem:
         return tuple(isinstance(one, Categorical | Permutation) for one in parameters)
 
     @cached_property
+    def start(self) -> tuple[int, ...] | None:
+        """Indices into `choices` of the default configuration, which every peer measures first; None without one."""
+        default = self.space.default_config
+        if default is None:
+            return None
+        return tuple(
+            own.index(default[name]) for name, own in zip(self.names, self.choices, strict=True)
+        )
+
+    @cached_property
     def baseline(self) -> Baseline:
         return Baseline.from_costs(self.costs)
 
