@@ -23,7 +23,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -250,9 +250,8 @@ class Suite:
             if build["failed"] or value is not None:
                 return Result.of(build, value)
         if self.offline:
-            raise MissingTool(
-                f"the store does not know {tool} {level} {' '.join(words)} on {program.name}"
-            )
+            command = " ".join([tool, level, *words])
+            raise MissingTool(f"the store does not know {command} on {program.name}")
         with tempfile.TemporaryDirectory(prefix="suite") as name:
             folder, before = Path(name), _children_seconds()
             failed = _build(tool, [level, *words], program, folder)
@@ -267,9 +266,8 @@ class Suite:
             if value is None:
                 number, wrong = self._value(objective, program, folder)
                 seconds = round(_children_seconds() - before, 4)
-                value = self.store.put(
-                    value_key, {"value": number, "failed": wrong, "seconds": seconds}
-                )
+                value = {"value": number, "failed": wrong, "seconds": seconds}
+                self.store.put(value_key, value)
             return Result.of(build, value)
 
     def _value(
@@ -362,6 +360,7 @@ class Problem:
         return result.value
 
 
+@cache
 def find_tool(tool: str) -> str:
     """Return the name of a program: without ``clang`` the one of the version of ``opt``."""
     if tool != "clang" or shutil.which("clang"):
@@ -387,9 +386,8 @@ def _ask_compiler(tool: str, program: str, level: str) -> list[list[Any]]:
             listed = {name.replace("-fno-", "-f") for name in known.switches}
             switches = [f"-f{name}" for name in CLANG_SWITCHES.split() if f"-f{name}" in listed]
         else:
-            switches = [
-                x for x in known.switches if OPT_SWITCHES.match(x) and not LEFT_OUT.match(x[1:])
-            ]
+            own = (x for x in known.switches if OPT_SWITCHES.match(x))
+            switches = [x for x in own if not LEFT_OUT.match(x[1:])]
         flags = Flags(switches, numbers, level=level, compiler=program)
     default = Space(flags.parameters).default_config
     assert default is not None
@@ -425,18 +423,9 @@ def _build(tool: str, words: Sequence[str], program: Program, folder: Path) -> s
     for name in ("suite.h", source):
         shutil.copy(program.folder / name, folder)
     if tool == "opt":
-        front = [
-            words[0],
-            "-Xclang",
-            "-disable-llvm-passes",
-            "-emit-llvm",
-            "-c",
-            source,
-            "-o",
-            "own.bc",
-        ]
+        front = f"{words[0]} -Xclang -disable-llvm-passes -emit-llvm -c {source} -o own.bc"
         steps = [
-            [find_tool("clang"), *front],
+            [find_tool("clang"), *front.split()],
             ["opt", *words, "own.bc", "-S", "-o", "own.ll"],
             ["llc", "-relocation-model=pic", "-filetype=obj", "own.ll", "-o", "own.o"],
         ]

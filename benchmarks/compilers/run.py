@@ -32,6 +32,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -73,33 +74,23 @@ class Method:
 
 METHODS: dict[str, Method] = {
     **{
-        name: Method("peers.ours", settings={"strategy": name}, milliseconds=100)
-        for name in STRATEGIES
-        if name not in NOT_OURS
+        x: Method("peers.ours", "run", {"strategy": x}, (), 100)
+        for x in STRATEGIES
+        if x not in NOT_OURS
     },
-    **{
-        label: Method("searches", label.replace(" ", "_"))
-        for label in ("random", "evolution", "genetic", "iterated")
-    },
+    **{x: Method("searches", x) for x in ("random", "evolution", "genetic", "iterated")},
     "forest as in BOCA": Method("searches", "forest", milliseconds=300),
-    "Optuna TPE": Method(
-        "peers.optuna", settings={"sampler": "TPESampler"}, needs=["optuna"], milliseconds=150
-    ),
-    "Optuna GP": Method(
-        "peers.optuna", settings={"sampler": "GPSampler"}, needs=["optuna"], milliseconds=3000
-    ),
+    "Optuna TPE": Method("peers.optuna", "run", {"sampler": "TPESampler"}, ["optuna"], 150),
+    "Optuna GP": Method("peers.optuna", "run", {"sampler": "GPSampler"}, ["optuna"], 3000),
     **{
-        f"Nevergrad {name}": Method(
-            "packages", "nevergrad", {"optimizer": name}, ["nevergrad"], milliseconds=50
-        )
-        for name in ("DiscreteOnePlusOne", "PortfolioDiscreteOnePlusOne", "NGOpt")
+        f"Nevergrad {x}": Method("packages", "nevergrad", {"optimizer": x}, ["nevergrad"], 50)
+        for x in ("DiscreteOnePlusOne", "PortfolioDiscreteOnePlusOne", "NGOpt")
     },
-    "OpenTuner": Method(
-        "packages", "opentuner", needs=["opentuner", "sqlalchemy<2"], milliseconds=50
-    ),
-    "SMAC3": Method("peers.smac", needs=["smac"], milliseconds=1000),
+    "OpenTuner": Method("packages", "opentuner", {}, ["opentuner", "sqlalchemy<2"], 50),
+    "SMAC3": Method("peers.smac", "run", {}, ["smac"], 3000),
 }
 
+KEYS = ("space", "objective", "program", "method")
 Unit = dict[str, Any]
 """Runs of one method on one problem: ``space``, ``objective``, ``program``, ``method``, ``seeds``, ``evaluations``."""
 
@@ -121,15 +112,8 @@ def run_one(own: suite.Suite, unit: Unit, seed: int) -> dict[str, Any]:
         measuring += time.process_time() - began
         return math.nan if value is None else value
 
-    valued = ValuedProblem(
-        "",
-        "compilers",
-        problem.space,
-        range(10**9),
-        np.empty(0),
-        evaluate=evaluate,
-        optimum=math.nan,
-    )
+    parts = ("", "compilers", problem.space, range(10**9), np.empty(0))
+    valued = ValuedProblem(*parts, evaluate=evaluate, optimum=math.nan)
     method = METHODS[unit["method"]]
     function: Callable[..., None] = getattr(import_module(method.module), method.function)
     measure = Measure(valued, unit["evaluations"], clock)
@@ -149,7 +133,7 @@ def run_one(own: suite.Suite, unit: Unit, seed: int) -> dict[str, Any]:
     numbers: dict[str | None, int] = {}
     programs = [numbers.setdefault(r.program, len(numbers)) for r in results]
     return {
-        **{key: unit[key] for key in ("space", "objective", "program", "method", "evaluations")},
+        **{key: unit[key] for key in (*KEYS, "evaluations")},
         "seed": seed,
         "values": found["values"],
         "programs": programs,
@@ -176,7 +160,7 @@ def read_rows(folder: Path) -> list[dict[str, Any]]:
     for line in path.read_text().splitlines() if path.exists() else ():
         with contextlib.suppress(json.JSONDecodeError):  # the end of a run that was stopped
             row = json.loads(line)
-            key = tuple(row[k] for k in ("space", "objective", "program", "method", "seed"))
+            key = (*(row[k] for k in KEYS), row["seed"])
             if key not in longest or row["evaluations"] > longest[key]["evaluations"]:
                 longest[key] = row
     return list(longest.values())
@@ -184,40 +168,35 @@ def read_rows(folder: Path) -> list[dict[str, Any]]:
 
 def missing_units(args: argparse.Namespace, rows: Sequence[Mapping[str, Any]]) -> list[Unit]:
     """Return the runs that are still to do."""
-    keys = ("space", "objective", "program", "method")
-    have = {(*(row[k] for k in keys), row["seed"]): row["evaluations"] for row in rows}
+    have = {(*(row[k] for k in KEYS), row["seed"]): row["evaluations"] for row in rows}
     found = []
-    for space in args.spaces:
-        for objective in args.objectives:
-            for program in args.programs:
-                for method in args.methods:
-                    own = (space, objective, program, method)
-                    seeds = range(args.first_seed, args.first_seed + args.seeds)
-                    left = [s for s in seeds if have.get((*own, s), 0) < args.evaluations]
-                    if left:
-                        unit = {**dict(zip(keys, own, strict=True)), "seeds": left}
-                        found.append({**unit, "evaluations": args.evaluations})
+    for own in product(args.spaces, args.objectives, args.programs, args.methods):
+        seeds = range(args.first_seed, args.first_seed + args.seeds)
+        left = [seed for seed in seeds if have.get((*own, seed), 0) < args.evaluations]
+        if left:
+            found.append(make_unit(own, left, args.evaluations))
     return found
+
+
+def make_unit(own: Sequence[str], seeds: Sequence[int], evaluations: int) -> Unit:
+    """Return a unit from the values of `KEYS`, the seeds and the number of evaluations."""
+    return {**dict(zip(KEYS, own, strict=True)), "seeds": seeds, "evaluations": evaluations}
 
 
 def estimate_hours(own: suite.Suite, units: Sequence[Unit]) -> float:
     """Return the CPU hours of some units if every build is new, from one build of each problem's level."""
 
     @cache
-    def seconds(space: str, objective: str, program: str) -> float:
-        problem = own.problem(space, objective, program)
+    def seconds(*own_problem: str) -> float:
+        problem = own.problem(*own_problem)
         if problem.measure(problem.default) is None:
-            raise SystemExit(
-                f"{space}, {objective}, {program}: the level alone fails: {problem.results[0].failed}"
-            )
+            raise SystemExit(f"{own_problem}: the level alone fails: {problem.results[0].failed}")
         return problem.results[0].seconds
 
     total = 0.0
     for unit in units:
-        each = (
-            seconds(unit["space"], unit["objective"], unit["program"])
-            + METHODS[unit["method"]].milliseconds / 1e3
-        )
+        build = seconds(*(unit[key] for key in KEYS[:3]))
+        each = build + METHODS[unit["method"]].milliseconds / 1e3
         total += each * unit["evaluations"] * len(unit["seeds"])
     return total / 3600
 
@@ -248,75 +227,48 @@ def find_python(method: Method, folder: Path) -> str | None:
     if not (place / "ready").exists():
         print(f"installing {method.needs[0]} into {place}", file=sys.stderr)
         venv.create(place, with_pip=True, clear=True)
-        inner = place / "lib" / Path(sysconfig.get_path("purelib")).parent.name / "site-packages"
-        (inner / "parent.pth").write_text(
-            sysconfig.get_path("purelib") + "\n"
-        )  # the packages that are here already
-        command = [
-            python,
-            "-m",
-            "pip",
-            "--disable-pip-version-check",
-            "install",
-            "-q",
-            *method.needs,
-        ]
+        here = Path(sysconfig.get_path("purelib"))  # its packages are used too
+        inner = place / "lib" / here.parent.name / "site-packages"
+        (inner / "parent.pth").write_text(f"{here}\n")
+        options = ("--disable-pip-version-check", "install", "-q")
+        command = [python, "-m", "pip", *options, *method.needs]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         (place / "ready" if done.returncode == 0 else note).write_text(done.stderr)
     return str(python) if (place / "ready").exists() else None
 
 
 def run_units(units: Sequence[Unit], args: argparse.Namespace) -> None:
+    """Do units in parallel processes, each with the interpreter of its method."""
     pythons = {method: find_python(METHODS[method], args.folder) for method in args.methods}
     for method in [m for m, python in pythons.items() if python is None]:
-        print(
-            f"{method} is skipped: {args.folder}/peers/{METHODS[method].needs[0]}/failed says why",
-            file=sys.stderr,
-        )
+        reason = args.folder / "peers" / METHODS[method].needs[0] / "failed"
+        print(f"{method} is skipped: {reason} says why", file=sys.stderr)
     chosen = [unit for unit in units if pythons[unit["method"]]]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(suite.HERE.parents[1]),
-    }
+    environment = {**os.environ, "PYTHONPATH": str(suite.HERE.parents[1])}
 
     def do(unit: Unit) -> str:
-        command = [
-            pythons[unit["method"]],
-            __file__,
-            "--folder",
-            args.folder,
-            "--unit",
-            json.dumps(unit),
-        ]
+        options = ["--folder", args.folder, "--unit", json.dumps(unit)]
+        command = [pythons[unit["method"]], __file__, *options]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         said = done.stderr.strip().splitlines()
         return "" if done.returncode == 0 else f": failed: {said[-1] if said else done.returncode}"
 
     with ThreadPoolExecutor(args.jobs) as pool:
         for i, (unit, end) in enumerate(zip(chosen, pool.map(do, chosen), strict=True), 1):
-            print(
-                f"{i}/{len(chosen)} {unit['method']} on {unit['program']}{end}",
-                file=sys.stderr,
-                flush=True,
-            )
+            where = f"{i}/{len(chosen)} {unit['method']} on {unit['program']}"
+            print(f"{where}{end}", file=sys.stderr, flush=True)
 
 
 RECORDED_UNITS: Sequence[Unit] = [
-    {
-        "space": space,
-        "objective": objective,
-        "program": program,
-        "method": method,
-        "seeds": [0, 1],
-        "evaluations": n,
-    }
-    for space, objective, programs, n in (
-        ("gcc-Os", "size", ("sorts", "lz", "hashes"), 40),
-        ("gcc-O2-30", "instructions", ("ray",), 10),
-        ("nest-O3", "instructions", ("gemm",), 10),
-        ("nest-O3", "cycles", ("gemm",), 10),
+    make_unit((*problem, method), [0, 1], n)
+    for *problem, n in (
+        ("gcc-Os", "size", "sorts", 40),
+        ("gcc-Os", "size", "lz", 40),
+        ("gcc-Os", "size", "hashes", 40),
+        ("gcc-O2-30", "instructions", "ray", 10),
+        ("nest-O3", "instructions", "gemm", 10),
+        ("nest-O3", "cycles", "gemm", 10),
     )
-    for program in programs
     for method in ("random", "evolution", "genetic", "iterated")
 ]
 """The runs of the recorded part, by methods that change with no package."""

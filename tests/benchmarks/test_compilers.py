@@ -271,7 +271,7 @@ def measured(modules: dict[str, Any], method: str, seed: int, n: int) -> list[An
 )
 @pytest.mark.filterwarnings("ignore")
 def test_every_method_measures_the_default_first(modules: dict[str, Any], method: str) -> None:
-    n = 11 if "BOCA" in method else 30
+    n = 10 if "BOCA" in method else 30
     rows = measured(modules, method, 0, n)
     assert rows[0] == (4,) * 5 + (True,) * 5 + (7,)
     assert len(set(rows)) == n
