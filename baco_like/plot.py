@@ -22,7 +22,7 @@ from baco_like.explanations import Dependence
 from baco_like.explanations.dependence import compute_dependence_on
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.objectives import history_of
-from baco_like.parameters import Integer, Ordinal, Real
+from baco_like.parameters import Integer, Ordinal, Real, SteppedReal
 from baco_like.parameters.protocol import is_permutation
 from baco_like.records import History, Objective, Status, Trial, sign_of
 from baco_like.running.front import draw_front
@@ -312,7 +312,7 @@ class _Scale:
             raise TrialError(f"there is no parameter {name!r}; choose from {', '.join(parameters)}")
         self.name, parameter = name, parameters[name]
         self._listed: list[Any] = []
-        self.is_number = isinstance(parameter, (Real, Integer, Ordinal))
+        self.is_number = isinstance(parameter, (Real, SteppedReal, Integer, Ordinal))
         self._is_log = self.is_number and bool(getattr(parameter, "log", False))
         if not self.is_number:
             seen = dict.fromkeys(t.config[name] for t in trials if t.config.get(name) is not None)

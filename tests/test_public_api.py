@@ -194,6 +194,7 @@ PUBLIC = {
         "PermutationParameter",
         "PiecewiseLinear",
         "Real",
+        "SteppedReal",
         "is_continuous",
         "is_permutation",
         "parameter_from_dict",

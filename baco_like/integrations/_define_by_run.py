@@ -14,8 +14,6 @@ from functools import partial
 from itertools import chain, combinations
 from typing import Any
 
-import numpy as np
-
 from baco_like._optional import needs_extra
 from baco_like.constraints.language.writer import write_name
 from baco_like.parameters import Categorical, Integer, Ordinal, Real
@@ -120,9 +118,10 @@ def _parameter(distribution: BaseDistribution) -> Parameter:
     low, high, step = distribution.low, distribution.high, distribution.step
     is_whole = isinstance(distribution, IntDistribution)
     has_step = step is not None and not (is_whole and step == 1)
+    if has_step and not is_whole:
+        return Real(low, high, step=step)
     if has_step and step is not None and (high - low) / step < _STEPS:
-        values = (low + step * np.arange(round((high - low) / step) + 1)).tolist()
-        return Ordinal([int(value) if is_whole else value for value in values])
+        return Ordinal(range(int(low), int(high) + 1, int(step)))
     if is_whole:
         return Integer(int(low), int(high), log=distribution.log)
     return Real(low, high, log=distribution.log)

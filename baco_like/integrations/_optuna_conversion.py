@@ -8,7 +8,15 @@ from typing import Any
 from baco_like._optional import needs_extra
 from baco_like.exceptions import SpaceError
 from baco_like.integrations._shared import order_texts, read_permutations, write_permutations
-from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permutation, Real
+from baco_like.parameters import (
+    Categorical,
+    Integer,
+    Ordinal,
+    Parameter,
+    Permutation,
+    Real,
+    SteppedReal,
+)
 from baco_like.spaces import Space
 
 with needs_extra("optuna", "optuna"):
@@ -71,6 +79,8 @@ def to_optuna(config: Mapping[str, Any], space: Space) -> dict[str, Any]:
 def _distribution(name: str, parameter: Parameter) -> BaseDistribution:
     if isinstance(parameter, Real):
         return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
+    if isinstance(parameter, SteppedReal):
+        return FloatDistribution(parameter.low, parameter.high, step=parameter.step)
     if isinstance(parameter, Integer):
         return IntDistribution(parameter.low, parameter.high, log=parameter.log)
     if isinstance(parameter, (Ordinal, Categorical)):

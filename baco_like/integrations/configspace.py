@@ -18,7 +18,15 @@ from baco_like._optional import needs_extra
 from baco_like.constraints import Constraint, Expression
 from baco_like.exceptions import SpaceError
 from baco_like.integrations._shared import order_texts, read_permutations, write_permutations
-from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permutation, Real
+from baco_like.parameters import (
+    Categorical,
+    Integer,
+    Ordinal,
+    Parameter,
+    Permutation,
+    Real,
+    SteppedReal,
+)
 from baco_like.parameters.values import plain
 from baco_like.spaces import Space
 from baco_like.spaces.inputs import split_constraint
@@ -129,7 +137,7 @@ def _hyperparameter(name: str, parameter: Parameter, default: Any) -> Any:
     if isinstance(parameter, Real | Integer):
         make = _RANGES[type(parameter)]
         return make(name, parameter.low, parameter.high, default, log=parameter.log)
-    if isinstance(parameter, Ordinal):
+    if isinstance(parameter, Ordinal | SteppedReal) and parameter.values is not None:
         return cs.OrdinalHyperparameter(name, parameter.values, default)
     if isinstance(parameter, Categorical):
         return cs.CategoricalHyperparameter(
@@ -288,4 +296,6 @@ def _is_comparable(parameter: Parameter | None) -> bool:
     """Return whether ConfigSpace can compare the parameter: it must be a number with several values."""
     if isinstance(parameter, Ordinal) and isinstance(parameter.values[0], str):
         return False
-    return isinstance(parameter, Real | Integer | Ordinal) and parameter.cardinality != 1
+    return (
+        isinstance(parameter, Real | SteppedReal | Integer | Ordinal) and parameter.cardinality != 1
+    )

@@ -13,7 +13,15 @@ from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import SpaceError, SpaceExhausted
 from baco_like.integrations._shared import order_texts, read_permutations, write_permutations
 from baco_like.optimizer import Optimizer
-from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permutation, Real
+from baco_like.parameters import (
+    Categorical,
+    Integer,
+    Ordinal,
+    Parameter,
+    Permutation,
+    Real,
+    SteppedReal,
+)
 from baco_like.parameters.values import is_number, plain
 from baco_like.records import Direction, Outcome, outcome_from
 from baco_like.records.reading import finite_number
@@ -281,7 +289,7 @@ def _variable(name: str, parameter: Parameter) -> list[float] | set[Any]:
     if isinstance(parameter, Real | Integer):
         low, high = parameter.low, parameter.high
         return {low} if low == high else [low, high]
-    if isinstance(parameter, Ordinal | Categorical):
+    if isinstance(parameter, Ordinal | Categorical | SteppedReal) and parameter.values is not None:
         return set(parameter.values)
     raise SpaceError(f"parameter {name!r}: a VOCS has no {type(parameter).__name__}")
 

@@ -15,7 +15,7 @@ from baco_like.parameters.protocol import (
     is_continuous,
     is_permutation,
 )
-from baco_like.parameters.real import Real
+from baco_like.parameters.real import Real, SteppedReal
 from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict, register_parameter
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "PermutationParameter",
     "PiecewiseLinear",
     "Real",
+    "SteppedReal",
     "is_continuous",
     "is_permutation",
     "parameter_from_dict",

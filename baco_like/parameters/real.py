@@ -1,18 +1,26 @@
-"""A real number between two bounds."""
+"""A real number between two bounds, with or without a step."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from dataclasses import InitVar, dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, cast, final
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Column, Features, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import distances, priors
-from baco_like.parameters.bases import ParameterDefaults, check_bounds, checked_default
+from baco_like.parameters.bases import (
+    IndexedParameter,
+    ParameterDefaults,
+    check_bounds,
+    checked_default,
+)
 from baco_like.parameters.extent import ColumnKind, Extent
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.parameters.values import is_number, plain, real_number
@@ -23,12 +31,15 @@ from baco_like.parameters.values import is_number, plain, real_number
 class Real(ParameterDefaults):
     """A real number in ``[low, high]``, both included; its code is the number itself.
 
+    With a step it is a `SteppedReal` instead: ``low``, ``low + step``, and so on up to ``high``.
+
     Attributes:
         low: The smallest value.
         high: The largest value; equal to ``low`` for a constant.
         log: Whether steps are ratios, as for sizes: sampling, distance and features then use the logarithm.
         default: Value in the default configuration, or None.
         prior: Density of the values that the user expects to be good, or None.
+        step: Distance of neighbouring values, or None for every number.
 
     Raises:
         SpaceError: A bound is missing, not finite, or not positive with ``log``; the domain is empty; the default
@@ -44,19 +55,34 @@ class Real(ParameterDefaults):
     log: bool = False
     default: float | None = None
     prior: priors.Density | None = None
+    step: InitVar[float | None] = None
 
-    def __post_init__(self) -> None:
+    def __new__(
+        cls,
+        low: float,
+        high: float,
+        log: bool = False,
+        default: float | None = None,
+        prior: priors.Density | None = None,
+        step: float | None = None,
+    ) -> Real:
+        """Return a new real, or a `SteppedReal` if it has a step."""
+        if step is None:
+            return super().__new__(cls)
+        if log:
+            raise SpaceError("a real with a step has no logarithmic scale; remove log or step")
+        return cast("Real", SteppedReal(low, high, step, default, prior))
+
+    def __getnewargs__(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    def __post_init__(self, step: float | None) -> None:
         vars(self).update(low=real_number(self.low, "low"), high=real_number(self.high, "high"))
         check_bounds(self.low, self.high, self.log)
         if self.high - self.low == math.inf:
             raise SpaceError(f"{self.low!r} and {self.high!r} are too far apart for doubles")
         vars(self).update(default=checked_default(self, self.default))
-        if self.prior is not None:
-            if not isinstance(self.prior, priors.Density):
-                raise SpaceError(
-                    f"the prior of a real must be a Gaussian or PiecewiseLinear density, got {self.prior!r}"
-                )
-            priors.check_density(self.prior, self.log)
+        _check_prior(self.prior, self.log)
 
     @property
     def code_range(self) -> tuple[float, float]:
@@ -137,6 +163,11 @@ class Real(ParameterDefaults):
         """Return empty arrays: a real number has no next one."""
         return codes[:0], np.empty(0, dtype=np.int64)
 
+    @override
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON description, without the step that it does not have."""
+        return {k: v for k, v in super().to_dict().items() if k != "step"}
+
     def narrowed(self, low: float, high: float) -> Real:
         """Return the parameter between two closer bounds, without default and prior."""
         return Real(low, high, log=self.log)
@@ -149,6 +180,152 @@ class Real(ParameterDefaults):
     def features(self, codes: Codes) -> Features:
         """Return the position in the domain on [0, 1], ``(n, 1)``; no column for a constant."""
         return np.empty((len(codes), 0)) if self.low == self.high else self.to_unit(codes[:, :1])
+
+
+def _check_prior(prior: Any, log: bool) -> None:
+    if prior is None:
+        return
+    if not isinstance(prior, priors.Density):
+        raise SpaceError(
+            f"the prior of a real must be a Gaussian or PiecewiseLinear density, got {prior!r}"
+        )
+    priors.check_density(prior, log)
+
+
+_LISTED = 2**16
+"""Most values of a real with a step for which there is a list of them."""
+
+_TOLERANCE = 1e-8
+"""Distance from a multiple of the step, in steps, up to which a number is this value, as in Optuna."""
+
+
+@final
+@dataclass(frozen=True)
+class SteppedReal(IndexedParameter):
+    """The numbers ``low + k * step`` up to ``high``, as in Optuna's ``FloatDistribution``; the code is k.
+
+    They are computed in doubles: ``Real(0, 1, step=0.05)`` has 0.15000000000000002, and 0.15 is read as this value.
+
+    Attributes:
+        low: The smallest value.
+        high: The largest value: the given bound, or the last multiple of the step below it.
+        step: Distance of neighbouring values.
+        default: Value in the default configuration, or None.
+        prior: Density of the values that the user expects to be good, or None.
+
+    Raises:
+        SpaceError: As for `Real`; the step is not positive, or there are more than 2**53 values.
+    """
+
+    kind = ParameterKind.ORDERED
+
+    low: float
+    high: float
+    step: float
+    default: float | None = None
+    prior: priors.Density | None = None
+
+    def __post_init__(self) -> None:
+        ends = {name: real_number(getattr(self, name), name) for name in ("low", "high", "step")}
+        low, high, step = ends.values()
+        check_bounds(low, high, log=False)
+        if step <= 0:
+            raise SpaceError(f"step must be positive, got {step!r}")
+        if (high - low) / step >= 2**53:
+            raise SpaceError(f"the step {step!r} makes more than 2**53 values; leave it out")
+        # In decimals, so that 1.0 is a multiple of 0.05.
+        start, unit = Decimal(str(low)), Decimal(str(step))
+        steps = int((Decimal(str(high)) - start) // unit)
+        vars(self).update(low=low, high=float(start + steps * unit), step=step, _count=steps + 1)
+        vars(self).update(default=checked_default(self, self.default))
+        _check_prior(self.prior, log=False)
+
+    @property
+    @override
+    def cardinality(self) -> int:
+        """Number of values."""
+        return int(vars(self)["_count"])
+
+    @cached_property
+    def values(self) -> tuple[float, ...] | None:
+        """The values in increasing order, or None if there are more than 65,536."""
+        if self.cardinality > _LISTED:
+            return None
+        return tuple(self.decode(np.arange(self.cardinality, dtype=np.float64)[:, None]))
+
+    @property
+    def extent(self) -> Extent:
+        """Type and bounds of `column`."""
+        return Extent(ColumnKind.FLOAT, self.low, self.high)
+
+    def contains(self, value: Any) -> bool:
+        """Whether it is one of the values up to 1e-8 steps; bools are rejected."""
+        value = plain(value)
+        if not (is_number(value) and self.low <= value <= self.high):
+            return False
+        steps = (float(value) - self.low) / self.step
+        own = min(
+            round(steps) * self.step + self.low, self.high
+        )  # steps are inexact if there are many
+        return abs(steps - round(steps)) < _TOLERANCE or value == own
+
+    def encode(self, values: Sequence[Any]) -> Codes:
+        """Return the numbers of steps from ``low``, ``(n, 1)``.
+
+        Raises:
+            ConfigError: A value is not a number of the domain.
+        """
+        for value in values:
+            if not self.contains(value):
+                raise ConfigError(
+                    f"{value!r} is not one of {self.low!r}, {self.low + self.step!r}, ..., {self.high!r}"
+                )
+        numbers = np.array([float(plain(value)) for value in values]).reshape(-1, 1)
+        return np.clip(np.rint((numbers - self.low) / self.step), *self.code_range)
+
+    def decode(self, codes: Codes) -> list[Any]:
+        """Return the numbers as Python floats."""
+        return list(self.column(codes).tolist())
+
+    def column(self, codes: Codes) -> Column:
+        """Return the numbers, ``(n, 1)`` -> ``(n,)``."""
+        return np.asarray(np.minimum(codes[:, 0] * self.step + self.low, self.high))
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The ends of the numbers' intervals: half a step below ``low`` and above ``high``."""
+        return self.low - self.step / 2, self.high + self.step / 2
+
+    @override
+    def sample(self, n: int, rng: Rng) -> Codes:
+        """Return n codes from the prior, by default uniform."""
+        if self.prior is None or self.cardinality == 1:
+            return self.sample_uniform(n, rng)
+        drawn = priors.sample_density(self.prior, *self._ends, False, n, rng)
+        return np.clip(np.rint((drawn - self.low) / self.step), *self.code_range)[:, None]
+
+    @override
+    def log_density(self, codes: Codes) -> Array:
+        """Return the log ratio of the prior's density to the uniform density, ``(n, 1)`` -> ``(n,)``."""
+        if self.prior is None or self.cardinality == 1:
+            return np.zeros(len(codes))
+        return priors.density_log(self.prior, self.column(codes), *self._ends, False)
+
+    def distance(self, a: Codes, b: Codes) -> Array:
+        """Return ``|a - b|`` (Hellsten et al. 2023, section 4.1)."""
+        return distances.absolute(a[:, 0] * self.step, b[:, 0] * self.step)
+
+    def features(self, codes: Codes) -> Features:
+        """Return the position in the domain on [0, 1], ``(n, 1)``; no column for a constant."""
+        steps = self.cardinality - 1
+        return codes / steps if steps else np.empty((len(codes), 0))
+
+    @override
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON description: the type ``real`` with its step."""
+        prior = priors.to_json(self.prior)
+        ends = {"low": self.low, "high": self.high, "step": self.step}
+        return {"type": "real", **ends, "default": self.default, "prior": prior}
 
 
 class RealColumns:

@@ -12,8 +12,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permutation, Real
+from baco_like.parameters import (
+    Categorical,
+    Integer,
+    Ordinal,
+    Parameter,
+    Permutation,
+    Real,
+    SteppedReal,
+)
 from baco_like.parameters.bases import first_own_value
 from baco_like.records.reading import number_in
 from baco_like.records.trial import Outcome
@@ -197,7 +207,7 @@ def write_value(parameter: Parameter, value: Any) -> str:
     if isinstance(parameter, Permutation):
         inner = ", ".join(map(str, value))
         return f"({inner},)" if len(value) == 1 else f"({inner})"
-    if isinstance(parameter, Real):
+    if isinstance(parameter, Real | SteppedReal):
         return repr(float(value))
     if isinstance(parameter, Ordinal) and not isinstance(value, str):
         whole = all(float(listed).is_integer() for listed in parameter.values)
@@ -217,12 +227,13 @@ def read_value(parameter: Parameter, text: str) -> Any:
     match parameter:
         case Permutation():
             return _read_order(parameter, text)
-        case Real(low=low, high=high):
+        case Real(low=low, high=high) | SteppedReal(low=low, high=high):
             real = float(_read_number(text))
             slack = _SINGLE * max(abs(low), abs(high))
             if not low - slack <= real <= high + slack:
                 raise ConfigError(f"{real!r} is not in [{low!r}, {high!r}]")
-            return min(max(real, low), high)
+            real = min(max(real, low), high)
+            return real if isinstance(parameter, Real) else _nearest_step(parameter, real)
         case Integer():
             return parameter.decode(parameter.encode([_read_number(text)]))[0]
         case Ordinal() if not isinstance(parameter.values[0], str):
@@ -254,6 +265,13 @@ def _nearest(parameter: Ordinal, text: str) -> Any:
     if not math.isclose(nearest, exact, rel_tol=_SINGLE):
         raise ConfigError(f"{text!r:.60} is not one of its values")
     return nearest
+
+
+def _nearest_step(parameter: SteppedReal, real: float) -> float:
+    (near,) = parameter.decode(np.rint([[(real - parameter.low) / parameter.step]]))
+    if not math.isclose(near, real, rel_tol=_SINGLE, abs_tol=_SINGLE * parameter.step):
+        raise ConfigError(f"{real!r} is not one of its values")
+    return float(near)
 
 
 def _read_order(parameter: Permutation, text: str) -> tuple[Any, ...]:

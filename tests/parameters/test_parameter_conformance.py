@@ -35,6 +35,9 @@ SUBSET = load_example().FLAGS
 PARAMETERS = [
     Real(0.5, 2.0),
     Real(1e-6, 1.0, log=True, prior=Gaussian(1e-3, 1.0)),
+    Real(0.0, 1.0, step=0.05, default=0.5),
+    Real(-1.0, 2.03, step=0.1, prior=Gaussian(0.0, 1.0)),
+    Real(0.0, 1.0, step=1e-9),
     Integer(-3, 12, default=4),
     Integer(1, 500, log=True),
     Integer(0, 2**40),

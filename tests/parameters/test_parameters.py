@@ -429,7 +429,7 @@ class TestDictionaries:
             ({"low": 0, "high": 1}, "None is unknown"),
             ({"type": ["real"]}, "unknown"),
             ({"type": "real", "low": 0}, "'high' is missing"),
-            ({"type": "real", "low": 0, "high": 1, "step": 2}, "'step' is unknown"),
+            ({"type": "real", "low": 0, "high": 1, "stride": 2}, "'stride' is unknown"),
             ({"type": "real", "low": 0, "high": 1, "log": "yes"}, "true or false"),
             ({"type": "real", "low": 0, "high": 1, "prior": {"beta": [1, 2]}}, "beta"),
             ({"type": "real", "low": 0, "high": 1, "version": 2}, "version 2"),

@@ -19,7 +19,7 @@ from baco_like._optional import require
 from baco_like.benchmarking.comparison.runs import Contender
 from baco_like.benchmarking.problems.problem import FunctionProblem
 from baco_like.exceptions import StrategyError
-from baco_like.parameters import Integer, Parameter, Permutation, Real
+from baco_like.parameters import Integer, Parameter, Permutation, Real, SteppedReal
 from baco_like.records import Outcome
 
 PREFIX = "optuna:"
@@ -141,6 +141,8 @@ def _distributions(name: str, parameter: Parameter) -> dict[str, Any]:
         return {}
     if isinstance(parameter, Real):
         return {name: FloatDistribution(parameter.low, parameter.high, log=parameter.log)}
+    if isinstance(parameter, SteppedReal):
+        return {name: FloatDistribution(parameter.low, parameter.high, step=parameter.step)}
     if isinstance(parameter, Integer):
         return {name: IntDistribution(parameter.low, parameter.high, log=parameter.log)}
     if parameter.values is None:
@@ -162,7 +164,8 @@ def _suggest(trial: Any, key: str, distribution: Any) -> None:
     suggest = trial.suggest_int
     if isinstance(distribution, FloatDistribution):
         suggest = trial.suggest_float
-    suggest(key, distribution.low, distribution.high, log=distribution.log)
+    ends = distribution.low, distribution.high
+    suggest(key, *ends, step=distribution.step, log=distribution.log)
 
 
 def _value(name: str, parameter: Parameter, params: Mapping[str, Any]) -> Any:
@@ -175,7 +178,7 @@ def _value(name: str, parameter: Parameter, params: Mapping[str, Any]) -> Any:
     own = params[name]
     if (
         parameter.values is None
-        or isinstance(parameter, Integer)
+        or isinstance(parameter, Integer | SteppedReal)
         or math.isinf(parameter.cardinality)
     ):
         return own

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from baco_like.exceptions import ConfigError
-from baco_like.parameters import Parameter, Real
+from baco_like.parameters import Parameter, Real, SteppedReal
 from baco_like.results.hypermapper_columns import Cells, Layout, number, read_value
 
 END = "End of HyperMapper\n"
@@ -128,7 +128,7 @@ def matches_config(layout: Layout, cells: Cells, config: Mapping[str, Any]) -> b
 
 
 def _matches_value(parameter: Parameter, text: str, value: Any) -> bool:
-    if isinstance(parameter, Real):
+    if isinstance(parameter, Real | SteppedReal):
         replied = number(text)
         return replied is not None and math.isclose(
             replied, value, rel_tol=_PRINT_ERROR, abs_tol=1e-9

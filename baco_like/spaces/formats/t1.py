@@ -12,7 +12,14 @@ from typing import Any
 
 from baco_like.constraints.expression import Expression
 from baco_like.exceptions import SpaceError
-from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, parameter_from_dict
+from baco_like.parameters import (
+    Categorical,
+    Integer,
+    Ordinal,
+    Parameter,
+    SteppedReal,
+    parameter_from_dict,
+)
 from baco_like.parameters.values import plain
 from baco_like.spaces.formats import description
 from baco_like.spaces.formats.description import SpaceContents, SpaceDescription
@@ -151,7 +158,7 @@ _TYPES: Mapping[str, set[type]] = {"bool": {bool}, "int": {int}, "float": {int, 
 
 
 def _values(name: str, parameter: Parameter) -> list[Any] | range:
-    if isinstance(parameter, Ordinal | Categorical):
+    if isinstance(parameter, Ordinal | Categorical | SteppedReal) and parameter.values is not None:
         return list(parameter.values)
     if isinstance(parameter, Integer) and parameter.cardinality <= _MOST_VALUES:
         return range(parameter.low, parameter.high + 1)
