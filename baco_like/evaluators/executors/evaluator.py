@@ -26,9 +26,12 @@ from baco_like.evaluators.executors.futures import (
     FuturesEvaluator,
     SubmitsCalls,
     WorkerCount,
+    answer,
     call_in_worker,
     check_outcome,
     is_lost,
+    lost_worker,
+    submit_call,
     without_tag,
 )
 from baco_like.evaluators.executors.heartbeats import Heartbeats, beat
@@ -40,15 +43,22 @@ _GATHER = 0.05
 """Seconds after an outcome in which more outcomes are gathered, if workers have other trials meanwhile. One event and
 one wait for the disk serve all of them."""
 
+_PATIENCE = 10.0
+"""Seconds in which a cluster may lose calls before it counts as gone; Ray notices a dead node after some seconds."""
+
+_PAUSE = 0.5
+"""Seconds between two calls that do nothing."""
+
 
 @dataclass
 class _Attempt:
-    """A trial that a worker evaluates, for the ``number``-th time."""
+    """A trial that a worker evaluates, for the ``number``-th time, or the call that returns the outcome ``last``."""
 
     trial: Trial
     number: int
     future: Any
     deadline: float
+    last: Outcome | None = None
 
     @property
     def name(self) -> str:
@@ -65,7 +75,8 @@ class ExecutorEvaluator(FuturesEvaluator):
     sent again, and the first answer counts. After ``attempts`` losses the trial is given up: its outcome has the status
     ``ABANDONED``, and its configuration may be suggested again. If such a configuration is lost once more it is a
     failure (``runtime``), so that a configuration that ends its workers is not tried forever. Answers that come after
-    that, or after another answer, are kept for `take_late`.
+    that, or after another answer, are kept for `take_late`. A trial of a lost worker is given up only if another call,
+    which does nothing, has an answer; otherwise `wait` raises an error, and the trial stays pending.
 
     Workers may come and go: the number of pending trials follows the number of workers, unless ``capacity`` is given.
 
@@ -109,7 +120,7 @@ class ExecutorEvaluator(FuturesEvaluator):
             raise EvaluatorError(
                 f"heartbeats = {os.fspath(heartbeats)!r} extend a lease; give lease = seconds too"
             )
-        super().__init__(WorkerCount(executor, waiting) if capacity is None else capacity)
+        super().__init__(WorkerCount(executor, waiting, capacity))
         self._make, self._executor, self._waiting = make, adapt_executor(executor), waiting
         self._lease = lease
         self._max_attempts = whole_number("attempts", attempts, 1, EvaluatorError)
@@ -123,6 +134,7 @@ class ExecutorEvaluator(FuturesEvaluator):
         # thread that calls `wait`, so that no other attribute needs a lock.
         self._finished: queue.SimpleQueue[tuple[int, int, Any]] = queue.SimpleQueue()
         self._given_up: list[dict[str, Any]] = []
+        self._losing_since: float | None = None
         self._sent_again: dict[int, Trial] = {}  # more than one answer may come
         self._late: list[Trial] = []
 
@@ -153,19 +165,22 @@ class ExecutorEvaluator(FuturesEvaluator):
         late, self._late = self._late, []
         return late
 
-    def _send(self, trial: Trial, number: int) -> None:
-        signs = None
-        if self._heartbeats is not None:
-            signs = self._heartbeats.prepare(f"{trial.id}-{number}")
-        call = (call_in_worker, os.getpid(), self._token, evaluate, self._token, self._make)
+    def _send(self, trial: Trial, number: int, last: Outcome | None = None) -> None:
+        call: tuple[Any, ...] = (answer, last)
+        if last is None:
+            signs = None
+            if self._heartbeats is not None:
+                signs = self._heartbeats.prepare(f"{trial.id}-{number}")
+            of_worker = (evaluate, self._token, self._make, signs, trial)
+            call = (call_in_worker, os.getpid(), self._token, *of_worker)
         try:
-            future = self._executor.submit(*call, signs, trial)
+            future = submit_call(self._executor, *call)
         except (BrokenExecutor, RuntimeError) as error:
             raise EvaluatorError(
                 f"the executor accepts no more calls ({error}); ProcessLanes survives the death of a worker"
             ) from error
         deadline = float("inf") if self._lease is None else time.monotonic() + self._lease
-        self._pending[trial.id] = _Attempt(trial, number, future, deadline)
+        self._pending[trial.id] = _Attempt(trial, number, future, deadline, last)
         finished = self._finished
         future.add_done_callback(lambda done: finished.put((trial.id, number, done)))
 
@@ -209,13 +224,15 @@ class ExecutorEvaluator(FuturesEvaluator):
             if attempt.number != number:
                 return None  # the trial was sent again meanwhile
             if is_lost(error):
-                return self._handle_loss(
-                    attempt, f"its worker is lost ({type(error).__name__}: {error})"
-                )
+                reason = f"its worker is lost ({type(error).__name__}: {error})"
+                return self._handle_loss(attempt, reason, error)
             del self._pending[trial_id]
             self._error = self._error or error
             return None
         del self._pending[trial_id]
+        self._losing_since = None
+        if attempt.number == number and attempt.last is not None:
+            self._given_up.append(dict(attempt.trial.config))
         if attempt.future is not future:
             attempt.cancel()  # a late answer of an earlier attempt counts, too
         return outcome
@@ -229,33 +246,60 @@ class ExecutorEvaluator(FuturesEvaluator):
 
     def _handle_end_of_lease(self, attempt: _Attempt) -> Outcome | None:
         assert self._lease is not None
-        if self._heartbeats is not None and self._heartbeats.is_alive(attempt.name):
+        if (
+            attempt.last is None
+            and self._heartbeats is not None
+            and self._heartbeats.is_alive(attempt.name)
+        ):
             attempt.deadline = time.monotonic() + self._lease
             return None
         # On a cluster, `cancel` would also drop the result of a call that is running, which may still come.
         if not getattr(self._executor, "cancels_running", False):
             attempt.cancel()
+        if attempt.last is not None:
+            return self._give_up(attempt.trial, attempt.last)
         sign = "answer" if self._heartbeats is None else "sign of life"
         return self._handle_loss(attempt, f"no {sign} within {self._lease:g} s")
 
-    def _handle_loss(self, attempt: _Attempt, reason: str) -> Outcome | None:
-        """Send a trial again, or return the outcome of a trial that is given up."""
-        trial, config = attempt.trial, dict(attempt.trial.config)
+    def _handle_loss(
+        self, attempt: _Attempt, reason: str, lost: BaseException | None = None
+    ) -> Outcome | None:
+        """Send a trial again, or return the outcome of a trial that is given up.
+
+        Args:
+            attempt: The attempt.
+            reason: For the message of the outcome.
+            lost: The error by which the executor reports the loss; None at the end of a lease.
+        """
+        trial, last = attempt.trial, attempt.last
         self._sent_again[trial.id] = trial
-        was_given_up = config in self._given_up
-        if attempt.number < self._max_attempts and not was_given_up:
-            try:
-                self._send(trial, attempt.number + 1)
-            except Exception as error:  # raised later, so that other outcomes are returned first
+        was_given_up = dict(trial.config) in self._given_up
+        if last is not None:
+            now = time.monotonic()
+            self._losing_since = self._losing_since or now
+            if lost is not None and now - self._losing_since >= _PATIENCE:
                 del self._pending[trial.id]
-                self._error = self._error or error
-            return None
+                self._error = self._error or lost_worker(lost)
+                return None
+            time.sleep(_PAUSE)
+        elif attempt.number == self._max_attempts or was_given_up:
+            message = f"handed out {attempt.number} times: {reason}"
+            last = Outcome(trial.id, Status.ABANDONED, message=message)
+            if was_given_up:
+                last = Outcome.failure(trial.id, "runtime", message)
+            if lost is None:
+                return self._give_up(trial, last)
+        try:
+            self._send(trial, attempt.number + 1, last)
+        except Exception as error:  # raised later, so that other outcomes are returned first
+            del self._pending[trial.id]
+            self._error = self._error or error
+        return None
+
+    def _give_up(self, trial: Trial, outcome: Outcome) -> Outcome:
         del self._pending[trial.id]
-        message = f"handed out {attempt.number} times: {reason}"
-        if was_given_up:
-            return Outcome.failure(trial.id, "runtime", message)
-        self._given_up.append(config)
-        return Outcome(trial.id, Status.ABANDONED, message=message)
+        self._given_up.append(dict(trial.config))
+        return outcome
 
 
 # The worker's side: it makes an evaluator once, and evaluates one trial after another.

@@ -42,6 +42,49 @@ _watching: set[int] = set()
 """The process that ends with its parent; after a fork it is the parent's number, so the child starts its own watch."""
 
 
+_forking = threading.local()
+"""The process whose thread submits a call, in ``owner``: what it forks meanwhile are workers."""
+
+
+def submit_call(executor: SubmitsCalls, *call: Any) -> Any:
+    """Submit a call; worker processes that the executor forks for it end with this process, though they have no call.
+
+    Args:
+        executor: The executor.
+        call: A function and its arguments.
+    """
+    _forking.owner = os.getpid()
+    try:
+        return executor.submit(*call)
+    finally:
+        _forking.owner = None
+
+
+def _watch_owner() -> None:
+    """Let a forked worker end with the process that has forked it."""
+    owner, _forking.owner = getattr(_forking, "owner", None), None
+    # Without such descriptors (macOS) a worker ends with its owner from its first call on.
+    if owner is not None and hasattr(os, "pidfd_open"):
+        with contextlib.suppress(OSError):
+            _start_watch(os.pidfd_open(owner))
+        if os.getppid() != owner:
+            os._exit(1)
+
+
+os.register_at_fork(after_in_child=_watch_owner)
+
+
+def _start_watch(sentinel: int) -> None:
+    _watching.clear()
+    _watching.add(os.getpid())
+    threading.Thread(target=exit_after, args=(sentinel,), daemon=True).start()
+
+
+def answer(outcome: Outcome) -> Outcome:
+    """Return the outcome of a trial that is given up: a call that is lost only if the executor is broken."""
+    return outcome
+
+
 def call_in_worker(owner: int, session: str, call: Callable[..., Any], *args: Any) -> Any:
     """Call a function in a worker, which from then on ends when the process ``owner`` ends.
 
@@ -56,9 +99,7 @@ def call_in_worker(owner: int, session: str, call: Callable[..., Any], *args: An
     """
     parent = multiprocessing.parent_process()
     if parent is not None and parent.pid == owner and os.getpid() not in _watching:
-        _watching.clear()
-        _watching.add(os.getpid())
-        threading.Thread(target=exit_after, args=(parent.sentinel,), daemon=True).start()
+        _start_watch(parent.sentinel)
     start, clock = steady_time(), time.perf_counter()
     outcome = call(*args)
     if not isinstance(outcome, Outcome):
@@ -106,20 +147,23 @@ class WorkerCount:
     Args:
         executor: The executor.
         more: A number to add.
+        limit: The number to return instead.
     """
 
-    def __init__(self, executor: Any, more: int = 0) -> None:
-        self._executor, self._more = executor, more
+    def __init__(self, executor: Any, more: int = 0, limit: int | None = None) -> None:
+        self._executor, self._more, self._limit = executor, more, limit
         self._count, self._asked = count_workers(executor), time.monotonic()
 
     def __call__(self) -> int:
         """Return the number."""
         if time.monotonic() - self._asked >= _RECOUNT_INTERVAL:
-            # A cluster that does not answer now keeps its number.
-            with contextlib.suppress(Exception):
-                self._count = count_workers(self._executor)
             self._asked = time.monotonic()
-        return self._count + self._more
+            try:
+                self._count = count_workers(self._executor)
+            except Exception as error:  # a cluster that does not answer now keeps its number
+                if isinstance(error, EvaluatorError):
+                    raise
+        return self._limit or self._count + self._more
 
 
 def without_tag(trial: Trial) -> Trial:

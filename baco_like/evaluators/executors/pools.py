@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import (
     BrokenExecutor,
@@ -122,6 +123,10 @@ def _set_variables(variables: dict[str, str]) -> None:
     os.environ.update(variables)
 
 
+_PATIENCE = 30.0
+"""Seconds without a node after which a cluster of Ray that had nodes counts as gone: its calls would wait for ever."""
+
+
 class RayExecutor(Executor):
     """Runs calls as Ray tasks, one per CPU of the cluster at a time; needs the extra ``ray``.
 
@@ -141,14 +146,27 @@ class RayExecutor(Executor):
         self._ray = require("ray", "ray")
         if not self._ray.is_initialized():
             self._ray.init()
+        # When the cluster had CPUs; one that starts without nodes may wait for them.
+        self._seen = float("inf")
         self._options = {"max_retries": 0, **options}
         # One object for all calls: Ray pickles and publishes the function of each new one.
         self._task = self._ray.remote(_call).options(**self._options)
 
     @property
     def num_workers(self) -> int:
-        """Number of tasks that fit on the cluster's CPUs at a time."""
-        cpus = self._ray.cluster_resources().get("CPU", 1.0)
+        """Number of tasks that fit on the cluster's CPUs at a time.
+
+        Raises:
+            EvaluatorError: All nodes of the cluster are gone, for half a minute.
+        """
+        cpus, now = self._ray.cluster_resources().get("CPU", 0.0), time.monotonic()
+        if cpus:
+            self._seen = now
+        elif now - self._seen > _PATIENCE:
+            raise EvaluatorError(
+                f"the Ray cluster has had no CPU for {_PATIENCE:g} s. Pending trials are suggested again when the run "
+                "resumes on a cluster with nodes"
+            )
         return max(1, int(cpus / (self._options.get("num_cpus") or 1)))
 
     @override

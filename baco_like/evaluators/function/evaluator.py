@@ -18,8 +18,10 @@ from baco_like.evaluators.executors.futures import (
     LostWorker,
     SubmitsCalls,
     WorkerCount,
+    answer,
     call_in_worker,
     lost_worker,
+    submit_call,
     without_tag,
 )
 from baco_like.evaluators.function.call import DEFAULT_FAILURES, FunctionCall
@@ -81,10 +83,8 @@ class FunctionEvaluator(FuturesEvaluator):
         self._queue: deque[Trial] = deque()
         self._sent: dict[int, tuple[Trial, int]] = {}  # with the number of the attempt
         self._session = secrets.token_hex(4)
-        if max_pending is None and executor is not None:
-            super().__init__(WorkerCount(executor))
-        else:
-            super().__init__(max_pending or 1)
+        limit = max_pending or 1
+        super().__init__(limit if executor is None else WorkerCount(executor, limit=max_pending))
 
     def submit(self, trial: Trial) -> None:
         """Start the evaluation, or queue it if there is no executor.
@@ -105,19 +105,23 @@ class FunctionEvaluator(FuturesEvaluator):
     def _send(self, trial: Trial, attempt: int) -> None:
         assert self._executor is not None
         call = call_in_worker, os.getpid(), self._session, self._call, trial
-        self._pending[trial.id] = self._executor.submit(*call)
+        self._pending[trial.id] = submit_call(self._executor, *call)
         self._sent[trial.id] = trial, attempt
 
     @override
     def _handle_error(self, trial_id: int, error: BaseException) -> Outcome | None:
-        """Send a trial again whose process has died, if the executor still works."""
+        """Send a trial again whose process has died, or give it up if the executor still works."""
         trial, attempt = self._sent[trial_id]
-        if not isinstance(error, LostWorker):
+        if not isinstance(error, LostWorker) or attempt > _ATTEMPTS:
             return super()._handle_error(trial_id, error)
-        if attempt == _ATTEMPTS:
-            return Outcome.failure(trial_id, "runtime", f"handed out {attempt} times: {error}")
         try:
-            self._send(trial, attempt + 1)
+            if attempt < _ATTEMPTS:
+                self._send(trial, attempt + 1)
+            else:
+                message = f"handed out {attempt} times: {error}"
+                given_up = Outcome.failure(trial_id, "runtime", message)
+                self._pending[trial_id] = submit_call(self._executor, answer, given_up)
+                self._sent[trial_id] = trial, attempt + 1
         except Exception as refused:
             return super()._handle_error(trial_id, refused)
         return None

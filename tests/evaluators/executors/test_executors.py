@@ -35,7 +35,7 @@ from baco_like.evaluators import (
     RayExecutor,
 )
 from baco_like.evaluators.executors.dask import DaskExecutor
-from baco_like.evaluators.executors.futures import count_workers, is_lost
+from baco_like.evaluators.executors.futures import answer, count_workers, is_lost
 from baco_like.evaluators.executors.heartbeats import beat
 from baco_like.exceptions import MissingExtra
 from baco_like.records import Utilisation, read_utilisation
@@ -173,7 +173,11 @@ def test_a_result_counts_although_its_dask_worker_dies_just_after_it(
 def test_a_dask_result_that_cannot_be_fetched_is_computed_again(
     dask_in_threads: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client, gather, fails = dask_in_threads, dask_in_threads._gather, [True, False, True, True]
+    client, gather, fails = (
+        dask_in_threads,
+        dask_in_threads._gather,
+        [True, False, True, True, False],
+    )
 
     async def gather_or_fail(*args: Any, **options: Any) -> Any:
         if fails.pop(0):
@@ -321,10 +325,17 @@ class ByHand:
 
     def __init__(self) -> None:
         self.calls: list[tuple[int, Future[Outcome]]] = []
+        self.lost_checks = 0  # number of calls that do nothing, and are lost all the same
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
         future: Future[Outcome] = Future()
-        self.calls.append((args[-1].id, future))
+        if fn is not answer:
+            self.calls.append((args[-1].id, future))
+        elif self.lost_checks:
+            self.lost_checks -= 1
+            future.set_exception(LostWorker("gone"))
+        else:
+            future.set_result(fn(*args))
         return future
 
     def answer(self, call: int, value: float = 1.0) -> None:
@@ -393,6 +404,139 @@ def test_a_configuration_that_was_given_up_gets_one_more_chance() -> None:
         assert outcome.status is (Status.ABANDONED, Status.FAILED)[number]
     assert outcome.failed == "runtime"
     assert executor.ids == [0, 1]
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_a_cluster_that_is_gone_ends_the_run_without_failures(
+    attempts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every call is lost from the 21st on."""
+    now = [1000.0]
+    clock = SimpleNamespace(
+        monotonic=lambda: now[0], sleep=lambda s: now.__setitem__(0, now[0] + s)
+    )
+    monkeypatch.setattr("baco_like.evaluators.executors.evaluator.time", clock)
+
+    class Gone(ByHand):
+        def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
+            if len(self.calls) >= 20:
+                self.lost_checks = 1
+            future = super().submit(fn, *args)
+            if fn is answer:
+                return future
+            if len(self.calls) > 20:
+                self.lose(-1)
+            else:
+                self.answer(-1)
+            return future
+
+    optimizer = Optimizer(Space({"x": range(99)}), strategy="random_search")
+    evaluator = ExecutorEvaluator(object, Gone(), attempts=attempts, capacity=4)
+    with pytest.raises(EvaluatorError, match=r"has lost a worker .gone.*still pending"):
+        run(optimizer, evaluator, MaxEvals(55))
+    assert len(optimizer.trials) == 20
+    assert not any(trial.failure for trial in optimizer.trials)
+    assert 1 <= len(optimizer.pending) <= 4
+
+
+def test_a_cluster_that_recovers_gives_up_the_trial_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("baco_like.evaluators.executors.evaluator._PAUSE", 0.0)
+    executor, evaluator = by_hand(attempts=1)
+    executor.lost_checks = 3
+    evaluator.submit(Trial(0, {"x": 0}))
+    executor.lose(0)
+    (outcome,) = evaluator.wait()
+    assert (outcome.status, executor.lost_checks) == (Status.ABANDONED, 0)
+    assert outcome.message.startswith("handed out 1 times: its worker is lost")
+
+
+def test_a_cluster_of_ray_without_nodes_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its calls would wait for ever; one that starts without nodes may wait for them."""
+    cpus, now = [0.0], [1000.0]
+    ray = FakeRay()
+    ray.cluster_resources = lambda: {"CPU": cpus[0]} if cpus[0] else {}  # type: ignore[method-assign]
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr("baco_like.evaluators.executors.pools.time", clock)
+    monkeypatch.setattr("baco_like.evaluators.executors.futures._RECOUNT_INTERVAL", 0.0)
+    executor = RayExecutor()
+    evaluators = [
+        ExecutorEvaluator(object, executor, capacity=4),
+        FunctionEvaluator(answer_x, executor=executor, max_pending=4),
+    ]
+
+    def capacities_after(seconds: float) -> list[int]:
+        now[0] += seconds
+        return [evaluator.capacity for evaluator in evaluators]
+
+    assert capacities_after(100.0) == [4, 4]
+    cpus[0] = 2.0
+    assert capacities_after(100.0) == [4, 4]
+    cpus[0] = 0.0
+    assert capacities_after(20.0) == [4, 4]
+    now[0] += 20.0
+    for evaluator in evaluators:
+        with pytest.raises(EvaluatorError, match="has had no CPU for 30 s"):
+            _ = evaluator.capacity
+    cpus[0] = 1.0
+    assert capacities_after(0.0) == [4, 4]
+    ray.pool.shutdown()
+
+
+_KILLED = """
+import os, sys, time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from baco_like.evaluators import ExecutorEvaluator, FunctionEvaluator
+from baco_like import Trial
+
+def evaluate(trial):
+    print(os.getpgid(0), flush=True)
+    time.sleep(600)
+
+pool = ProcessPoolExecutor(4, mp_context=get_context("fork"))
+if sys.argv[1] == "function":
+    evaluator = FunctionEvaluator(evaluate, executor=pool)
+else:
+    evaluator = ExecutorEvaluator(partial(FunctionEvaluator, evaluate), pool)
+if os.fork() == 0:  # the user's own child lives on
+    print("own", os.getpid(), flush=True)
+    time.sleep(600)
+evaluator.submit(Trial(0, {"x": 1}))
+evaluator.wait()
+"""
+
+
+def members(group: int) -> list[int]:
+    """Return the processes of a group."""
+    found = subprocess.run(["pgrep", "-g", str(group)], capture_output=True, text=True, check=False)
+    return [int(line) for line in found.stdout.split()]
+
+
+@pytest.mark.skipif("not hasattr(os, 'pidfd_open')", reason="needs descriptors of processes")
+@pytest.mark.parametrize("kind", ["function", "executor"])
+def test_forked_workers_that_have_not_begun_end_with_a_killed_run(kind: str) -> None:
+    run = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", _KILLED, kind],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert run.stdout is not None
+    lines = [run.stdout.readline().split() for _ in range(2)]
+    own = next(int(line[1]) for line in lines if line[0] == "own")
+    try:
+        assert len(members(run.pid)) == 6
+        run.kill()
+        run.wait()
+        deadline = time.monotonic() + 20
+        while members(run.pid) != [own] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert members(run.pid) == [own]
+    finally:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.stdout.close()
 
 
 def test_a_lease_ends_and_the_first_answer_counts() -> None:
@@ -474,6 +618,8 @@ def test_an_abandoned_trial_is_no_longer_pending_and_may_come_again() -> None:
     class Losing(ByHand):
         def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
             future = super().submit(fn, *args)
+            if fn is answer:
+                return future
             if args[-1]["x"] == 2:
                 self.lose(-1)
             else:
