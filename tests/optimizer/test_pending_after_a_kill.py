@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from baco_like import Optimizer, Ordinal, Space
+from baco_like import MaxEvals, Optimizer, Ordinal, Space, tune
 from baco_like.journal.run_lock import sole_runner
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -39,18 +39,18 @@ def in_child(work, *args):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def loop(path, batch, told=None):
+def loop(path, told=None):
     """Suggest and observe until the run has all trials; write the numbers of acknowledged ones."""
     opt = opened(path)
     while len(opt.trials) < LENGTH or opt.pending:
-        for trial in opt.suggest(len(opt.pending) or batch):
+        for trial in opt.suggest(len(opt.pending) or 1):
             opt.observe(trial, value(trial))
             if told is not None:
                 os.write(told, b"%d\n" % trial.id)
     return opt
 
 
-def killed_at(point, path, batch, told):
+def killed_at(point, path, told):
     """Do the same, but kill this process before a call of the system, or after half of a write."""
     calls, writes = itertools.count(), os.pwrite
 
@@ -64,23 +64,22 @@ def killed_at(point, path, batch, told):
     for name in ("open", "pwrite", "fsync", "ftruncate", "unlink", "close"):
         setattr(os, name, partial(patched, getattr(os, name)))
     fcntl.flock = partial(patched, fcntl.flock)
-    loop(path, batch, told)
+    loop(path, told)
 
 
-@pytest.mark.parametrize("batch", [1, 2])
-def test_a_kill_at_every_point_changes_no_suggestion(tmp_path, batch):
+def test_a_kill_at_every_point_changes_no_suggestion(tmp_path):
     begun = tmp_path / "begun.jsonl"
     opt = opened(begun)
     opt.observe(opt.suggest(), 1.0)
     kept = begun.read_bytes()
-    whole = {t.id: (dict(t), t.value) for t in loop(begun, batch).trials}
+    whole = {t.id: (dict(t), t.value) for t in loop(begun).trials}
     for point in itertools.count():
         path, told = tmp_path / f"{point}.jsonl", tmp_path / f"{point}.told"
         path.write_bytes(kept)
         fd = os.open(told, os.O_WRONLY | os.O_CREAT)
-        code = in_child(killed_at, point, path, batch, fd)
+        code = in_child(killed_at, point, path, fd)
         os.close(fd)
-        opt = loop(path, batch)
+        opt = loop(path)
         trials = {t.id: (dict(t), t.value) for t in opt.trials}
         assert trials.items() <= whole.items()
         assert {int(line) for line in told.read_text().split()} <= trials.keys()
@@ -141,6 +140,45 @@ def test_a_trial_with_a_lease_comes_back_after_the_lease_only(tmp_path):
     first.kill()
     assert opened(path, lease=3600).suggest().id == 1
     assert opened(path).suggest().id == 2
+
+
+def member(path, log, name, dies):
+    """Run a member of a shared run; while it dies, its second evaluation does not come to its end."""
+    started, begun = time.time(), itertools.count()
+
+    def evaluate(trial):
+        lease = next(t.lease for t in Optimizer.load(path).pending if t.id == trial.id)
+        if lease.start.wall < started:
+            os.write(log, b"old lease\n")
+        if dies and next(begun) == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.write(log, b"%d\n" % trial.id)
+        return value(trial)
+
+    tune(
+        evaluate,
+        SPACE,
+        strategy="random_search",
+        stop=MaxEvals(12),
+        storage=path,
+        worker=name,
+        lease=60.0,
+        progress=False,
+    )
+
+
+def test_members_that_are_killed_again_and_again_measure_no_trial_twice(tmp_path):
+    path = tmp_path / "run.jsonl"
+    log = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    codes = [in_child(member, path, log, f"m{i % 2}", True) for i in range(8)]
+    assert codes.count(-signal.SIGKILL) == 8
+    for name in ("m0", "m1"):
+        assert in_child(member, path, log, name, False) == 0
+    os.close(log)
+    lines = (tmp_path / "log").read_text().split("\n")[:-1]
+    assert sorted(map(str, range(len(lines)))) == sorted(lines)
+    trials = Optimizer.load(path).trials
+    assert len({tuple(trial.values()) for trial in trials}) == len(trials) == 12
 
 
 def test_two_optimizers_of_one_process_keep_their_trials(tmp_path):

@@ -7,6 +7,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -327,3 +328,25 @@ def test_tune_calls_a_function_in_one_process_per_slot(tmp_path: Path) -> None:
         tune(len, space, stop=MaxEvals(7), slots=TWO, executor=executor_targets)  # type: ignore[arg-type]
     with pytest.raises(EvaluatorError, match="workers = 3"):
         ProcessLanes(3, slots=TWO)
+
+
+def test_a_process_that_is_killed_costs_a_trial_of_its_slot_one_of_three_attempts(
+    tmp_path: Path,
+) -> None:
+    function = partial(executor_targets.die_in_slot, str(tmp_path))
+    space = Space({"x": range(6)})
+    result = tune(
+        function,
+        space,
+        stop=MaxEvals(6),
+        slots=TWO,
+        strategy="exhaustive",
+        progress=False,
+    )
+    assert [t["x"] for t in result.trials if t.failure] == [0]
+    (message,) = (t.message for t in result.trials if t.failure)
+    assert message is not None and message.startswith("handed out 3 times")
+    begun = [int(line.split()[0]) for line in (tmp_path / "begun").read_text().splitlines()]
+    assert sorted(begun) == [0, 0, 0, 1, 1, 2, 2, 3, 4, 5]
+    numbers = {float(slot["environment"]["SLOT"]) for slot in TWO}
+    assert {t.value for t in result.trials if not t.failure} <= numbers
