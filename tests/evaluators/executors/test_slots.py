@@ -345,7 +345,7 @@ def test_a_process_that_is_killed_costs_a_trial_of_its_slot_one_of_three_attempt
     )
     assert [t["x"] for t in result.trials if t.failure] == [0]
     (message,) = (t.message for t in result.trials if t.failure)
-    assert message is not None and message.startswith("handed out 3 times")
+    assert "handed out 3 times" in str(message)
     begun = [int(line.split()[0]) for line in (tmp_path / "begun").read_text().splitlines()]
     assert sorted(begun) == [0, 0, 0, 1, 1, 2, 2, 3, 4, 5]
     numbers = {float(slot["environment"]["SLOT"]) for slot in TWO}
