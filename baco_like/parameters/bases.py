@@ -161,6 +161,52 @@ class IndexedParameter(ParameterDefaults):
         return others[kept], owner[kept]
 
 
+class SteppedNumber(IndexedParameter):
+    """A parameter of the numbers ``low``, ``low + step``, ..., ``high``; it may have a density as its prior."""
+
+    low: Any
+    high: Any
+    step: Any = 1
+    log = False
+
+    def column(self, codes: Codes) -> Column:
+        """Return the numbers, ``(n, 1)`` -> ``(n,)``."""
+        raise NotImplementedError
+
+    def decode(self, codes: Codes) -> list[Any]:
+        """Return the numbers as Python numbers."""
+        return list(self.column(codes).tolist())
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The ends of the numbers' intervals: half a step below ``low`` and above ``high``."""
+        return float(self.low) - 0.5 * self.step, float(self.high) + 0.5 * self.step
+
+    @override
+    def sample(self, n: int, rng: Rng) -> Codes:
+        """Return n codes from the prior, by default uniform on the parameter's scale.
+
+        With a density, each number has the interval from half a step below it to half a step above it.
+        """
+        if not isinstance(self.prior, priors.Density):
+            return super().sample(n, rng)
+        if self.cardinality == 1:
+            return np.zeros((n, 1))
+        drawn = priors.sample_density(self.prior, *self._ends, self.log, n, rng)
+        steps = np.rint((drawn - float(self.low)) / self.step)
+        return np.asarray(np.clip(steps, *self.code_range)[:, None])
+
+    @override
+    def log_density(self, codes: Codes) -> Array:
+        """Return the log ratio of the prior's density to the uniform density, ``(n, 1)`` -> ``(n,)``."""
+        if not isinstance(self.prior, priors.Density):
+            return super().log_density(codes)
+        if self.cardinality == 1:
+            return np.zeros(len(codes))
+        numbers = float(self.low) + codes[:, 0] * self.step
+        return priors.density_log(self.prior, numbers, *self._ends, self.log)
+
+
 class ListedParameter(IndexedParameter):
     """A parameter whose code is the index in its list of values.
 

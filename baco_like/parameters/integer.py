@@ -13,7 +13,7 @@ from typing_extensions import override
 from baco_like._typing import Array, Codes, Column, Features, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import distances, priors
-from baco_like.parameters.bases import IndexedParameter, check_bounds, checked_default
+from baco_like.parameters.bases import SteppedNumber, check_bounds, checked_default
 from baco_like.parameters.extent import Extent, extent_of
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.parameters.values import INT64, indices, is_number, number, plain, real_number
@@ -24,7 +24,7 @@ MAX_VALUES = 2**53
 
 @final
 @dataclass(frozen=True)
-class Integer(IndexedParameter):
+class Integer(SteppedNumber):
     """A whole number in ``[low, high]``, both included; its code is the number minus ``low``.
 
     Attributes:
@@ -90,10 +90,7 @@ class Integer(IndexedParameter):
                 raise ConfigError(f"{value!r} is not a whole number in [{self.low}, {self.high}]")
         return np.array([float(int(plain(v)) - self.low) for v in values]).reshape(-1, 1)
 
-    def decode(self, codes: Codes) -> list[Any]:
-        """Return the numbers as Python ints."""
-        return list(self.column(codes).tolist())
-
+    @override
     def column(self, codes: Codes) -> Column:
         """Return the numbers, ``(n, 1)`` -> ``(n,)``, int64, or Python ints where they would not fit."""
         offsets = indices(codes)
@@ -101,38 +98,10 @@ class Integer(IndexedParameter):
         return (offsets if fits else offsets.astype(object)) + self.low
 
     @override
-    def sample(self, n: int, rng: Rng) -> Codes:
-        """Return n codes from the prior, by default uniform on the parameter's scale.
-
-        With a density, each number has the interval from 0.5 below it to 0.5 above it.
-        """
-        if not isinstance(self.prior, priors.Density):
-            return super().sample(n, rng)
-        if self.cardinality == 1:
-            return np.zeros((n, 1))
-        drawn = priors.sample_density(self.prior, *self._ends, self.log, n, rng)
-        return np.clip(np.rint(drawn - float(self.low)), *self.code_range)[:, None]
-
-    @override
     def sample_uniform(self, n: int, rng: Rng) -> Codes:
         """Return n codes drawn uniformly on the parameter's scale, linear or logarithmic."""
         logarithmic = self.log and self.cardinality > 1
         return self.from_unit(rng.random((n, 1))) if logarithmic else super().sample_uniform(n, rng)
-
-    @property
-    def _ends(self) -> tuple[float, float]:
-        """The ends of the numbers' intervals: 0.5 below ``low`` and 0.5 above ``high``."""
-        return float(self.low) - 0.5, float(self.high) + 0.5
-
-    @override
-    def log_density(self, codes: Codes) -> Array:
-        """Return the log ratio of the prior's density to the uniform density, ``(n, 1)`` -> ``(n,)``."""
-        if not isinstance(self.prior, priors.Density):
-            return super().log_density(codes)
-        if self.cardinality == 1:
-            return np.zeros(len(codes))
-        numbers = float(self.low) + codes[:, 0]
-        return priors.density_log(self.prior, numbers, *self._ends, self.log)
 
     @property
     def _log_length(self) -> float:

@@ -16,8 +16,8 @@ from baco_like._typing import Array, Codes, Column, Features, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import distances, priors
 from baco_like.parameters.bases import (
-    IndexedParameter,
     ParameterDefaults,
+    SteppedNumber,
     check_bounds,
     checked_default,
 )
@@ -201,7 +201,7 @@ _TOLERANCE = 1e-8
 
 @final
 @dataclass(frozen=True)
-class SteppedReal(IndexedParameter):
+class SteppedReal(SteppedNumber):
     """The numbers ``low + k * step`` up to ``high``, as in Optuna's ``FloatDistribution``; the code is k.
 
     They are computed in doubles: ``Real(0, 1, step=0.05)`` has 0.15000000000000002, and 0.15 is read as this value.
@@ -283,33 +283,10 @@ class SteppedReal(IndexedParameter):
         numbers = np.array([float(plain(value)) for value in values]).reshape(-1, 1)
         return np.clip(np.rint((numbers - self.low) / self.step), *self.code_range)
 
-    def decode(self, codes: Codes) -> list[Any]:
-        """Return the numbers as Python floats."""
-        return list(self.column(codes).tolist())
-
+    @override
     def column(self, codes: Codes) -> Column:
         """Return the numbers, ``(n, 1)`` -> ``(n,)``."""
         return np.asarray(np.minimum(codes[:, 0] * self.step + self.low, self.high))
-
-    @property
-    def _ends(self) -> tuple[float, float]:
-        """The ends of the numbers' intervals: half a step below ``low`` and above ``high``."""
-        return self.low - self.step / 2, self.high + self.step / 2
-
-    @override
-    def sample(self, n: int, rng: Rng) -> Codes:
-        """Return n codes from the prior, by default uniform."""
-        if self.prior is None or self.cardinality == 1:
-            return self.sample_uniform(n, rng)
-        drawn = priors.sample_density(self.prior, *self._ends, False, n, rng)
-        return np.clip(np.rint((drawn - self.low) / self.step), *self.code_range)[:, None]
-
-    @override
-    def log_density(self, codes: Codes) -> Array:
-        """Return the log ratio of the prior's density to the uniform density, ``(n, 1)`` -> ``(n,)``."""
-        if self.prior is None or self.cardinality == 1:
-            return np.zeros(len(codes))
-        return priors.density_log(self.prior, self.column(codes), *self._ends, False)
 
     def distance(self, a: Codes, b: Codes) -> Array:
         """Return ``|a - b|`` (Hellsten et al. 2023, section 4.1)."""

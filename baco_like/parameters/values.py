@@ -71,8 +71,9 @@ def in_order(values: Iterable[Any]) -> Iterable[Any]:
 
 def _check_value(value: Any) -> None:
     if not isinstance(value, int | float | str):
+        way = "write a text, such as 'none'" if value is None else "write it as text"
         raise SpaceError(
-            f"value {value!r} is a {type(value).__name__}; only int, float, str and bool can be values"
+            f"value {value!r} is a {type(value).__name__}; only int, float, str and bool can be values: {way}"
         )
     if isinstance(value, float) and not math.isfinite(value):
         raise SpaceError(f"value {value!r} is not finite; leave it out")

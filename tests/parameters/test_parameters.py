@@ -502,3 +502,9 @@ def test_values_of_a_set_have_one_order(kind):
     assert Space({"f": kind(texts)}).parameters["f"] == Categorical(texts)
     assert Categorical(kind([True, "a", 2])).values == (True, 2, "a")
     assert Permutation(kind(range(12))).elements == tuple(range(12))
+
+
+@pytest.mark.parametrize(("value", "way"), [(None, "such as 'none'"), ((1, 2), "write it as text")])
+def test_other_values_are_refused_with_a_way_out(value, way):
+    with pytest.raises(SpaceError, match=way):
+        Categorical([value, "a"])
