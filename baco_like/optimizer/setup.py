@@ -23,7 +23,7 @@ from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies import Strategy, create_strategy, default_settings
-from baco_like.strategies.protocol import Problem, Proposals, RelatedTask
+from baco_like.strategies.protocol import Problem, Proposals
 from baco_like.strategies.registry import REGISTRY
 from baco_like.surrogates import registry as surrogates
 
@@ -332,6 +332,7 @@ class MissingStrategy:
     draws_in_tell: ClassVar[bool] = False
     several_objectives: ClassVar[bool] = True
     uses_tasks: ClassVar[bool] = True
+    uses_related_tasks: ClassVar[bool] = True
     uses_fidelity: ClassVar[bool] = True
 
     def init(self, problem: Problem, rng: Rng) -> None:
@@ -349,10 +350,6 @@ class MissingStrategy:
 
     def tell(self, problem: Problem, state: None, observation: Observation, rng: Rng) -> None:
         """Ignore the observation."""
-
-    def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> MissingStrategy:
-        """Return itself: related tasks only change proposals."""
-        return self
 
 
 @contextmanager

@@ -54,8 +54,8 @@ from baco_like.strategies.protocol import (
     Problem,
     Strategy,
     check_objectives,
+    check_related_tasks,
     draws_in_tell,
-    use_related_tasks,
 )
 
 _INVALID_EVENT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
@@ -164,7 +164,8 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
     """Return the state before the first event. Strategies refuse unsuitable spaces here.
 
     Raises:
-        JournalError: Results of a warm start do not belong to the space.
+        JournalError: Results of a warm start do not belong to the space, or a related task has no success.
+        StrategyError: The strategy cannot use what the problem has.
     """
     options = header.options
     objectives = options.several_objectives
@@ -179,7 +180,9 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
         options.seconds,
         limits,
         read_goal(options.goal) if options.goal else None,
+        related=tasks_of(header.earlier, space, options),
     )
+    check_related_tasks(strategy, problem.related)
     check_objectives(strategy, objectives, options.strategy.get("name"))
     known = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
     first = [t.config for part in header.earlier if part.mode == "configs" for t in part.trials]
@@ -295,7 +298,7 @@ class JournaledState:
             results = read_all(warm, space, options)
             created = Header(space.to_dict(), options, tuple(points or ()), results)
             plugins = plugin_versions(options.strategy)
-            state = _state_from_header(created, space, strategy)  # all checks come before the write
+            state = initial_state(created, space, strategy)  # all checks come before the write
             try:
                 self.state = replace(state, mark=journal.append(created.event(plugins), START))
                 self.warm_start = results
@@ -304,7 +307,7 @@ class JournaledState:
         if header is not None:
             with_default_settings(header).check(space, options, points, self._name)
             check_same(warm, header.earlier, self._name)
-            self.state = replace(_state_from_header(header, space, strategy), mark=mark)
+            self.state = replace(initial_state(header, space, strategy), mark=mark)
             with collector_paused():
                 self._replay(events)
             self.unannounced.clear()
@@ -468,8 +471,3 @@ def _time_of(event: Event) -> Event:
         if event["event"] in ("suggested", "observed")
         else {}
     )
-
-
-def _state_from_header(header: Header, space: Space, strategy: Strategy[Any]) -> OptimizerState:
-    tasks = tasks_of(header.earlier, space, header.options)
-    return initial_state(header, space, use_related_tasks(strategy, tasks))

@@ -5,7 +5,7 @@
 """
 
 from baco_like.strategies.auto import Auto
-from baco_like.strategies.bayesian.bayesian import Bayesian, TransferLearning
+from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.kernel_tuner_bo import KernelTunerBO
 from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
 from baco_like.strategies.composite.portfolio import AreaUnderCurve, ArmRule, Portfolio, RoundRobin
@@ -36,7 +36,6 @@ from baco_like.strategies.protocol import (
     Problem,
     RelatedTask,
     Strategy,
-    TaskAware,
 )
 from baco_like.strategies.racing.iterated_racing import Racing
 from baco_like.strategies.random_search import RandomSearch
@@ -91,10 +90,8 @@ __all__ = [
     "SimulatedAnnealing",
     "Strategy",
     "TabuSearch",
-    "TaskAware",
     "Torczon",
     "Tournament",
-    "TransferLearning",
     "create_strategy",
     "default_settings",
     "describe_strategy",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 from baco_like._random import Purpose, generator
@@ -15,7 +15,7 @@ from baco_like.records.history import History
 from baco_like.records.trial import Observation, Proposal
 from baco_like.spaces.design import distinct_middle, has_distinct_middle, latin_hypercube, middle
 from baco_like.spaces.space import Space, format_size
-from baco_like.strategies.bayesian.bayesian import Bayesian, TransferLearning, with_quantities
+from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
 from baco_like.strategies.bayesian.expected_hypervolume import ExpectedHypervolume
 from baco_like.strategies.bayesian.several_objectives import ParEGO
 from baco_like.strategies.composite.adaptive_design import (
@@ -35,7 +35,6 @@ from baco_like.strategies.per_second import SecondsAware
 from baco_like.strategies.protocol import (
     Prediction,
     Problem,
-    RelatedTask,
     Strategy,
     require_predictive,
 )
@@ -83,7 +82,8 @@ def model_of_auto(surrogate: str = "gp", device: str = "auto") -> Bayesian:
 class Auto:
     """The recommended strategy: exhaustive search of tiny spaces, Bayesian optimization of all others.
 
-    Use it unless you have a reason to choose another one. The tag of its first proposals names the choice.
+    Use it unless you have a reason to choose another one. The tag of its first proposals names the choice. Results of
+    related tasks replace the design except for its first point, which is a safeguard against misleading tasks.
 
     Attributes:
         initial: Number of trials before the model is used, 0 or more; the model needs two successes. None lets the
@@ -91,8 +91,6 @@ class Auto:
         design: Chooses the configurations of these trials.
         surrogate: "gp" (closed form), "gpytorch" or "forest".
         device: Torch device of "gpytorch": "auto" (the GPU if there is one), "cpu", "cuda" or "cuda:N".
-        tasks: Related tasks with known results. They replace the design except for its first point, which is a
-            safeguard against misleading tasks.
 
     Raises:
         ValueError: ``initial`` is negative, or the surrogate or device is unknown.
@@ -103,18 +101,14 @@ class Auto:
     design: Design = middle
     surrogate: str = "gp"
     device: str = "auto"
-    tasks: tuple[RelatedTask, ...] = field(default=(), repr=False)
 
     draws_in_tell: ClassVar[bool] = False
     several_objectives: ClassVar[bool] = True
+    uses_related_tasks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_initial(self.initial or 0)
         model_of_auto(self.surrogate, self.device)
-
-    def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> Auto:
-        """Return the strategy that also uses the results of related tasks."""
-        return replace(self, tasks=tuple(tasks))
 
     def choice(self, problem: Problem) -> tuple[Strategy[Any], str]:
         """Return the strategy for a problem, and the reason in one line; `ask` adds the size of the default design."""
@@ -127,14 +121,13 @@ class Auto:
             bayesian = replace(bayesian, search=LocalSearch(candidates=DRAWS_BESIDE_LONG_ORDERS))
         how = "all scored" if size is not None and size <= bayesian.scan_limit else "searched"
         reason = f"bayesian: {shown} configurations, {how} by the model"
-        if self.tasks:
+        if problem.related:
             reason = f"{reason} and those of related tasks, after 1 of the design"
         if problem.objectives:
             return self._several(problem, bayesian), reason
-        if self.tasks:
-            transferred = SecondsAware(TransferLearning(bayesian, self.tasks))
-            return Phased(_with_exploration(transferred, problem), 1, self.design), reason
         later = _with_exploration(SecondsAware(bayesian), problem)
+        if problem.related:
+            return Phased(later, 1, self.design), reason
         if self.initial is None and self.design is middle:
             return AdaptiveDesign(later), reason
         initial = size_by_orders(problem.space) if self.initial is None else self.initial
@@ -146,8 +139,8 @@ class Auto:
         """Return the strategy for several objectives, after a design."""
         several = len(problem.objectives)
         choice = ParEGO if several > MOST_FOR_VOLUME else ExpectedHypervolume
-        then = choice(bayesian, tasks=self.tasks)
-        if self.tasks:
+        then = choice(bayesian)
+        if problem.related:
             return Phased(then, 1, self.design)
         initial = AdaptiveDesign.most if self.initial is None else self.initial
         return Phased(then, initial, latin_hypercube if self.design is middle else self.design)

@@ -16,7 +16,7 @@ from baco_like.records import History, Observation, Outcome, Proposal, Status, s
 from baco_like.spaces.fidelity import Fidelity
 from baco_like.strategies import protocol
 from baco_like.strategies.auto import FAILED_AS, PRIORS
-from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
+from baco_like.strategies.bayesian.bayesian import Bayesian, BayesianState, with_quantities
 from baco_like.strategies.levels import (
     base_keys,
     fidelity_of,
@@ -242,7 +242,7 @@ class MultiFidelity:
         acquisition = AugmentedImprovement(fidelity, at_target, costs)
         limit = self.model_based.scan_limit * (target + 1)
         strategy = replace(self.model_based, acquisition=acquisition, scan_limit=limit)
-        return strategy.ask(problem, shown, state.seed, 1, rng)
+        return strategy.ask(problem, shown, BayesianState(state.seed), 1, rng)
 
 
 def _spent_below(fidelity: Fidelity, history: History, costs: Mapping[int, float]) -> float:

@@ -18,7 +18,7 @@ from baco_like.acquisitions.protocol import AcquisitionFunction, Score
 from baco_like.records import History, Trial
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import REPEATS
-from baco_like.strategies.bayesian.bayesian import Bayesian, TransferLearning
+from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.composite.wrappers import StrategyWrapper
 from baco_like.strategies.protocol import Problem, Proposals
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
@@ -160,21 +160,19 @@ class SecondsAware(StrategyWrapper):
         surrogate: Models the logarithms of the seconds of builds and of runs.
     """
 
-    then: Bayesian | TransferLearning
+    then: Bayesian
     surrogate: Surrogate = field(default_factory=lambda: GaussianProcess(mean="constant"))
 
     def ask(self, problem: Problem, history: History, state: Any, n: int, rng: Rng) -> Proposals:
         """Return n proposals; the tags of those that a model has made hold their expected seconds."""
-        own = self.then if isinstance(self.then, Bayesian) else self.then.then
-        view = own.view(problem.space)
+        view = self.then.view(problem.space)
         model = fit_seconds(problem, history, self.surrogate, view, rng)
         if model is None:
             return self.then.ask(problem, history, state, n, rng)
         best = history.best()
         code = None if best is None else best.code
         least = 0.0 if code is None else float(model.expect(code[None, :])[0])
-        own = replace(own, acquisition=PerSecond(own.acquisition, model, least))
-        then = own if isinstance(self.then, Bayesian) else replace(self.then, then=own)
+        then = replace(self.then, acquisition=PerSecond(self.then.acquisition, model, least))
         proposals = then.ask(problem, history, state, n, rng)
         return [replace(p, tag={**p.tag, **model.note(p.code[None, :])}) for p in proposals]
 

@@ -13,7 +13,7 @@ to the journal and comes back in ``tell``. Therefore
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -55,6 +55,7 @@ class Problem:
         goal: The goal of a run with several tasks, else None.
         task: Index of the only task that may be proposed now, or None for all.
         region: Returns which rows may be proposed now, ``(n, w)`` -> ``(n,)``; None for all.
+        related: Results of related tasks, from ``WarmStart(..., mode="prior")``.
     """
 
     space: Space
@@ -67,6 +68,7 @@ class Problem:
     goal: Cover | None = None
     task: int | None = None
     region: Callable[[Codes], Mask] | None = None
+    related: tuple[RelatedTask, ...] = field(default=(), repr=False)
 
     def is_excluded(self, history: History, codes: Codes) -> Mask:
         """Return which rows may not be proposed, ``(n, w)`` -> ``(n,)``.
@@ -133,6 +135,24 @@ def check_objectives(
         raise StrategyError(
             f"strategy {name or type(strategy).__name__} optimises one objective, not {names}; take auto, ehvi, "
             "parego, nsga2, random_search or exhaustive"
+        )
+
+
+def uses_related_tasks(strategy: Strategy[Any]) -> bool:
+    """Whether a strategy reads `Problem.related`; it then has an attribute ``uses_related_tasks = True``."""
+    return bool(getattr(strategy, "uses_related_tasks", False))
+
+
+def check_related_tasks(strategy: Strategy[Any], related: Sequence[RelatedTask]) -> None:
+    """Refuse a strategy that cannot use the results of related tasks.
+
+    Raises:
+        StrategyError: There are related tasks, and the strategy has no Gaussian process that they could inform.
+    """
+    if related and not uses_related_tasks(strategy):
+        raise StrategyError(
+            f"strategy {type(strategy).__name__} has no Gaussian process that a related task could inform; "
+            "take strategy='auto', or WarmStart(..., mode='configs') for the task's best configurations"
         )
 
 
@@ -213,31 +233,3 @@ class RelatedTask:
             return None
         kept = ~np.isnan(costs) | np.isnan(every).all(axis=1)
         return RelatedTask(self.name, self.codes[kept], costs[kept])
-
-
-@runtime_checkable
-class TaskAware(Protocol):
-    """A strategy that can use the results of related tasks."""
-
-    def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> Strategy[Any]:
-        """Return a strategy that also uses these results.
-
-        Raises:
-            StrategyError: Its model cannot use them.
-        """
-
-
-def use_related_tasks(strategy: Strategy[Any], tasks: Sequence[RelatedTask]) -> Strategy[Any]:
-    """Return the strategy that also uses the results of related tasks; without tasks, the strategy itself.
-
-    Raises:
-        StrategyError: The strategy has no Gaussian process that related tasks could inform.
-    """
-    if not tasks:
-        return strategy
-    if not isinstance(strategy, TaskAware):
-        raise StrategyError(
-            f"strategy {type(strategy).__name__} has no Gaussian process that a related task could inform; "
-            "take strategy='auto', or WarmStart(..., mode='configs') for the task's best configurations"
-        )
-    return strategy.with_related_tasks(tasks)

@@ -12,7 +12,7 @@ import numpy as np
 from baco_like._typing import Codes, Mask, Rng
 from baco_like.records import History, Observation, Proposal, Status, row_keys
 from baco_like.spaces.design import uniform
-from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.bayesian.bayesian import Bayesian, BayesianState
 from baco_like.strategies.levels import (
     base_keys,
     fidelity_of,
@@ -87,7 +87,7 @@ class SuccessiveHalving:
         """Return n proposals of a model at one level; none if it has too few successes."""
         if not n or history.where(Status.OK).sum() < len(problem.space.active) + 2:
             return []
-        return self.model_based.ask(problem, history, seed, n, rng)
+        return self.model_based.ask(problem, history, BayesianState(seed), n, rng)
 
     def _promote(self, problem: Problem, history: History) -> Proposal | None:
         fidelity = fidelity_of(problem)

@@ -13,6 +13,7 @@ class Counting:
 
     several_objectives = True
     uses_tasks = True
+    uses_related_tasks = True
     text = "x" * 5000
 
     def __repr__(self):
@@ -28,9 +29,6 @@ class Counting:
 
     def tell(self, problem, state, observation, rng):
         return state + 1
-
-    def with_related_tasks(self, tasks):
-        return self
 
 
 OPTIONS = {

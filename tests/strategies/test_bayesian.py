@@ -14,7 +14,7 @@ from baco_like import (
     Space,
 )
 from baco_like.records.history import History
-from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.bayesian.bayesian import Bayesian, BayesianState
 from baco_like.strategies.composite.wrappers import Phased
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates.forest import RandomForest
@@ -116,7 +116,10 @@ def test_asking_changes_nothing():
         opt.observe(trial, mixed_cost(trial))
     strategy = Phased(Bayesian(), 4)
     problem = Problem(MIXED)
-    asked = [strategy.ask(problem, opt.history, 17, 2, np.random.default_rng(5)) for _ in range(2)]
+    asked = [
+        strategy.ask(problem, opt.history, BayesianState(17), 2, np.random.default_rng(5))
+        for _ in range(2)
+    ]
     assert [p.code.tolist() for p in asked[0]] == [p.code.tolist() for p in asked[1]]
     assert [p.tag for p in asked[0]] == [p.tag for p in asked[1]]
 
@@ -157,7 +160,9 @@ def test_values_of_any_sign_and_size(shift):
 
 def test_an_empty_history_asks_for_exploration():
     problem = Problem(MIXED)
-    proposals = Bayesian().ask(problem, History.start(MIXED), 1, 3, np.random.default_rng(0))
+    proposals = Bayesian().ask(
+        problem, History.start(MIXED), BayesianState(1), 3, np.random.default_rng(0)
+    )
     assert [p.tag for p in proposals] == [{"phase": "explore"}] * 3
 
 

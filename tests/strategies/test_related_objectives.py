@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from informed import Informed
 
 from baco_like import (
     Categorical,
@@ -26,8 +27,7 @@ from baco_like.records import Objective
 from baco_like.running.summary import format_summary, summarise
 from baco_like.strategies import create_strategy
 from baco_like.strategies.auto import Auto
-from baco_like.strategies.bayesian import several_objectives
-from baco_like.strategies.bayesian.bayesian import TransferLearning
+from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.protocol import RelatedTask
 from baco_like.testing.strategies import example_spaces, resume_with_objectives
 
@@ -273,10 +273,11 @@ def test_a_few_rows_may_have_too_few_values_for_a_model(name):
 def test_parego_counts_a_missing_objective_as_the_median(monkeypatch):
     seen = []
 
-    class Seen(TransferLearning):
-        def init(self, problem, rng):
-            seen.extend(self.tasks)
-            return super().init(problem, rng)
+    fit_related_task = Bayesian._fit_task
+
+    def fit_task(self, problem, task, rng):
+        seen.append(task)
+        return fit_related_task(self, problem, task, rng)
 
     rows = [
         (config, {"time": 1.0, **({} if i % 3 == 0 else {"rate": row["rate"]})})
@@ -290,7 +291,7 @@ def test_parego_counts_a_missing_objective_as_the_median(monkeypatch):
             warm_start=WarmStart(rows, "prior"),
         )
     suggested(optimizer, 2)
-    monkeypatch.setattr(several_objectives, "TransferLearning", Seen)
+    monkeypatch.setattr(Bayesian, "_fit_task", fit_task)
     optimizer.suggest()
     costs = seen[-1].costs
     assert costs[::3] == pytest.approx(np.median(np.delete(costs, np.s_[::3])))
@@ -351,7 +352,7 @@ def test_it_is_a_strategy_for_several_objectives(name, space, objectives, limits
     costs = rng.random((len(codes), len(objectives)))
     costs[2], costs[5, 1] = np.nan, np.nan  # a failure, and a metric that was not measured
     strategy = create_strategy(name, {"initial": 1})
-    strategy = strategy.with_related_tasks([RelatedTask("other", codes, costs)])
+    strategy = Informed(strategy, (RelatedTask("other", codes, costs),))
     resume_with_objectives(strategy, space, objectives, limits)
 
 

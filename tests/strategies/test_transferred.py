@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from informed import Informed
 
 from baco_like import (
     Categorical,
@@ -198,7 +199,7 @@ def test_it_is_a_strategy(check, space):
     codes = space.feasible.sample(15, np.random.default_rng(0))
     values = np.exp(codes[:, 0])
     values[3] = np.nan
-    check(Auto(tasks=(RelatedTask("other", codes, values),)), space)
+    check(Informed(Auto(), (RelatedTask("other", codes, values),)), space)
 
 
 def test_known_results_of_another_task_give_the_proposals_of_a_prior():

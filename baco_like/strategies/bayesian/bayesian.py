@@ -2,14 +2,14 @@
 
 The parts are a surrogate of the transformed values, expected improvement of a noise-free evaluation, a model of
 feasibility with a randomly drawn minimum probability, and an optimizer of the acquisition function. Each part is a
-field and can be replaced. `TransferLearning` adds the results of related tasks: the same kernel on another device or
-for another size.
+field and can be replaced. The results of related tasks, such as the same kernel on another device or for another
+size, take part in an ensemble of models.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, final
@@ -44,7 +44,7 @@ from baco_like.strategies.bayesian.incremental import (
     weight_by_user_prior,
 )
 from baco_like.strategies.bayesian.limits import FeasibilityWithLimits, fit_margins, margins_of
-from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask, Strategy
+from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask
 from baco_like.surrogates import FeasibilityModel, FeasibilitySurrogate
 from baco_like.surrogates.checked import fit_feasibility, fit_surrogate
 from baco_like.surrogates.forest import ForestFeasibilityModel
@@ -70,6 +70,28 @@ def with_quantities(space: Space) -> surrogates.Featured:
     return space.derived_features
 
 
+class BayesianState(NamedTuple):
+    """The state of `Bayesian`.
+
+    Attributes:
+        seed: Seed of the feasibility model.
+        sources: The model fitted to each related task, and the scale of its values.
+    """
+
+    seed: int
+    sources: tuple[tuple[Source, Scale], ...] = ()
+
+    def predict(self, codes: Codes) -> Array:
+        """Return the mean prediction of the related tasks, each on its own scale, ``(n, w)`` -> ``(n,)``."""
+        means = [source.model.predict(codes)[0] for source, _ in self.sources]
+        return np.asarray(np.mean(means, axis=0))
+
+    def weights(self, hyperparameters: Mapping[str, Any]) -> dict[str, float]:
+        """Return the weights of the tasks, which are among the hyperparameters of the ensemble if any is above 0."""
+        weights = hyperparameters.get("weights", {OWN_WEIGHT: 1.0})
+        return {**dict.fromkeys([source.name for source, _ in self.sources], 0.0), **weights}
+
+
 @final
 @dataclass(frozen=True)
 class Bayesian:
@@ -77,8 +99,10 @@ class Bayesian:
 
     It has no initial design: until two trials have succeeded, it proposes uniform draws. `Phased` adds a design. The
     strategy with the name "bayesian" makes ten uniform draws, then uses this class. Use it if an evaluation takes tens
-    of milliseconds or more. Source: Hellsten et al., ASPLOS 2023, sections 3 and 4. The state is the seed of the
-    feasibility model.
+    of milliseconds or more. Source: Hellsten et al., ASPLOS 2023, sections 3 and 4.
+
+    With the results of related tasks (``WarmStart(..., mode="prior")``) the surrogate is an ensemble of the models of
+    the task and of the related ones. Before the second success it proposes what the related tasks predict to be best.
 
     Attributes:
         surrogate: Models the transformed values; also by name: "gp", "gpytorch" or "forest".
@@ -105,6 +129,7 @@ class Bayesian:
     """
 
     draws_in_tell: ClassVar[bool] = False
+    uses_related_tasks: ClassVar[bool] = True
 
     surrogate: surrogates.Surrogate | str = field(default_factory=surrogates.GaussianProcess)
     acquisition: AcquisitionFunction = field(default_factory=acquisitions.ExpectedImprovement)
@@ -129,27 +154,48 @@ class Bayesian:
                 f"failed_as must be a quantile from 0 to 1 or None, not {self.failed_as}"
             )
 
-    def init(self, problem: Problem, rng: Rng) -> int:
-        """Return the seed of the feasibility model."""
-        return int(rng.integers(2**31))
+    def init(self, problem: Problem, rng: Rng) -> BayesianState:
+        """Return the seed of the feasibility model, and a model of each related task.
 
-    def ask(self, problem: Problem, history: History, state: int, n: int, rng: Rng) -> Proposals:
+        Raises:
+            StrategyError: There are related tasks, and the surrogate is not a Gaussian process.
+        """
+        seed = int(rng.integers(2**31))
+        return BayesianState(
+            seed, tuple(self._fit_task(problem, task, rng) for task in problem.related)
+        )
+
+    def ask(
+        self, problem: Problem, history: History, state: BayesianState, n: int, rng: Rng
+    ) -> Proposals:
         """Return n proposals, each chosen as if the ones before it had the costs that the model predicts.
 
-        Before the second success they are the uniform draws that are most likely to run.
+        Before the second success they are the best ones by the related tasks, or without such tasks the uniform draws
+        that are most likely to run. With related tasks, the tags of those that a model has made hold their weights.
         """
+        seed, enough = state.seed, history.where(Status.OK).sum() >= NEEDED
+        if state.sources and not enough:
+            return self._propose_by_tasks(problem, history, state, n, rng)
+        if state.sources:
+            then, alone = self.with_ensemble(state, history), BayesianState(seed)
+            proposals = then.ask(problem, history, alone, n, rng)
+            return [replace(p, tag=_with_weights(p.tag, state)) for p in proposals]
         if problem.limits and not self.limits:
             return self.for_problem(problem).ask(problem, history, state, n, rng)
-        if history.where(Status.OK).sum() < NEEDED:
-            return self.explore(problem, history, state, n, rng)
+        return (self._propose if enough else self.explore)(problem, history, seed, n, rng)
+
+    def _propose(
+        self, problem: Problem, history: History, seed: int, n: int, rng: Rng
+    ) -> list[Proposal]:
+        """Return n proposals of the model."""
         pending = history.pending_codes
         if is_incremental(self, history, len(pending), n):
-            models = Incremental.of(self, problem, history, state, len(pending))
+            models = Incremental.of(self, problem, history, seed, len(pending))
             if n > 1 or len(pending) > FEW_PENDING or models.is_listed:
                 return propose(models, n, rng)
             fitted = models.fit()
         else:
-            fitted = self.fit(problem.space, history, state, rng)
+            fitted = self.fit(problem.space, history, seed, rng)
         minimum = acquisitions.draw_minimum(rng, self.largest_minimum)
         search, start = self.search_of(problem.space), incumbents(history)
         goal = fitted
@@ -193,12 +239,14 @@ class Bayesian:
         weighted = acquisitions.weight_by_feasibility(score, fitted.feasibility, minimum)
         return weighted if problem.region is None else _prefer(problem.region, weighted)
 
-    def tell(self, problem: Problem, state: int, observation: Observation, rng: Rng) -> int:
+    def tell(
+        self, problem: Problem, state: BayesianState, observation: Observation, rng: Rng
+    ) -> BayesianState:
         """Return the state unchanged: the models are fitted to the history."""
         return state
 
     def predict(
-        self, problem: Problem, history: History, state: int, codes: Codes, rng: Rng
+        self, problem: Problem, history: History, state: BayesianState, codes: Codes, rng: Rng
     ) -> Prediction:
         """Return the models' predictions for configurations, ``(n, w)``.
 
@@ -206,12 +254,15 @@ class Bayesian:
             TrialError: Fewer than two trials have succeeded.
         """
         check_successes(history)
+        if state.sources:
+            then, alone = self.with_ensemble(state, history), BayesianState(state.seed)
+            return then.predict(problem, history, alone, codes, rng)
         if problem.limits and not self.limits:
             return self.for_problem(problem).predict(problem, history, state, codes, rng)
         if is_incremental(self, history, 0, 1):
-            fitted = Incremental.of(self, problem, history, state, 0).fit()
+            fitted = Incremental.of(self, problem, history, state.seed, 0).fit()
         else:
-            fitted = self.fit(problem.space, history, state, rng)
+            fitted = self.fit(problem.space, history, state.seed, rng)
         centre, spread = fitted.model.predict(codes)
         mean, variance = fitted.transform.moments(centre, spread)
         feasible = fitted.feasibility.probability(codes)
@@ -221,13 +272,38 @@ class Bayesian:
         """Return the strategy that models the limits of a problem."""
         return replace(self, limits=problem.limits) if self.limits is None else self
 
-    def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> Strategy[Any]:
-        """Return a strategy that also uses the results of related tasks.
+    # Related tasks --------------------------------------------------------------------------------------------------
 
-        Raises:
-            StrategyError: The surrogate is not a Gaussian process.
-        """
-        return TransferLearning(self, tuple(tasks))
+    def _fit_task(self, problem: Problem, task: RelatedTask, rng: Rng) -> tuple[Source, Scale]:
+        """Return a task's model and scale; failures are imputed in the same way as for the target."""
+        ok = ~np.isnan(task.costs)
+        scale = self.scale(task.costs[ok])
+        costs, seen = task.costs, ok
+        if self.failed_as is not None:
+            imputed = np.quantile(task.costs[ok], self.failed_as, method="higher")
+            costs, seen = np.where(ok, costs, imputed), np.ones_like(ok)
+        y = scale.forward(costs[seen])
+        data = surrogates.Data(task.codes[seen], y, np.zeros_like(y), np.zeros_like(ok[seen]))
+        model = require_gaussian(self.surrogate).fit(self.view(problem.space), data, rng)
+        return Source(task.name, model), scale
+
+    def with_ensemble(self, state: BayesianState, history: History) -> Bayesian:
+        """Return the strategy with the ensemble of its model and those of the related tasks as its surrogate."""
+        target = self.scale(history.costs[history.where(Status.OK)])
+        sources = tuple(
+            replace(model, slope=_slope(scale, target)) for model, scale in state.sources
+        )
+        return replace(self, surrogate=RankingEnsemble(require_gaussian(self.surrogate), sources))
+
+    def _propose_by_tasks(
+        self, problem: Problem, history: History, state: BayesianState, n: int, rng: Rng
+    ) -> list[Proposal]:
+        rows = self.best_by_score(
+            problem, history, state.seed, n, rng, lambda codes: -state.predict(codes)
+        )
+        return [Proposal(row, {"phase": "sources"}) for row in rows]
+
+    # The models -----------------------------------------------------------------------------------------------------
 
     def search_of(self, space: Space) -> AcquisitionOptimizer:
         """Return the acquisition optimizer for a space."""
@@ -376,122 +452,21 @@ def _prefer(region: Callable[[Codes], Mask], score: Score) -> Score:
     return within
 
 
-class FittedTasks(NamedTuple):
-    """The state of `TransferLearning`.
-
-    Attributes:
-        tasks: The model fitted to each task, and the scale of its values.
-        inner: State of the wrapped strategy.
-    """
-
-    tasks: tuple[tuple[Source, Scale], ...]
-    inner: int
-
-    def predict(self, codes: Codes) -> Array:
-        """Return the mean prediction of the tasks, each on its own scale, ``(n, w)`` -> ``(n,)``."""
-        means = [source.model.predict(codes)[0] for source, _ in self.tasks]
-        return np.asarray(np.mean(means, axis=0))
-
-    def weights(self, hyperparameters: Mapping[str, Any]) -> dict[str, float]:
-        """Return the weights of the tasks, which are among the hyperparameters of the ensemble if any is above 0."""
-        weights = hyperparameters.get("weights", {OWN_WEIGHT: 1.0})
-        return {**dict.fromkeys([source.name for source, _ in self.tasks], 0.0), **weights}
-
-
-@final
-@dataclass(frozen=True)
-class TransferLearning:
-    """Bayesian optimization with an ensemble of the models of the task and of related tasks.
-
-    Use it through ``WarmStart(..., mode="prior")``. Before the second success it proposes what the related tasks
-    predict to be best.
-
-    Attributes:
-        then: The strategy that fits and uses the models; its surrogate must be a Gaussian process.
-        tasks: The related tasks.
+def require_gaussian(surrogate: surrogates.Surrogate | str) -> surrogates.GaussianSurrogate:
+    """Return the surrogate if related tasks can inform it.
 
     Raises:
-        StrategyError: The surrogate is not a Gaussian process.
+        StrategyError: It is not a Gaussian process.
     """
-
-    draws_in_tell: ClassVar[bool] = False
-
-    then: Bayesian
-    tasks: tuple[RelatedTask, ...]
-
-    def __post_init__(self) -> None:
-        self._surrogate()
-
-    def init(self, problem: Problem, rng: Rng) -> FittedTasks:
-        """Return the state with a model fitted to each task."""
-        inner = self.then.init(problem, rng)
-        return FittedTasks(tuple(self._fit_task(problem, task, rng) for task in self.tasks), inner)
-
-    def ask(
-        self, problem: Problem, history: History, state: FittedTasks, n: int, rng: Rng
-    ) -> Sequence[Proposal]:
-        """Return n proposals; the tags of those that a model has made hold the weights of the tasks."""
-        if history.where(Status.OK).sum() < NEEDED:
-            return self._propose_by_tasks(problem, history, state, n, rng)
-        proposals = self.with_ensemble(state, history).ask(problem, history, state.inner, n, rng)
-        return [replace(p, tag=_with_weights(p.tag, state)) for p in proposals]
-
-    def tell(
-        self, problem: Problem, state: FittedTasks, observation: Observation, rng: Rng
-    ) -> FittedTasks:
-        """Return the state unchanged: the models are fitted to the history."""
-        return state
-
-    def predict(
-        self, problem: Problem, history: History, state: FittedTasks, codes: Codes, rng: Rng
-    ) -> Prediction:
-        """Return the models' predictions for configurations, ``(n, w)``.
-
-        Raises:
-            TrialError: Fewer than two trials have succeeded.
-        """
-        check_successes(history)
-        then = self.with_ensemble(state, history)
-        return then.predict(problem, history, state.inner, codes, rng)
-
-    def _fit_task(self, problem: Problem, task: RelatedTask, rng: Rng) -> tuple[Source, Scale]:
-        """Return a task's model and scale; failures are imputed in the same way as for the target."""
-        ok = ~np.isnan(task.costs)
-        scale = self.then.scale(task.costs[ok])
-        costs, seen = task.costs, ok
-        if self.then.failed_as is not None:
-            imputed = np.quantile(task.costs[ok], self.then.failed_as, method="higher")
-            costs, seen = np.where(ok, costs, imputed), np.ones_like(ok)
-        y = scale.forward(costs[seen])
-        data = surrogates.Data(task.codes[seen], y, np.zeros_like(y), np.zeros_like(ok[seen]))
-        model = self._surrogate().fit(self.then.view(problem.space), data, rng)
-        return Source(task.name, model), scale
-
-    def with_ensemble(self, state: FittedTasks, history: History) -> Bayesian:
-        """Return the wrapped strategy with the ensemble as its surrogate."""
-        target = self.then.scale(history.costs[history.where(Status.OK)])
-        sources = tuple(replace(model, slope=_slope(scale, target)) for model, scale in state.tasks)
-        return replace(self.then, surrogate=RankingEnsemble(self._surrogate(), sources))
-
-    def _surrogate(self) -> surrogates.GaussianSurrogate:
-        surrogate = self.then.surrogate
-        if not isinstance(surrogate, surrogates.GaussianSurrogate):
-            raise StrategyError(
-                f"a related task informs Gaussian processes, not a {type(surrogate).__name__}; take surrogate='gp', "
-                "the default of strategy='auto', or WarmStart(..., mode='configs') for the task's best configurations"
-            )
-        return surrogate
-
-    def _propose_by_tasks(
-        self, problem: Problem, history: History, state: FittedTasks, n: int, rng: Rng
-    ) -> list[Proposal]:
-        rows = self.then.best_by_score(
-            problem, history, state.inner, n, rng, lambda codes: -state.predict(codes)
+    if not isinstance(surrogate, surrogates.GaussianSurrogate):
+        raise StrategyError(
+            f"a related task informs Gaussian processes, not a {type(surrogate).__name__}; take surrogate='gp', "
+            "the default of strategy='auto', or WarmStart(..., mode='configs') for the task's best configurations"
         )
-        return [Proposal(row, {"phase": "sources"}) for row in rows]
+    return surrogate
 
 
-def _with_weights(tag: Mapping[str, Any], state: FittedTasks) -> Mapping[str, Any]:
+def _with_weights(tag: Mapping[str, Any], state: BayesianState) -> Mapping[str, Any]:
     """Return the tag of a proposal with the weights of the tasks, if a model has made it."""
     if "hyperparameters" not in tag:
         return tag

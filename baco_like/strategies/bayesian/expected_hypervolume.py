@@ -186,7 +186,7 @@ class ExpectedHypervolume(SeveralObjectives):
         values = np.column_stack([model.fitted.model.predict(known)[0] for model in models])
         front = values[is_non_dominated(values)]
         quantile, margin = _REFERENCES[len(known) % len(_REFERENCES)]
-        first = _first_values(values, models, self.tasks)
+        first = _first_values(values, models, problem.related)
         reference = choose_reference(values, front, first, quantile, margin)
         boxes = ends_of(*non_dominated_boxes(front, reference))
         believed = [_condition(model.fitted.model, pending) for model in models]
@@ -336,6 +336,6 @@ def _tag(models: Sequence[_Objective], row: Codes, state: State) -> dict[str, An
     if state.related is not None:
         each = zip(models, hyperparameters, state.related.by_objective, strict=True)
         tag["weights"] = {
-            model.name: related[1].weights(own) for model, own, related in each if related
+            model.name: related.weights(own) for model, own, related in each if related
         }
     return tag

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
-from typing_extensions import Self
 
 from baco_like import surrogates
 from baco_like._typing import Array, Codes, Rng
@@ -19,7 +18,11 @@ from baco_like.records import (
     Status,
     Trial,
 )
-from baco_like.strategies.bayesian.bayesian import Bayesian, FittedTasks, TransferLearning
+from baco_like.strategies.bayesian.bayesian import (
+    Bayesian,
+    BayesianState,
+    require_gaussian,
+)
 from baco_like.strategies.bayesian.fitting import NEEDED, check_successes
 from baco_like.strategies.bayesian.limits import objective_costs
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask
@@ -33,44 +36,37 @@ class _RelatedModels(NamedTuple):
     """The results of related tasks as models of each objective.
 
     Attributes:
-        by_objective: For each objective the strategy that uses the tasks with this objective, and its state; None if
-            no task has it.
+        by_objective: For each objective the models of the tasks that have it; None if no task has it.
     """
 
-    by_objective: tuple[tuple[TransferLearning, FittedTasks] | None, ...]
+    by_objective: tuple[BayesianState | None, ...]
 
     @classmethod
-    def fit(
-        cls, then: Bayesian, problem: Problem, tasks: Sequence[RelatedTask], rng: Rng
-    ) -> _RelatedModels | None:
+    def fit(cls, then: Bayesian, problem: Problem, rng: Rng) -> _RelatedModels | None:
         """Return models of the tasks; None if no objective has enough different values for one."""
-        by_objective: list[tuple[TransferLearning, FittedTasks] | None] = []
+        then = replace(then, scale=fit_asinh)
+        by_objective: list[BayesianState | None] = []
         for j in range(max(1, len(problem.objectives))):
-            of_objective = [task.of_objective(j) for task in tasks]
-            related = tuple(task for task in of_objective if task is not None)
-            strategy = TransferLearning(replace(then, scale=fit_asinh), related)
-            by_objective.append((strategy, strategy.init(problem, rng)) if related else None)
+            own = replace(problem, related=_related_to(problem, j))
+            by_objective.append(then.init(own, rng) if own.related else None)
         return cls(tuple(by_objective)) if any(by_objective) else None
 
     def with_ensembles(self, then: Bayesian, parts: Sequence[History]) -> list[Bayesian]:
         """Return a strategy for each objective, with an ensemble as surrogate if a task has the objective."""
-        strategies = [then] * len(parts)
-        for j, related in enumerate(self.by_objective):
-            if related is not None:
-                strategy, state = related
-                ensemble = strategy.with_ensemble(state, parts[j]).surrogate
-                strategies[j] = replace(then, surrogate=ensemble)
-        return strategies
+        return [
+            then if state is None else then.with_ensemble(state, part)
+            for state, part in zip(self.by_objective, parts, strict=True)
+        ]
 
     def propose(
         self, then: Bayesian, problem: Problem, history: History, seed: int, n: int, rng: Rng
     ) -> list[Proposal]:
         """Return n proposals that the tasks predict to be best, each for its own weights of the objectives."""
-        models = [related for related in self.by_objective if related is not None]
-        states = [state for _, state in models]
+        known = [(j, state) for j, state in enumerate(self.by_objective) if state is not None]
+        states = [state for _, state in known]
         lowest = [
-            min(state.predict(task.codes).min() for task in strategy.tasks)
-            for strategy, state in models
+            min(state.predict(task.codes).min() for task in _related_to(problem, j))
+            for j, state in known
         ]
         proposals: list[Proposal] = []
         for _ in range(n):
@@ -86,6 +82,12 @@ class _RelatedModels(NamedTuple):
             proposals.append(Proposal(rows[0], {"phase": "sources"}))
             history = history.assume_pending(rows)
         return proposals
+
+
+def _related_to(problem: Problem, objective: int) -> tuple[RelatedTask, ...]:
+    """Return the results of the related tasks that have enough values of an objective for a model."""
+    of_objective = [task.of_objective(objective) for task in problem.related]
+    return tuple(task for task in of_objective if task is not None)
 
 
 class State(NamedTuple):
@@ -104,39 +106,29 @@ class State(NamedTuple):
 class SeveralObjectives:
     """The common part of the strategies for several objectives.
 
+    Before the second success the models of related tasks choose the proposals, if there are any.
+
     Attributes:
         then: Gives surrogate, feasibility model, features and acquisition optimizer.
-        tasks: Related tasks with known results; they need a Gaussian process as surrogate. Before the second success
-            their models choose the proposals.
-
-    Raises:
-        StrategyError: There are related tasks, and the surrogate is not a Gaussian process.
     """
 
     draws_in_tell: ClassVar[bool] = False
     several_objectives: ClassVar[bool] = True
+    uses_related_tasks: ClassVar[bool] = True
 
     then: Bayesian
-    tasks: tuple[RelatedTask, ...] = field(default=(), repr=False, kw_only=True)
-
-    def __post_init__(self) -> None:
-        if self.tasks:
-            self.then.with_related_tasks(self.tasks)  # refuses other surrogates
-
-    def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> Self:
-        """Return the strategy that also uses the results of related tasks.
-
-        Raises:
-            StrategyError: The surrogate is not a Gaussian process.
-        """
-        return replace(self, tasks=tuple(tasks))
 
     def init(self, problem: Problem, rng: Rng) -> State:
-        """Return the seed of the feasibility model, and the models of the related tasks."""
-        seed = self.then.init(problem, rng)
-        if not self.tasks:
+        """Return the seed of the feasibility model, and the models of the related tasks.
+
+        Raises:
+            StrategyError: There are related tasks, and the surrogate is not a Gaussian process.
+        """
+        seed = self.then.init(replace(problem, related=()), rng).seed
+        if not problem.related:
             return State(seed)
-        return State(seed, _RelatedModels.fit(self.then, problem, self.tasks, rng))
+        require_gaussian(self.then.surrogate)
+        return State(seed, _RelatedModels.fit(self.then, problem, rng))
 
     def tell(self, problem: Problem, state: State, observation: Observation, rng: Rng) -> State:
         """Return the state unchanged: the models are fitted to the history."""
@@ -153,7 +145,7 @@ class SeveralObjectives:
         check_successes(history)
         parts = histories_of(history)
         predictions = [
-            one.predict(problem, part, state.seed, codes, rng)
+            one.predict(problem, part, BayesianState(state.seed), codes, rng)
             for one, part in zip(strategies_of(self.then, state, parts), parts, strict=True)
         ]
         mean, std, median = (
@@ -219,7 +211,7 @@ class ParEGO(SeveralObjectives):
         costs, _ = objective_costs(history)
         known = history.inside & ~np.isnan(costs).any(axis=1)  # also outcomes beyond a limit
         scaled = self._scale(np.where(known[:, None], costs, np.nan))
-        usable = () if state.related is None else self.tasks
+        usable = () if state.related is None else problem.related
         tasks = [(task, _fill(self._scale(task.objective_costs))) for task in usable]
         then = replace(self.then, scale=surrogates.standardise)
         for _ in range(n):
@@ -231,12 +223,11 @@ class ParEGO(SeveralObjectives):
             ]
             tag: dict[str, Any] = {"phase": "model", "objective_weights": weights.tolist()}
             if related:
-                transfer = TransferLearning(then, tuple(related))
-                fitted = transfer.init(problem, rng)._replace(inner=state.seed)
-                found = transfer.ask(problem, part, fitted, 1, rng)
+                fitted = then.init(replace(problem, related=tuple(related)), rng)
+                found = then.ask(problem, part, fitted._replace(seed=state.seed), 1, rng)
                 tag |= {"weights": found[0].tag["weights"]} if found else {}
             else:
-                found = then.ask(problem, part, state.seed, 1, rng)
+                found = then.ask(problem, part, BayesianState(state.seed), 1, rng)
             if not found:
                 break
             tag["p_feasible"] = found[0].tag["p_feasible"]

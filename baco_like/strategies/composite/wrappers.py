@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from typing_extensions import Self
 
 from baco_like._typing import Codes, Mask, Rng
 from baco_like.records import History, Observation, Proposal, Status
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
 from baco_like.strategies import protocol
-from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask, Strategy
+from baco_like.strategies.protocol import Prediction, Problem, Proposals, Strategy
 from baco_like.strategies.random_search import RandomSearch
 
 Design = Callable[[Space, int, Rng, Callable[[Codes], Mask]], Codes]
@@ -51,6 +50,11 @@ class StrategyWrapper:
         """Whether the wrapped strategy optimises several objectives."""
         return protocol.optimises_several(self.then)
 
+    @property
+    def uses_related_tasks(self) -> bool:
+        """Whether the wrapped strategy uses the results of related tasks."""
+        return protocol.uses_related_tasks(self.then)
+
     def init(self, problem: Problem, rng: Rng) -> Any:
         """Return the first state of the wrapped strategy."""
         return self.then.init(problem, rng)
@@ -77,14 +81,6 @@ class StrategyWrapper:
             TrialError: It has no model, or there are too few observations.
         """
         return protocol.require_predictive(self.then).predict(problem, history, state, codes, rng)
-
-    def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> Self:
-        """Return the wrapper of the strategy that uses related tasks.
-
-        Raises:
-            StrategyError: The wrapped strategy cannot use them.
-        """
-        return replace(self, then=protocol.use_related_tasks(self.then, tasks))
 
 
 @final

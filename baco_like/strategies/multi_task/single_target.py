@@ -1,12 +1,12 @@
 """Runs in which one task is tuned and the results of the others were known before: an ensemble of models.
 
-Then no other task has to be predicted. The ensemble of `TransferLearning`, which ``WarmStart(..., mode="prior")`` uses
-too, suffers less from misleading results than the model of all tasks, and is several times faster
-(benchmarks/quality/log/tasks.md).
+Then no other task has to be predicted. The ensemble, which ``WarmStart(..., mode="prior")`` uses too, suffers less from
+misleading results than the model of all tasks, and is several times faster (benchmarks/quality/log/tasks.md).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from baco_like.strategies.protocol import (
     Problem,
     Proposals,
     RelatedTask,
-    Strategy,
 )
 from baco_like.surrogates.gp.fit import chosen_rows
 
@@ -52,23 +51,23 @@ def propose_for_target(
     assert target is not None
     at_task, columns = problem_at_task(problem, target), problem.space.task_columns
 
-    def make() -> tuple[Strategy[Any], Any] | None:
+    def make() -> tuple[Problem, Any] | None:
         fitted = np.random.default_rng(seed)
         related = _related_tasks(problem, history, target, fitted)
-        strategy = then.with_related_tasks(related)
-        return (strategy, strategy.init(at_task, fitted)) if related else None
+        informed = replace(at_task, related=related)
+        return (informed, then.init(informed, fitted)) if related else None
 
     made = history.first(history.warm).derive(("single target", then), (target, seed), make)
     if made is None:
         return ()
-    strategy, state = made
+    informed, state = made
     own = history_of_part(
         at_task.space,
         history,
         lambda rows: np.equal(columns.index_of(rows), target),
         columns.without_task,
     )
-    proposals = strategy.ask(at_task, own, state, n, rng)
+    proposals = then.ask(informed, own, state, n, rng)
     return [Proposal(columns.with_task(p.code[None], target)[0], p.tag) for p in proposals]
 
 

@@ -80,14 +80,14 @@ class MultiTask:
     several configurations, a task with fewer evaluations than the mean is searched alone.
 
     A process that is bound to one task, while the results of the others come from warm starts, uses the ensemble of
-    `TransferLearning` instead.
+    `Bayesian` with related tasks instead.
 
     Attributes:
         then: The strategy whose settings are used: the default strategy.
         surrogate: The model of all tasks.
 
     Raises:
-        StrategyError: ``then`` is another strategy, or its surrogate is not "gp", or it has related tasks besides.
+        StrategyError: ``then`` is another strategy, or its surrogate is not "gp".
     """
 
     uses_tasks: ClassVar[bool] = True
@@ -102,12 +102,6 @@ class MultiTask:
                 "its surrogate 'gp', or one run for each task"
             )
 
-        if self.then.tasks:
-            raise StrategyError(
-                "WarmStart(..., mode='prior') goes with one task; in a run with tasks, make the related task one of "
-                "them and give its results by WarmStart(..., mode='data', task=...)"
-            )
-
     @property
     def draws_in_tell(self) -> bool:
         """Whether `tell` draws: it does not."""
@@ -117,8 +111,14 @@ class MultiTask:
         """Return the state of the design, and a seed.
 
         Raises:
-            StrategyError: No configuration can reach the goal of one configuration for all tasks.
+            StrategyError: No configuration can reach the goal of one configuration for all tasks, or there are related
+                tasks besides.
         """
+        if problem.related:
+            raise StrategyError(
+                "WarmStart(..., mode='prior') goes with one task; in a run with tasks, make the related task one of "
+                "them and give its results by WarmStart(..., mode='data', task=...)"
+            )
         if goal_of(problem).count == 1:
             check_common(problem.space)
         first = problem_at_task(problem, 0)
