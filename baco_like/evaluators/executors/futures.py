@@ -136,6 +136,12 @@ def count_workers(executor: Any) -> int:
         if isinstance(count, int) and count > 0:
             return count
     client: Any = getattr(executor, "_client", None)  # an executor of Dask
+    if (
+        getattr(client, "status", "") == "closed"
+    ):  # also after the loss of the scheduler; its calls never end
+        raise EvaluatorError(
+            "the client of Dask is closed: its scheduler is gone; resume with a new one"
+        )
     if hasattr(client, "ncores"):
         return max(1, int(sum(client.ncores().values())))
     return os.cpu_count() or 1

@@ -539,6 +539,15 @@ def test_forked_workers_that_have_not_begun_end_with_a_killed_run(kind: str) -> 
         run.stdout.close()
 
 
+def test_a_closed_client_of_dask_ends_the_run() -> None:
+    client = SimpleNamespace(status="running", ncores=lambda: {"a": 2, "b": 1})
+    executor = SimpleNamespace(_client=client)
+    assert count_workers(executor) == 3
+    client.status = "closed"
+    with pytest.raises(EvaluatorError, match="scheduler is gone"):
+        count_workers(executor)
+
+
 def test_a_lease_ends_and_the_first_answer_counts() -> None:
     executor, evaluator = by_hand(lease=0.05, attempts=1000)
     evaluator.submit(Trial(0, {"x": 0}))
