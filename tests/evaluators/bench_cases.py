@@ -99,6 +99,20 @@ GROUPS = {
                 STATIC,
             ),
             Case(
+                "skips the first timed launch",
+                f"if (calls++ == 1) return; usleep(2000); {TWICE}",
+                "correctness",
+                "element 0 is -1",
+                "int calls;",
+                C,
+            ),
+            Case(
+                "writes far behind its output", f"{TWICE} b[1 << 20] = 1;", "runtime", languages=C
+            ),
+            Case(
+                "writes far before its input", f"{TWICE} a[-(1 << 18)] = 1;", "runtime", languages=C
+            ),
+            Case(
                 "spoils its input from the third launch on",
                 f"{TWICE} if (calls++ > 1) a[5] = -1;",
                 "correctness",

@@ -25,6 +25,9 @@ GUARD = 4096
 
 _PATTERN = np.random.default_rng(0xBAC0).integers(0, 256, GUARD, np.uint8)
 
+_GAP = 16 << 20
+"""Bytes without access before and after the memory of an array; they take addresses only."""
+
 _SHIFT = 320
 """Bytes by which the start of each array is shifted within its page.
 
@@ -322,7 +325,7 @@ class Arguments:
 
 
 class HostBlock:
-    """Memory of this process, between two pages that cannot be accessed.
+    """Memory of this process, between two gaps that cannot be accessed.
 
     Args:
         size: Bytes of the array.
@@ -334,13 +337,13 @@ class HostBlock:
 
     def __init__(self, size: int, number: int) -> None:
         page, shift = mmap.PAGESIZE, number * _SHIFT % mmap.PAGESIZE
-        start = -(-(page + GUARD) // page) * page + shift  # of the array
-        total = -(-(start + size + GUARD) // page) * page + page
+        start = -(-(_GAP + GUARD) // page) * page + shift  # of the array
+        total = -(-(start + size + GUARD) // page) * page + _GAP
         memory = mmap.mmap(-1, total, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         whole = np.frombuffer(memory, np.uint8)
         self.address = whole.ctypes.data + start
-        for first in (0, total - page):
-            _LIBC.mprotect(ctypes.c_void_p(whole.ctypes.data + first), ctypes.c_size_t(page), 0)
+        for first in (0, total - _GAP):
+            _LIBC.mprotect(ctypes.c_void_p(whole.ctypes.data + first), ctypes.c_size_t(_GAP), 0)
         self._bytes = whole[start - GUARD : start + size + GUARD]
         self.array = whole[start : start + size]
 

@@ -4,9 +4,9 @@ This module runs in the worker. The languages differ only in how a kernel is mad
 their memory (`baco_like.evaluators.kernels.arguments.Block`). The requests come from
 `baco_like.evaluators.kernels.worker_bench`.
 
-One measurement is a first launch whose result is checked, warm-ups, the timed samples, and a check of the last sample's
-result. At last the kernel runs with other inputs, and has to return their result: a kernel that keeps the result of an
-earlier launch is found. The outputs are poisoned before each launch, so that a launch that skips its work is found.
+One measurement is a first launch whose result is checked, warm-ups, and the timed samples, each with a check.
+At last the kernel runs with other inputs, and has to return their result: a kernel that keeps the result of an earlier
+launch is found. The outputs are poisoned before each launch, so that a launch that skips its work is found.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _LONG = 1e-3
 _COARSE_STEPS = 10
 """A launch that is timed alone and takes fewer steps of the clock gets a note."""
 
-_KEPT_RATIO, _KEPT_SECONDS = 3.0, 1e-4
-"""A launch on new inputs that takes this factor, and these seconds, more than the longest sample gets a note."""
+_KEPT_RATIO, _KEPT_SECONDS = 2.0, 1e-4
+"""A launch on new inputs that takes this factor, and these seconds, more than one on the timed inputs gets a note."""
 
 
 def is_seconds(value: Any) -> bool:
@@ -192,19 +192,20 @@ class Measurement:
         Measurement._last, self._is_placed = self, False
         if is_first and (problem := self._prepare(request, report)) is not None:
             return self._answer(problem)
-        samples: list[float] = []
+        seconds, limit = 0.0, request["timeout"]
         for _ in range(request["count"]):
-            limit = self._limits.timeout if samples else request["timeout"]
             report.stage("run", limit * self._launches + request["grace"])
-            samples.append(self._sample(limit))
-            report.note(samples[-1])
-            if samples[-1] > request["enough"]:
+            seconds, limit = self._sample(limit), self._limits.timeout
+            report.note(seconds)
+            # Again: a race may show only in a later launch, and a launch between the first and the last may skip work.
+            if (problem := self._check(report)) is not None:
+                return self._answer(problem)
+            if seconds > request["enough"]:
                 break
-        problem = self._check(report)  # again: a race may show only in a later run
-        # A slow kernel is not recommended, so that one more launch is not worth its time.
-        if problem is None and is_first and samples[-1] <= request["enough"]:
-            problem = self._check_new_inputs(request, report, max(samples))
-        return self._answer(problem)
+        # A slow kernel is not recommended, so that more launches are not worth their time.
+        if is_first and seconds <= request["enough"]:
+            return self._answer(self._check_new_inputs(request, report))
+        return self._answer(None)
 
     def _prepare(self, request: Mapping[str, Any], report: Report) -> str | None:
         """Launch and check for the first time, run the warm-ups, and choose the launches of a sample."""
@@ -214,6 +215,11 @@ class Measurement:
         first = self._launch(1, request["launch"])
         if (problem := self._check(report, is_first=True)) is not None:
             return problem
+        if restored := sorted(self._arguments.restored):
+            self._notes["restored"] = (
+                f"the kernel changes argument {', '.join(map(str, restored))}, an input: it gets its value back before "
+                "each launch"
+            )
         limit = request["timeout"]
         for _ in range(self._limits.warmup - 1):
             report.stage("run", limit + grace)
@@ -261,19 +267,27 @@ class Measurement:
         self._error = max(self._error, found.error)
         return found.problem
 
-    def _check_new_inputs(
-        self, request: Mapping[str, Any], report: Report, usual: float
-    ) -> str | None:
-        """Return the problem of the kernel's result for inputs of another seed."""
-        report.stage("run", self._limits.timeout + request["grace"])
-        self._arguments.place(1)
-        seconds = self._launch(1, self._limits.timeout)
+    def _check_new_inputs(self, request: Mapping[str, Any], report: Report) -> str | None:
+        """Return the problem of the kernel's result for inputs of another seed.
+
+        The times of two launches are compared, one with the timed inputs and one with the new ones.
+        A launch that another process delays has a longer time, but no more CPU time.
+        """
+        times = []
+        for draw in (0, 1):
+            report.stage("run", self._limits.timeout + request["grace"])
+            self._arguments.place(draw)
+            started = time.process_time()
+            seconds = self._launch(1, self._limits.timeout)
+            times.append((seconds, time.process_time() - started))
         if (problem := self._check(report)) is not None:
             return f"{problem}, with inputs of another seed"
-        if seconds > max(_KEPT_RATIO * usual, usual + _KEPT_SECONDS):
+        (usual, usual_cpu), (seconds, cpu) = times
+        more = seconds - usual
+        if more > max((_KEPT_RATIO - 1) * usual, _KEPT_SECONDS) and cpu - usual_cpu > more / 2:
             self._notes["new inputs"] = (
-                f"a launch with new inputs takes {seconds:.3g} s, those with the same inputs at most {usual:.3g} s: "
-                "the kernel may keep results, or gain from caches"
+                f"a launch with new inputs takes {seconds:.3g} s, one with the timed inputs {usual:.3g} s: the kernel "
+                "may keep results"
             )
         return None
 
