@@ -70,6 +70,22 @@ class Plugin:
             raise PluginError(f"{what} is {make!r:.60}, not a class or a function")
         return make  # type: ignore[no-any-return]
 
+    def create(self, methods: Iterable[str], **arguments: Any) -> Any:
+        """Return what the plug-in makes of some arguments.
+
+        Raises:
+            PluginError: It cannot be imported, or what it makes lacks one of these methods.
+        """
+        part = self.load()(**arguments)
+        missing = [each for each in methods if not callable(getattr(part, each, None))]
+        if missing or isinstance(part, type):
+            lacks = f"has no method {missing[0]}" if missing else "is a class"
+            raise PluginError(
+                f"{self.noun} {self.entries[0].name!r} of {self.origin} returned {part!r:.60}, which {lacks}; see the "
+                "page on plug-ins"
+            )
+        return part
+
 
 class Registry(Generic[T]):
     """Our own parts of one kind by name, together with the plug-ins of an entry-point group.
@@ -130,20 +146,6 @@ class Registry(Generic[T]):
         hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(self.names)}"
         setting = self._noun.partition(" ")[0]  # "acquisition" for an acquisition function
         raise ValueError(f"{setting} {name!r} is unknown; {hint}")
-
-
-def require_methods(part: Any, name: str, plugin: Plugin, methods: Iterable[str]) -> None:
-    """Check that what a plug-in has made has the methods of its kind.
-
-    Raises:
-        PluginError: A method is missing.
-    """
-    missing = [each for each in methods if not callable(getattr(part, each, None))]
-    if missing or isinstance(part, type):
-        lacks = f"has no method {missing[0]}" if missing else "is a class"
-        raise PluginError(
-            f"{plugin.noun} {name!r} of {plugin.origin} returned {part!r:.60}, which {lacks}; see the page on plug-ins"
-        )
 
 
 def check_floats(owner: str, what: str, values: Any, count: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from baco_like._plugins import Plugin, Registry, require_methods
+from baco_like._plugins import Plugin, Registry
 from baco_like.acquisitions.functions import (
     ExpectedImprovement,
     LowerConfidenceBound,
@@ -32,6 +32,5 @@ def create_acquisition(name: str) -> AcquisitionFunction:
     part = REGISTRY.find(name)
     if not isinstance(part, Plugin):
         return part()
-    function: AcquisitionFunction = part.load()()
-    require_methods(function, name, part, ("bind",))
+    function: AcquisitionFunction = part.create(("bind",))
     return function

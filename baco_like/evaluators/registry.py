@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
-from baco_like._plugins import Plugin, Registry, require_methods
+from baco_like._plugins import Plugin, Registry
 from baco_like.evaluators import replay
 from baco_like.evaluators.c_kernels import evaluator as c_kernels
 from baco_like.evaluators.command import evaluator as command
@@ -154,8 +154,7 @@ def _create_plugin(plugin: Plugin, kind: str, table: Table, run: RunArguments) -
         )
     arguments = {key: value for key, value in given.items() if table.has(key) and key != "kind"}
     arguments |= {key: value for key, value in vars(run).items() if key in accepted}
-    evaluator: Evaluator = make(**arguments)
-    require_methods(evaluator, kind, plugin, ("submit", "wait", "close"))
+    evaluator: Evaluator = plugin.create(("submit", "wait", "close"), **arguments)
     return evaluator
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
-from baco_like._plugins import Plugin, Registry, require_methods
+from baco_like._plugins import Plugin, Registry
 from baco_like.acquisitions.registry import create_acquisition
 from baco_like.acquisitions.selectors import ACQUISITIONS, AcquisitionSelector, AdvancedMulti, Multi
 from baco_like.spaces import design as designs
@@ -257,10 +257,9 @@ def create_strategy(name: str, settings: Mapping[str, Any] | None = None) -> Str
     for key, parameter in known.items():
         if parameter.default is parameter.empty and key not in settings:
             raise ValueError(f"strategy {name!r} needs a value of its setting {key!r}")
-    strategy = make(**settings)
     if isinstance(part := REGISTRY.find(name), Plugin):
-        require_methods(strategy, name, part, ("init", "ask", "tell"))
-    return strategy
+        return cast("Strategy[Any]", part.create(("init", "ask", "tell"), **settings))
+    return make(**settings)
 
 
 def find_maker(name: str) -> Maker:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from baco_like._plugins import Plugin, Registry, require_methods
+from baco_like._plugins import Plugin, Registry
 from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.protocol import Surrogate
@@ -42,6 +42,5 @@ def create_surrogate(name: str, closed_form: ClosedForm, device: str = "auto") -
         )
     if not isinstance(part, Plugin):
         return part(closed_form, device)
-    surrogate: Surrogate = part.load()()
-    require_methods(surrogate, name, part, ("fit",))
+    surrogate: Surrogate = part.create(("fit",))
     return surrogate

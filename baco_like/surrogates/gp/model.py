@@ -51,8 +51,35 @@ def keep_freed_memory() -> None:
     np.empty(2**21)
 
 
+class ExactPosterior:
+    """What a posterior in closed form has in common: products with the inverse of the covariance K.
+
+    Attributes:
+        factor: Lower Cholesky factor of the covariance of the observations, ``(n, n)``.
+        residual: Values minus the prior mean, ``(n,)``.
+    """
+
+    factor: Array
+    residual: Array
+
+    @cached_property
+    def alpha(self) -> Array:
+        """K^-1 (y - mean), ``(n,)``."""
+        return cho_solve(self.factor, self.residual)
+
+    @cached_property
+    def inverse_factor(self) -> Array:
+        """The inverse of `factor`."""
+        return invert_factor(self.factor)
+
+    @property
+    def precision(self) -> Array:
+        """The diagonal of K^-1: one over the variance of each observation given the others, ``(n,)``."""
+        return np.asarray(np.einsum("ij,ij->j", self.inverse_factor, self.inverse_factor))
+
+
 @dataclass(frozen=True, eq=False)
-class GPModel:
+class GPModel(ExactPosterior):
     """A Gaussian process over a space given n observations; it predicts the noise-free value.
 
     Attributes:
@@ -84,16 +111,6 @@ class GPModel:
     def count(self) -> int:
         """Number of observations that the model uses."""
         return len(self.rows)
-
-    @cached_property
-    def alpha(self) -> Array:
-        """K^-1 (y - mean), ``(n,)``."""
-        return cho_solve(self.factor, self.residual)
-
-    @cached_property
-    def inverse_factor(self) -> Array:
-        """The inverse of `factor`."""
-        return invert_factor(self.factor)
 
     @cached_property
     def _factors(self) -> tuple[Array, Array, Array, Array]:
@@ -153,7 +170,7 @@ class GPModel:
         y_j - [K^-1 y]_j / [K^-1]_jj and the variance 1 / [K^-1]_jj. The noise is subtracted, because models predict
         the noise-free value. The hyperparameters are not fitted again.
         """
-        precision = np.einsum("ij,ij->j", self.inverse_factor, self.inverse_factor)
+        precision = self.precision
         mean = self.residual + self.mean - self.alpha / precision
         return mean, np.sqrt(np.maximum(1.0 / precision - self.fitted.noise, 0.0))
 

@@ -24,11 +24,10 @@ from baco_like.surrogates.gp.fit import (
     LOG_2PI,
     NOISES,
     cho_solve,
-    invert_factor,
     refine,
 )
 from baco_like.surrogates.gp.kernel import MATERN52, Kernel
-from baco_like.surrogates.gp.model import correlations, safe_cholesky
+from baco_like.surrogates.gp.model import ExactPosterior, correlations, safe_cholesky
 from baco_like.surrogates.gp.prior import Gamma, LogNormal, Prior
 from baco_like.surrogates.gp.task_evidence import LEVEL, TaskData, TaskEvidence
 from baco_like.surrogates.gp.task_kernels import (
@@ -41,7 +40,7 @@ from baco_like.surrogates.protocol import Featured
 
 
 @dataclass(frozen=True, eq=False)
-class MultiTaskModel:
+class MultiTaskModel(ExactPosterior):
     """A fitted Gaussian process over configurations and tasks; it predicts noise-free values.
 
     Attributes:
@@ -72,16 +71,6 @@ class MultiTaskModel:
     factor: Array
     residual: Array
     hyperparameters: Mapping[str, Any]
-
-    @cached_property
-    def alpha(self) -> Array:
-        """K^-1 (y - level), ``(n,)``."""
-        return cho_solve(self.factor, self.residual)
-
-    @cached_property
-    def inverse_factor(self) -> Array:
-        """The inverse of `factor`."""
-        return invert_factor(self.factor)
 
     @cached_property
     def covariance_of_tasks(self) -> Array:
@@ -180,7 +169,7 @@ class MultiTaskModel:
 
         Rasmussen and Williams (2006), Eqs. 5.10 to 5.12; the levels are held.
         """
-        precision = np.einsum("ij,ij->j", self.inverse_factor, self.inverse_factor)
+        precision = self.precision
         error = self.alpha / precision
         return float((0.5 * np.log(precision) - 0.5 * precision * error**2 - 0.5 * LOG_2PI).sum())
 
