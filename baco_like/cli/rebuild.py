@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     if args.trial is not None:
         trial: Trial | None = view.find(args.trial)
     elif args.task is not None or best_by_task(view.history):
-        trial = recommended_trial(view.recommend(), args.task, view.history.trials)
+        trial = recommended_trial(view.recommend(), args.task, view.history)
     else:
         trial = view.winner()
     if trial is None:

@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> None:
         return
     found = view.recommend()
     if args.task is not None:
-        trial = recommended_trial(found, args.task, view.history.trials)
+        trial = recommended_trial(found, args.task, view.history)
         print_line(describe_trial(view, trial))
         return
     width = shutil.get_terminal_size((100, 24)).columns

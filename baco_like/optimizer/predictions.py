@@ -72,8 +72,10 @@ def _read_confirmed(history: History) -> Trial | None:
     chosen = None if confirmation is None else confirmation.recommended
     if chosen is None or chosen.id >= 0:
         return chosen
-    same = (t for t in history.trials if dict(t.config) == dict(chosen.config))
-    return next(same, None)  # a default that was measured for the first time by the confirmation
+    same = history.trials_of(chosen.config)
+    return next(
+        iter(same), None
+    )  # a default that was measured for the first time by the confirmation
 
 
 def best_by_repeats(history: History) -> Trial | None:

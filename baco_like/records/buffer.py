@@ -9,9 +9,8 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array
-from baco_like.records.confirmation import CONFIRMATION
 from baco_like.records.pending import row_keys
-from baco_like.records.trial import Observation, Status, squared_error
+from baco_like.records.trial import CONFIRMATION, Observation, Status, squared_error
 
 STATUSES = (Status.OK, Status.FAILED, Status.CENSORED)
 """The statuses of observed trials; the buffer keeps their indices."""

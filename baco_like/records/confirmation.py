@@ -12,13 +12,10 @@ import numpy as np
 from baco_like._typing import Array
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.race import Race, Speedup
-from baco_like.records.trial import Outcome, Status, Trial, median
+from baco_like.records.trial import CONFIRMATION, Outcome, Status, Trial, median
 
 if TYPE_CHECKING:
     from baco_like.records.history import History
-
-CONFIRMATION = "confirmation"
-"""Origin of the trials of a confirmation."""
 
 _UNSTABLE = 0.05
 """Relative change of a speed-up that counts, as for drift: within the rounds, and from the search to the rounds."""

@@ -18,13 +18,10 @@ import numpy as np
 from baco_like._output import in_percent
 from baco_like._typing import Array
 from baco_like.records.direction import sign_of
-from baco_like.records.trial import SAME_PROGRAM, Trial, median
+from baco_like.records.trial import CONTROL, SAME_PROGRAM, Trial, median
 
 if TYPE_CHECKING:
     from baco_like.records.history import History
-
-CONTROL = "control"
-"""Origin of trials that measure the incumbent again."""
 
 _ERRORS = 3.0
 """Standard errors of a typical trial that a change has to exceed, too."""
@@ -156,29 +153,18 @@ def describe_first_repeats(history: History) -> list[str]:
     ratios = [r[0] / other for r in repeats if (other := median(r[1:m])) != 0]
     if not ratios or abs(float(np.median(ratios)) - 1.0) < _LEAST_DIFFERENCE:
         return []
+    from scipy.special import bdtrc  # the probability of more successes than its first argument
+
     for word, extreme in (("largest", max), ("smallest", min)):
         # Equal values do not count: a value that never changes shows nothing.
         count = sum(r[0] == extreme(r[:m]) and r[0] not in r[1:m] for r in repeats)
-        if _binomial_tail(count, len(repeats), 1 / m) <= _FALSE_NOTES / 2:
+        if bdtrc(count - 1, len(repeats), 1 / m) <= _FALSE_NOTES / 2:
             return [
                 f"The first repeat is the {word} of {m} in {count} of {len(repeats)} trials (by chance: in "
                 f"{len(repeats) / m:.0f}), at the median {float(np.median(ratios)):.3g} times the others. An earlier "
                 "run may fill a cache or warm the machine: add a warm-up, or empty the cache before each run."
             ]
     return []
-
-
-def _binomial_tail(least: int, n: int, p: float) -> float:
-    """Return the probability of ``least`` or more successes in ``n`` trials."""
-    logs = (
-        math.lgamma(n + 1)
-        - math.lgamma(k + 1)
-        - math.lgamma(n - k + 1)
-        + k * math.log(p)
-        + (n - k) * math.log1p(-p)
-        for k in range(least, n + 1)
-    )
-    return sum(map(math.exp, logs))
 
 
 def _name(config: Mapping[str, Any]) -> Any:

@@ -122,6 +122,11 @@ class History:
         trials: list[Trial] = [*self._buffer.trials[: self._length]]
         return trials if self._view is None else [self._view(trial) for trial in trials]
 
+    def trials_of(self, config: Mapping[str, Any], start: int = 0) -> list[Trial]:
+        """Return the observed trials of a configuration, in order of arrival, from the observation ``start`` on."""
+        wanted = dict(config)
+        return [trial for trial in self.trials[start:] if dict(trial.config) == wanted]
+
     @property
     def last(self) -> Observation | None:
         """The latest observed trial, or None."""

@@ -55,7 +55,13 @@ SAME_PROGRAM = "same_program"
 NOTES = "notes"
 """Key in `Outcome.extra` of what the user should know about the measurement: a mapping from its kind to a sentence."""
 
-MEASURED_AGAIN = ("confirmation", "control")
+CONFIRMATION = "confirmation"
+"""Origin of trials that measure a candidate again for a confirmation."""
+
+CONTROL = "control"
+"""Origin of trials that measure the incumbent again."""
+
+MEASURED_AGAIN = (CONFIRMATION, CONTROL)
 """Origins of trials whose configuration is measured again on purpose."""
 
 

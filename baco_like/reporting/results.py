@@ -14,7 +14,7 @@ from baco_like._random import Purpose, generator
 from baco_like._typing import Codes
 from baco_like.parameters.protocol import is_permutation
 from baco_like.records import LIMIT, Status, Trial, sign_of
-from baco_like.records.drift import CONTROL
+from baco_like.records.trial import CONTROL
 from baco_like.reporting.charts import (
     candidate_name,
     draw_front,
@@ -127,7 +127,7 @@ def _configurations(facts: RunFacts) -> ReportTable:
 
 def _measured_again(facts: RunFacts, best: Trial) -> str:
     """Say what later measurements of the winner gave during the search; empty without any."""
-    same = [t for t in facts.ok if t.origin == CONTROL and dict(t.config) == dict(best.config)]
+    same = [t for t in facts.history.trials_of(best.config) if t.origin == CONTROL]
     values = [trial.value for trial in same if trial.value is not None]
     if not values:
         return ""
@@ -499,5 +499,6 @@ def _metric(facts: RunFacts, trial: Trial | None, name: str) -> float | None:
     """Return a metric of a trial; new measurements of a configuration count with its first trial in the run."""
     if trial is None:
         return None
-    same = (t for t in facts.ok if dict(t.config) == dict(trial.config) and name in t.metrics)
-    return trial.metrics.get(name, next((t.metrics[name] for t in same), None))
+    same = facts.history.trials_of(trial.config)
+    known = (t.metrics[name] for t in same if t.status is Status.OK and name in t.metrics)
+    return trial.metrics.get(name, next(known, None))

@@ -61,14 +61,14 @@ def _shown(cell: object) -> str:
 
 
 def recommended_trial(
-    found: TaskRecommendation | None, task: Mapping[str, Any] | str | None, trials: Sequence[Trial]
+    found: TaskRecommendation | None, task: Mapping[str, Any] | str | None, history: History
 ) -> Trial:
     """Return the recommended configuration of a task as a trial: the measured one, else one without an outcome.
 
     Args:
         found: The recommendation.
         task: Descriptor or name of the task; None if one configuration is recommended for all.
-        trials: The trials of the run.
+        history: The history of the run.
 
     Raises:
         TrialError: Nothing is recommended for the task, or there are several configurations and no task is named.
@@ -84,8 +84,8 @@ def recommended_trial(
         text = "nothing is recommended" if not own else "each task has its own configuration"
         raise TrialError(f"{text}; name a task by --task {known}" if known else f"{text} yet")
     config = {**own[0].config, **own[0].task}
-    measured = [t for t in trials if dict(t.config) == config]
-    return measured[-1] if measured else Trial(len(trials), config, task=own[0].task)
+    measured = history.trials_of(config)
+    return measured[-1] if measured else Trial(len(history), config, task=own[0].task)
 
 
 def recommendation_lines(found: TaskRecommendation | None) -> list[str]:

@@ -36,7 +36,6 @@ from baco_like.records import (
     sign_of,
 )
 from baco_like.records.confirmation import (
-    CONFIRMATION,
     check_settings,
     confirmation_state,
     include_default,
@@ -44,6 +43,7 @@ from baco_like.records.confirmation import (
 )
 from baco_like.records.drift import read_drift
 from baco_like.records.reading import without_bound
+from baco_like.records.trial import CONFIRMATION
 from baco_like.running.progress import Display
 from baco_like.running.stopping import AnyOf, MaxTime, StoppingRule, time_limit
 
@@ -256,8 +256,7 @@ def _default_trial(optimizer: Optimizer) -> Trial | None:
     config = next(iter(default_points(optimizer.space)), None)
     if config is None:
         return None
-    own = optimizer.trials[optimizer.history.warm :]
-    trials = [trial for trial in own if dict(trial.config) == config]
+    trials = optimizer.history.trials_of(config, start=optimizer.history.warm)
     if not trials:
         return Trial(-1, config)
     return next((trial for trial in trials if trial.value is not None), None)

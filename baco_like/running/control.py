@@ -8,9 +8,9 @@ from typing import Any
 
 from baco_like.evaluators.confirmation import select_best
 from baco_like.optimizer.predictions import best_by_repeats
-from baco_like.records import History, Trial
-from baco_like.records.confirmation import CONFIRMATION
-from baco_like.records.drift import CONTROL, Drift, read_drift
+from baco_like.records import History
+from baco_like.records.drift import Drift, read_drift
+from baco_like.records.trial import CONTROL, MEASURED_AGAIN, Trial
 
 RECHECK = 25
 """Number of evaluations from one control to the next by default: at most 8 % of a run without drift."""
@@ -98,7 +98,7 @@ def _find_next_affected(history: History, drift: Drift) -> Mapping[str, Any] | N
     before = [
         t
         for t, kept in zip(trials[:change], is_target, strict=False)
-        if kept and t.origin not in (CONTROL, CONFIRMATION)
+        if kept and t.origin not in MEASURED_AGAIN
     ]
     since = [dict(trial.config) for trial in trials[change - 1 :]]
     if history.objectives:

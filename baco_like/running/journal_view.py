@@ -28,7 +28,7 @@ from baco_like.optimizer.setup import collector_paused
 from baco_like.optimizer.state import apply_events, initial_state
 from baco_like.records import History, Objective, TaskRecommendation, Trial, sign_of
 from baco_like.records.confirmation import read_confirmation
-from baco_like.records.drift import CONTROL
+from baco_like.records.trial import CONTROL
 from baco_like.running.by_task import best_by_task, format_task_table, task_table
 from baco_like.running.front import describe_front, describe_values, format_front
 from baco_like.running.progress import format_result, group_failures, in_words

@@ -17,8 +17,8 @@ from baco_like.exceptions import MissingExtra, TrialError
 from baco_like.explanations import estimate_outlook
 from baco_like.records import History, Status, Trial
 from baco_like.records.confirmation import is_current
-from baco_like.records.drift import CONTROL, drift_notes
-from baco_like.records.trial import measurement_notes
+from baco_like.records.drift import drift_notes
+from baco_like.records.trial import CONTROL, measurement_notes
 from baco_like.running.by_task import best_beside
 from baco_like.running.front import describe_front, describe_values
 from baco_like.running.stopping import OUTLOOK_EVERY

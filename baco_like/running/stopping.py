@@ -15,8 +15,8 @@ from typing_extensions import override
 from baco_like._threads import thread_limit
 from baco_like.exceptions import TrialError
 from baco_like.records import LIMIT, History, Objective, Status, StopRule, sign_of
-from baco_like.records.confirmation import CONFIRMATION
 from baco_like.records.front import is_non_dominated
+from baco_like.records.trial import CONFIRMATION
 
 OUTLOOK_EVERY = 10
 """Number of evaluations after which `LowOutlook` computes the outlook again."""

@@ -27,9 +27,8 @@ from baco_like.records import (
     read_utilisation,
     sign_of,
 )
-from baco_like.records.confirmation import CONFIRMATION
-from baco_like.records.drift import CONTROL, describe_first_repeats, read_drift
-from baco_like.records.trial import measurement_notes
+from baco_like.records.drift import describe_first_repeats, read_drift
+from baco_like.records.trial import MEASURED_AGAIN, measurement_notes
 from baco_like.running.by_task import best_by_task, format_task_table, task_table
 from baco_like.running.front import describe_front, format_front
 from baco_like.running.progress import (
@@ -166,7 +165,7 @@ def summarise(
         objectives: All objectives with their units; by default those of the history.
     """
     default = history.space.default_config
-    defaults = [t for t in history.trials if default is not None and dict(t.config) == default]
+    defaults = [] if default is None else history.trials_of(default)
     own = next((t for t in defaults if t.origin != "warm"), None)
     messages: dict[str, Counter[str]] = {}
     searched = history.searched_trials
@@ -411,7 +410,7 @@ def best_so_far(history: History) -> Array:
     Imported configurations outside the space and other fidelities do not count, and neither do measurements that repeat
     an earlier configuration for a control or a confirmation: the best of them is luck, not progress of the search.
     """
-    is_search = np.array([t.origin not in (CONTROL, CONFIRMATION) for t in history.trials], bool)
+    is_search = np.array([t.origin not in MEASURED_AGAIN for t in history.trials], bool)
     counts = history.where(Status.OK) & history.is_target & is_search
     costs = np.where(counts, history.costs, np.inf)
     best: Array = np.minimum.accumulate(costs)

@@ -42,7 +42,7 @@ from baco_like.records import (
     read_objectives,
 )
 from baco_like.records.direction import GivenObjectives
-from baco_like.records.drift import CONTROL
+from baco_like.records.trial import CONTROL
 from baco_like.running.confirming import ConfirmationSettings, confirm_winner, leave_time
 from baco_like.running.control import RECHECK, ControlSettings
 from baco_like.running.machine import describe_machine

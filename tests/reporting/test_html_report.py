@@ -17,8 +17,7 @@ from baco_like import Categorical, Optimizer, Ordinal, Permutation, Space, cli
 from baco_like._threads import thread_limit
 from baco_like.evaluators.command import describe_compiler
 from baco_like.explanations import Dependence, DependencePoint, estimate_outlook
-from baco_like.records.confirmation import CONFIRMATION
-from baco_like.records.drift import CONTROL
+from baco_like.records.trial import CONFIRMATION, CONTROL
 from baco_like.reporting import build_report, charts, results, understanding
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, ReportChart, ReportTable, show
@@ -312,11 +311,10 @@ def test_measurements_of_the_winner_during_the_search_are_told(tmp_path):
     optimizer = Optimizer({"x": [1, 2, 3]}, storage=tmp_path / "run.jsonl")
     for value in (3.0, 1.0, 2.0):
         optimizer.observe(optimizer.suggest(), value)
-    best = optimizer.best
-    facts = RunFacts(tmp_path / "run.jsonl")
-    again = [dataclasses.replace(best, id=n, origin=CONTROL) for n in (7, 8)]
-    facts.__dict__["ok"] = [*facts.ok, *again]
-    answer = results.winner_section(facts).answer
+    config = optimizer.best_config
+    for value in (1.0, 1.0):
+        optimizer.observe(optimizer.measure_again(config, CONTROL), value)
+    answer = results.winner_section(RunFacts(tmp_path / "run.jsonl")).answer
     assert "Measured again 2 times during the search, the median was 1." in answer
 
 
