@@ -28,9 +28,9 @@ from baco_like.explanations import (
 )
 from baco_like.journal.header import PEAK
 from baco_like.optimizer.objectives import history_of
-from baco_like.records import History, Status, Trial, read_confirmation
-from baco_like.running.journal_view import JournalView
-from baco_like.running.summary import Summary, relative_spread, summarise
+from baco_like.records import Status, Trial
+from baco_like.running.journal_view import JournalView, summary_of
+from baco_like.running.summary import Summary, relative_spread
 from baco_like.spaces import Space
 
 
@@ -55,7 +55,7 @@ class Explained:
     further: Mapping[str, Importance]
 
 
-class RunFacts:
+class RunFacts(JournalView):
     """The facts of a run.
 
     Args:
@@ -63,7 +63,6 @@ class RunFacts:
         peak: The best value that the machine allows; None: as in the journal, if it has one.
 
     Attributes:
-        view: The journal.
         peak: The best value that the machine allows, or None.
 
     Raises:
@@ -71,18 +70,13 @@ class RunFacts:
     """
 
     def __init__(self, path: Path, peak: float | None = None) -> None:
-        self.view = JournalView(path, with_constraints=True)
-        if peak is not None and self.view.objectives:
+        super().__init__(path, with_constraints=True)
+        if peak is not None and self.objectives:
             raise JournalError(
                 f"peak = {peak:g}: the run has several objectives, and a peak is the best value of one; leave it out"
             )
         stated = self.context.get(PEAK)
         self.peak = peak if peak is not None or not isinstance(stated, (int, float)) else stated
-
-    @property
-    def history(self) -> History:
-        """Observations and pending trials."""
-        return self.view.history
 
     @property
     def space(self) -> Space:
@@ -92,17 +86,17 @@ class RunFacts:
     @property
     def context(self) -> Mapping[str, Any]:
         """The settings that decide the measured values."""
-        return self.view.header.options.context
+        return self.header.options.context
 
     @property
     def label(self) -> str:
         """Name and unit of the value."""
-        return self.view.objective.label
+        return self.objective.label
 
     @property
     def title(self) -> str:
         """Names and units of all objectives."""
-        labels = [objective.label for objective in self.view.objectives or (self.view.objective,)]
+        labels = [objective.label for objective in self.objectives or (self.objective,)]
         return " and ".join(filter(None, (", ".join(labels[:-1]), labels[-1])))
 
     @cached_property
@@ -113,14 +107,12 @@ class RunFacts:
     @cached_property
     def summary(self) -> Summary:
         """The default and the winner, after the confirmation if there is one."""
-        summary = summarise(self.history, self.view.objective, objectives=self.view.objectives)
-        confirmation = read_confirmation(self.history)
-        return summary if confirmation is None else summary.with_confirmation(confirmation)
+        return summary_of(self)
 
     @cached_property
     def explained(self) -> Explained | None:
         """The explanations; None with too few successes."""
-        history, seed = self.history, self.view.header.options.seed
+        history, seed = self.history, self.header.options.seed
         with thread_limit(resolve_threads(None)):
             try:
                 models = fit_models(history, seed)
@@ -135,14 +127,14 @@ class RunFacts:
                 importance,
                 compute_dependence(history, seed, models=models, ranking=importance),
                 self._ablation(models),
-                None if history.objectives else self.view.estimate_outlook(models),
+                None if history.objectives else self.estimate_outlook(models),
                 compute_calibration(history, seed, models=models),
                 further,
             )
 
     def _ablation(self, models: HistoryModels) -> Ablation | None:
         best = self.summary.best
-        seed = self.view.header.options.seed
+        seed = self.header.options.seed
         with suppress(BacoError):  # an imported configuration may lie outside the space
             end = None if best is None else dict(best.config)
             return find_ablation(self.history, seed, end=end, models=models)
@@ -152,25 +144,20 @@ class RunFacts:
     def minutes(self) -> list[float | None]:
         """For each observed trial the minutes since the run began; None where the journal has no time."""
         began = self.began
-        times = [self.view.observed_at.get(trial.id) for trial in self.trials]
+        times = [self.observed_at.get(trial.id) for trial in self.trials]
         return [None if at is None or began is None else (at - began) / 60.0 for at in times]
 
     @cached_property
     def began(self) -> float | None:
         """Unix time of the first event, or None."""
         with suppress(ValueError):
-            return float(calendar.timegm(time.strptime(self.view.created, "%Y-%m-%dT%H:%M:%SZ")))
+            return float(calendar.timegm(time.strptime(self.created, "%Y-%m-%dT%H:%M:%SZ")))
         return None
 
     @cached_property
     def ok(self) -> list[Trial]:
         """Observed trials with a value."""
         return [trial for trial in self.trials if trial.status is Status.OK]
-
-    @cached_property
-    def has_constraints(self) -> bool:
-        """Whether the space has the constraints of the run, or the run has none."""
-        return self.view.has_constraints
 
     def relative_spread(self) -> list[tuple[int, float]]:
         """Return for each trial with repeats its position and the standard deviation of its repeats over their mean."""

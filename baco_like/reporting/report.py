@@ -56,10 +56,10 @@ def build_report(
         require_installed(module, "report")
     note(f"reading {journal}")
     facts = RunFacts(Path(journal), peak)
-    options = facts.view.header.options
+    options = facts.header.options
     name = options.strategy.get("name") or "a strategy object"
-    begun = facts.view.created or "at an unknown time"
-    about = f"{facts.view.path}, begun {begun}; strategy {name}, seed {options.seed}"
+    begun = facts.created or "at an unknown time"
+    about = f"{facts.path}, begun {begun}; strategy {name}, seed {options.seed}"
     note(f"explaining {len(facts.history)} observations: importance, outlook, calibration")
     _ = facts.explained  # computed here, kept for the sections
     note("drawing the charts")

@@ -64,13 +64,11 @@ def winner_section(facts: RunFacts) -> Section:
         head, rows = summary.by_task
         shown = [[show(c) if isinstance(c, tuple) else c for c in row] for row in rows]
         return Section("winner", question, answer, [ReportTable(head, shown)])
-    value = f"{show(best.value)} {facts.view.objective.unit}".strip()
+    value = f"{show(best.value)} {facts.objective.unit}".strip()
     name = "The default configuration" if summary.is_default_best else f"Trial {best.id}"
-    answer = f"{name} is the best: {facts.view.objective.name} = {value}."
+    answer = f"{name} is the best: {facts.objective.name} = {value}."
     if summary.is_default_kept:
-        answer = (
-            f"{describe_kept_default(summary)} The default: {facts.view.objective.name} = {value}."
-        )
+        answer = f"{describe_kept_default(summary)} The default: {facts.objective.name} = {value}."
     speedup = summary.confirmed_speedup
     if speedup is not None and confirmation is not None and not summary.is_default_best:
         answer += f" Speed-up over the default: {format_speedup(speedup, confirmation.confidence)}."
@@ -78,7 +76,7 @@ def winner_section(facts: RunFacts) -> Section:
             answer += " The interval includes 1, so the gain is not certain."
     elif summary.speedup is not None and not summary.is_default_best:
         answer += f" That is {summary.speedup:.3g} times better than the default."
-    if confirmation is None and not facts.view.objective.exact:
+    if confirmation is None and not facts.objective.exact:
         answer += _measured_again(facts, best)
         answer += " It was not measured again after the search, so part of the gain may be luck."
     parts: list[Part] = []
@@ -231,7 +229,7 @@ def _duration(minutes: float) -> str:
 def end_section(facts: RunFacts) -> Section:
     """Is it finished?"""
     question, explained = "Is it finished?", facts.explained
-    options, history = facts.view.header.options, facts.history
+    options, history = facts.header.options, facts.history
     plan = history.plan
     searched = history.searched
     # A resumed run may have a larger budget than the journal names.
@@ -247,7 +245,7 @@ def end_section(facts: RunFacts) -> Section:
         answer = "There is no estimate for several objectives."
     elif explained is not None:
         answer = f"{explained.outlook}."
-    if runners := facts.view.find_runner():
+    if runners := facts.find_runner():
         done += f"; process {', '.join(map(str, runners))} is still tuning"
     if facts.summary.utilisation is not None:
         done += f"; {facts.summary.utilisation.describe()}"
@@ -307,7 +305,7 @@ def _order_coverage(facts: RunFacts, codes: Codes) -> list[list[object]]:
     names = [n for n in facts.space.active if is_permutation(facts.space.parameters[n])]
     if not names:
         return rows
-    rng = generator(facts.view.header.options.seed, Purpose.EXPLAIN, len(facts.history) + 5)
+    rng = generator(facts.header.options.seed, Purpose.EXPLAIN, len(facts.history) + 5)
     sample = np.concatenate([facts.space.feasible.sample(_SAMPLE, rng), codes])
     for name in names:
         parameter = facts.space.parameters[name]
@@ -402,7 +400,7 @@ def _failing_values(trials: Sequence[Trial]) -> list[list[object]]:
 def peak_section(facts: RunFacts) -> Section:
     """How far is it from the peak?"""
     question, best, peak = "How far is it from the peak?", facts.summary.best, facts.peak
-    if facts.view.objectives:
+    if facts.objectives:
         return Section("peak", question, "A peak is the best value of one objective.")
     if peak is None:
         hint = (
@@ -412,7 +410,7 @@ def peak_section(facts: RunFacts) -> Section:
         return Section("peak", question, hint)
     if best is None or best.value is None:
         return Section("peak", question, "No evaluation has succeeded yet.")
-    is_smaller = facts.view.objective.direction == "minimize"
+    is_smaller = facts.objective.direction == "minimize"
     default = facts.summary.default
     rows = [
         [name, trial.value, in_percent(peak / trial.value if is_smaller else trial.value / peak, 1)]
@@ -436,7 +434,7 @@ def metrics_section(facts: RunFacts) -> Section:
     """What about other metrics or inputs?"""
     question = "What about other metrics or inputs?"
     names = list(dict.fromkeys(name for trial in facts.trials for name in trial.metrics))
-    limits = facts.view.header.options.limits
+    limits = facts.header.options.limits
     if not names and not limits:
         return Section("metrics", question, "The run measured one value only.")
     beyond = [t for t in facts.trials if t.failure == LIMIT]
@@ -466,7 +464,7 @@ def _inputs(facts: RunFacts, names: Sequence[str]) -> tuple[str, ReportTable] | 
 
     Metrics of inputs have the objective's name and an ending (``time_small``), or differ in a number (``ms_1000``).
     """
-    objective, best, default = facts.view.objective, facts.summary.best, facts.summary.default
+    objective, best, default = facts.objective, facts.summary.best, facts.summary.default
     own = [name for name in names if name.startswith(f"{objective.name}_")]
     family = {name: re.sub(r"\d+", "#", name) for name in names}
     sizes = Counter(family.values())

@@ -240,7 +240,7 @@ def _better_choices(facts: RunFacts, dependence: Dependence) -> list[object]:
 
     Choices with which most configurations fail do not count.
     """
-    is_smaller = facts.view.objective.direction == "minimize"
+    is_smaller = facts.objective.direction == "minimize"
     points = [p for p in dependence.points if p.runs >= 0.5]
     points.sort(key=lambda p: p.value if is_smaller else -p.value)
     if not points:
@@ -317,11 +317,11 @@ def _time_parts(facts: RunFacts) -> list[Part]:
         if trial.outcome is not None:
             own = {k: v for k, v in trial.outcome.seconds.items() if isinstance(v, (int, float))}
             stages.update(own)
-            ends = facts.view.suggested_at.get(trial.id), facts.view.observed_at.get(trial.id)
+            ends = facts.suggested_at.get(trial.id), facts.observed_at.get(trial.id)
             if ends[0] is not None and ends[1] is not None:
                 flying += max(ends[1] - ends[0] - sum(own.values()), 0.0)
     rows: list[list[object]] = [[name, seconds] for name, seconds in stages.items()]
-    known = [at for at in facts.view.observed_at.values()]
+    known = [at for at in facts.observed_at.values()]
     if known:
         rows.append(["waiting for a turn, and overhead of the evaluator", flying])
         idle = _idle_seconds(facts)
@@ -336,9 +336,10 @@ def _time_parts(facts: RunFacts) -> list[Part]:
 
 def _idle_seconds(facts: RunFacts) -> float:
     """Return the seconds between the begin of the run and its last observation in which no trial was in flight."""
-    view = facts.view
     intervals = sorted(
-        (view.suggested_at[i], end) for i, end in view.observed_at.items() if i in view.suggested_at
+        (facts.suggested_at[i], end)
+        for i, end in facts.observed_at.items()
+        if i in facts.suggested_at
     )
     if not intervals:
         return 0.0
@@ -363,7 +364,7 @@ def reproduction_section(facts: RunFacts) -> Section:
         else:
             answer = "Run the commands below; baco-like rebuild prints and runs them too."
             number = f" --trial {best.id}" if best.id >= 0 else ""
-            rebuild = f"baco-like rebuild {shlex.quote(str(facts.view.path))}{number}"
+            rebuild = f"baco-like rebuild {shlex.quote(str(facts.path))}{number}"
             parts += [Heading("Commands of the winner"), Listing(commands), Listing(rebuild)]
     parts.append(ReportTable(["environment", ""], _environment(facts)))
     parts.append(ReportTable(["setting of the run", ""], _settings(facts)))
@@ -375,13 +376,13 @@ def _commands(facts: RunFacts, best: Trial) -> str | None:
     if facts.context.get("[evaluator] kind") != "command":
         return None
     try:
-        return trial_commands(facts.view, best, None, None).to_script()
+        return trial_commands(facts, best, None, None).to_script()
     except BacoError as error:
         return f"# the commands cannot be written here: {error}"
 
 
 def _environment(facts: RunFacts) -> list[list[str]]:
-    opened = facts.view.opened
+    opened = facts.opened
     host, versions = opened.get("host") or {}, opened.get("versions") or {}
     names = {
         "name": "machine",
@@ -397,9 +398,9 @@ def _environment(facts: RunFacts) -> list[list[str]]:
 
 
 def _settings(facts: RunFacts) -> list[list[str]]:
-    options = facts.view.header.options
+    options = facts.header.options
     rows = [
-        ["begun", facts.view.created or "unknown"],
+        ["begun", facts.created or "unknown"],
         ["seed", str(options.seed)],
         ["strategy", str(options.strategy.get("name") or "a strategy object")],
         ["budget", "none" if options.budget is None else str(options.budget)],
@@ -409,7 +410,7 @@ def _settings(facts: RunFacts) -> list[list[str]]:
     settings = options.strategy.get("settings") or {}
     rows += [[f"strategy: {key}", show(value)] for key, value in settings.items()]
     rows += [[key, _short(value)] for key, value in facts.context.items() if key != COMPILER]
-    constraints = facts.view.header.space.get("constraints") or ()
+    constraints = facts.header.space.get("constraints") or ()
     return [*rows, *(["constraint", str(each)] for each in constraints)]
 
 

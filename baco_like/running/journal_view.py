@@ -229,7 +229,7 @@ def _status(view: JournalView) -> str:
     history, options = view.history, view.header.options
     runner = ", ".join(map(str, view.find_runner()))
     name = options.strategy.get("name") or "a strategy object"
-    summary = _summary(view)
+    summary = summary_of(view)
     is_within = options.budget is not None and history.searched <= options.budget
     budget = f" of {options.budget}" if is_within else ""  # a resumed run may have a larger one
     again = history.evaluations - history.searched
@@ -255,7 +255,8 @@ def _status(view: JournalView) -> str:
     return "\n".join(map(escape_control_characters, lines))
 
 
-def _summary(view: JournalView) -> Summary:
+def summary_of(view: JournalView) -> Summary:
+    """Return the summary of a run, after the confirmation if there is one."""
     summary = summarise(view.history, view.objective, objectives=view.objectives)
     confirmation = read_confirmation(view.history)
     return summary if confirmation is None else summary.with_confirmation(confirmation)

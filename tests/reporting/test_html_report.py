@@ -528,7 +528,7 @@ def test_the_evaluations_and_the_parameters_have_one_count_each(confirmed):
     summary = confirmed.summary
     assert (summary.evaluations, summary.failures) == (8, {"compile": 2})
     assert "8 evaluations; failures: compile 2" in format_summary(summary)
-    assert "8 evaluations, 0 pending" in (shown := describe_run(confirmed.view, 3))
+    assert "8 evaluations, 0 pending" in (shown := describe_run(confirmed, 3))
     assert "failures: compile 2" in shown
     assert results.search_section(confirmed).answer.startswith("8 evaluations, 2 of them failed")
     assert results.failure_section(confirmed).answer.startswith(
@@ -588,9 +588,9 @@ def test_a_journal_says_when_and_where_its_trials_were_measured(tmp_path, monkey
     optimizer.observe(optimizer.suggest(), 1.0, extra={"seconds": {"run": 20.0}})
     optimizer.observe(optimizer.suggest(), 2.0, extra={"seconds": {"run": 20.0}})
     facts = RunFacts(tmp_path / "run.jsonl")
-    assert facts.view.suggested_at == {0: 1000, 1: 1120}
-    assert facts.view.observed_at == {0: 1060, 1: 1180}
-    assert {"name", "cpus", "machine", "system"} <= set(facts.view.opened["host"])
+    assert facts.suggested_at == {0: 1000, 1: 1120}
+    assert facts.observed_at == {0: 1060, 1: 1180}
+    assert {"name", "cpus", "machine", "system"} <= set(facts.opened["host"])
     tables = [p for p in understanding.trust_section(facts).parts if isinstance(p, ReportTable)]
     seconds = dict(tables[-1].rows)
     assert seconds["run"] == 40.0
