@@ -11,18 +11,29 @@ import linecache
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from time import perf_counter
 from types import CellType, CodeType
 from typing import Any, final
 
 import numpy as np
 
+from baco_like._output import warn_caller
 from baco_like._typing import Column, Mask
 from baco_like.constraints.language.exact import Arrangement, row_values
-from baco_like.exceptions import SpaceError
+from baco_like.exceptions import SpaceError, SpaceWarning
 from baco_like.parameters import ColumnKind, Parameter
 
 _REMEMBERED = 2**17
 """Most combinations whose answers are kept between calls."""
+
+_TIMED, _SLOW = 32, 1e-3
+"""Number of calls that are timed, and the seconds of a call that are worth a warning."""
+
+REMEDY = (
+    "write it as an expression, such as 'sum(a, b, c) <= 10' or 'count(a > 1, b) == 2': sums, products and counts of "
+    "hundreds of parameters are solved exactly"
+)
+"""What to do about a callable that takes too much time."""
 
 
 @final
@@ -46,6 +57,11 @@ class CallableConstraint:
     by_position: bool = False
     _answers: dict[tuple[Any, ...], bool] = field(default_factory=dict, repr=False)
 
+    @property
+    def cost(self) -> int:
+        """Operations for one row: 1 to 30 us, see `feasible.work`."""
+        return 256 + 64 * len(self.parameters)
+
     def holds(self, columns: Mapping[str, Column]) -> Mask:
         """Return, for n rows, whether it holds; each distinct combination is evaluated once.
 
@@ -61,14 +77,25 @@ class CallableConstraint:
             values.append(column)
         if len(self._answers) > _REMEMBERED:
             self._answers.clear()
+        known, start = len(self._answers), perf_counter()
         mask = np.empty(len(values[0]), dtype=np.bool_)
         rows = zip(zip(*keys, strict=True), zip(*values, strict=True), strict=True)
         for i, (key, row) in enumerate(rows):
             answer = self._answers.get(key)
             if answer is None:
                 answer = self._answers[key] = self._evaluate(row)
+                if len(self._answers) == _TIMED:
+                    self._warn_if_slow((perf_counter() - start) / (_TIMED - known))
             mask[i] = answer
         return mask
+
+    def _warn_if_slow(self, seconds: float) -> None:
+        if seconds > _SLOW:
+            warn_caller(
+                f"constraint {self.text!r:.200} takes {1000 * seconds:.3g} ms for one configuration, and a space tests "
+                f"up to a million of them when it is made; {REMEDY}",
+                SpaceWarning,
+            )
 
     def _evaluate(self, row: tuple[Any, ...]) -> bool:
         config = dict(zip(self.parameters, row, strict=True))

@@ -249,8 +249,13 @@ class GuardedConstraint:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The parameters it reads, and those that decide whether these are active."""
+        return tuple(dict.fromkeys([*self.constraint.parameters, *self.deciding]))
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The parameters that decide whether it is applied."""
         above = (name for guard in self.guards for name in self.conditions.ancestors[guard])
-        return tuple(dict.fromkeys([*self.constraint.parameters, *above]))
+        return tuple(dict.fromkeys(above))
 
     @property
     def text(self) -> str:
@@ -260,10 +265,14 @@ class GuardedConstraint:
     def holds(self, columns: Mapping[str, Column]) -> Mask:
         """Return, for n rows, whether it holds or is not applied."""
         read = {name: columns[name] for name in self.constraint.parameters}
-        held = self.constraint.holds(read)
-        for guard in self.guards:
-            held = held | ~self.conditions.active(guard, columns)
-        return held
+        return self.constraint.holds(read) | ~self.applies(columns)
+
+    def applies(self, columns: Mapping[str, Column]) -> Mask:
+        """Return, for n rows, whether it is applied, from the columns of the `deciding` parameters."""
+        # Equal conditions need only one evaluation.
+        guards = {self.conditions.texts[guard]: guard for guard in self.guards}
+        active = [self.conditions.active(guard, columns) for guard in guards.values()]
+        return np.asarray(np.logical_and.reduce(active), dtype=np.bool_)
 
     def explain(self, config: Mapping[str, Any]) -> str:
         """Return the deciding numbers of one configuration."""

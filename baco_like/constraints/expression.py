@@ -32,6 +32,7 @@ from baco_like.constraints.language.analysis import (
     find_quotients,
     find_unmatched_literals,
 )
+from baco_like.constraints.language.folds import Fold, find_fold
 from baco_like.constraints.language.partial_evaluation import Term, find_known_terms
 from baco_like.constraints.language.reader import read
 from baco_like.constraints.language.three_valued import where_known
@@ -219,6 +220,22 @@ class Expression:
     def known_terms(self, known: frozenset[str]) -> list[Term] | None:
         """Return the parts that decide the condition once these parameters are known; see `partial_evaluation`."""
         return find_known_terms(self._tree, known, self._read)
+
+    @cached_property
+    def fold(self) -> Fold | None:
+        """The condition as one on a running sum, product, minimum or maximum, if it is one; see `folds`."""
+        return find_fold(self._tree)
+
+    def fold_numbers(self, name: str, column: Column) -> list[Any] | None:
+        """Return the numbers that a parameter's values, ``(n,)``, add to the `fold`, or None if one is undefined."""
+        assert self.fold is not None
+        with np.errstate(all="ignore"):
+            vector = compile_node(self.fold.terms[name], self._read)
+            value, undefined = vector.run({name: column})
+        if undefined is not None and np.any(undefined):
+            return None
+        numbers: list[Any] = np.broadcast_to(value, column.shape[:1]).tolist()
+        return numbers
 
     def products(self) -> list[tuple[str, ...]]:
         """Return the factors of every product of parameters in the condition; see `find_products`."""

@@ -7,8 +7,9 @@ the number of rows times the number of codes of a column.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -57,19 +58,25 @@ class TableConstraint:
                     f"parameter {name!r} has {parameter.width} code columns, which a table of configurations cannot "
                     "limit; split it into one parameter for each, or write the constraint as a function"
                 )
-        levels: list[Ints] = []
-        number = np.zeros(len(codes), dtype=np.int64)
-        for size, column in zip(_sizes(parameters), codes.T, strict=True):
-            keys, number = np.unique(number * size + column.astype(np.int64), return_inverse=True)
-            levels.append(keys)
-        return cls._of(parameters, tuple(levels), has_inactive)
+        columns = [column.astype(np.int64) for column in codes.T]
+        levels = tuple(number_prefixes(columns, _sizes(parameters)))
+        text = f"({', '.join(parameters)}) is one of {len(levels[-1])} rows of a table"
+        return cls(tuple(parameters), text, dict(parameters), levels, has_inactive)
 
-    @classmethod
-    def _of(
-        cls, read: Mapping[str, Parameter], levels: tuple[Ints, ...], has_inactive: bool
-    ) -> TableConstraint:
-        text = f"({', '.join(read)}) is one of {len(levels[-1])} rows of a table"
-        return cls(tuple(read), text, dict(read), levels, has_inactive)
+    @property
+    def rows(self) -> int:
+        """Number of distinct rows."""
+        return len(self._levels[-1])
+
+    @cached_property
+    def codes(self) -> Ints:
+        """The distinct rows of codes, sorted, ``(n, w)``."""
+        number = np.arange(self.rows)
+        columns: list[Ints] = []
+        for size, keys in zip(_sizes(self._read)[::-1], self._levels[::-1], strict=True):
+            number, code = np.divmod(keys[number], size)
+            columns.append(code)
+        return np.stack(columns[::-1], axis=1)
 
     def holds(self, columns: Mapping[str, Column]) -> Mask:
         """Return, for n rows, whether they occur in the table."""
@@ -86,29 +93,27 @@ class TableConstraint:
         """Return the combination that is not in the table."""
         return describe_values(self.parameters, config)
 
-    def conjuncts(self) -> tuple[TableConstraint, ...]:
-        """Return the table cut to its first two, three, ... columns, so that a search can prune early."""
-        cut: dict[str, Parameter] = {}
-        cuts: list[TableConstraint] = []
-        width = 0
-        for name, parameter in self._read.items():
-            cut[name] = parameter
-            width += parameter.width
-            if len(cut) > 1:
-                cuts.append(self._of(cut, self._levels[:width], self.has_inactive))
-        return tuple(cuts) or (self,)
-
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON description, by code columns; a table that is too large is only described by its text."""
-        if len(self._levels[-1]) * len(self._levels) > WRITTEN:
+        if self.rows * len(self._levels) > WRITTEN:
             return {"callable": self.text}
-        number = np.arange(len(self._levels[-1]))
-        columns: list[list[int]] = []
-        for size, keys in zip(_sizes(self._read)[::-1], self._levels[::-1], strict=True):
-            number, code = np.divmod(keys[number], size)
-            columns.append(code.tolist())
-        written: dict[str, Any] = {"table": list(self.parameters), "codes": columns[::-1]}
+        written: dict[str, Any] = {"table": list(self.parameters), "codes": self.codes.T.tolist()}
         return {**written, "has_inactive": True} if self.has_inactive else written
+
+
+def number_prefixes(columns: Sequence[Ints], sizes: Iterable[int]) -> list[Ints]:
+    """Return, for every column, the sorted numbers ``prefix * size + digit`` of the distinct prefixes that end there.
+
+    Args:
+        columns: The digits of rows, ``(n,)`` each; ``prefix`` is the index of the shorter prefix among its numbers.
+        sizes: Number of digits of each column.
+    """
+    levels: list[Ints] = []
+    number = np.zeros(len(columns[0]), dtype=np.int64)
+    for size, column in zip(sizes, columns, strict=True):
+        keys, number = np.unique(number * size + column, return_inverse=True)
+        levels.append(keys)
+    return levels
 
 
 def table_from_dict(

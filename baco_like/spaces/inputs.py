@@ -210,10 +210,8 @@ def _describe_values(value: object, parameter: Parameter) -> str:
 
 
 def split_constraint(constraint: Constraint) -> list[Constraint]:
-    """Return equivalent constraints: the parts that ``and`` joins, or the columns of a table."""
-    if isinstance(constraint, Expression | TableConstraint):
-        return list(constraint.conjuncts())
-    return [constraint]
+    """Return equivalent constraints: the parts that ``and`` joins."""
+    return list(constraint.conjuncts()) if isinstance(constraint, Expression) else [constraint]
 
 
 def split_constraints(

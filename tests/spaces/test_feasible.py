@@ -365,7 +365,7 @@ def test_known_parts_decide_as_the_values_themselves_do(text: str) -> None:
         domains = [list_domain(name, space.parameters[name]) for name in "abcd"]
         with patch.object(residue, "_WORTHWHILE", 0):
             number, count = residue.number_futures(
-                domains, [rules.bind(one, domains)], positions, 4 ** len(known)
+                domains, [rules.bind(one, domains)], (), positions, 4 ** len(known)
             )
         axes = ["abcd".index(name) for name in known]
         completions = np.moveaxis(held, axes, range(len(axes))).reshape(4 ** len(known), -1)
@@ -379,7 +379,7 @@ def test_known_products_are_few() -> None:
     domains = [list_domain(name, space.parameters[name]) for name in "abcd"]
     positions = {i: np.indices((4, 4, 4))[k].ravel() for k, i in enumerate((0, 2, 3))}
     with patch.object(residue, "_WORTHWHILE", 0):
-        _, count = residue.number_futures(domains, [rules.bind(one, domains)], positions, 64)
+        _, count = residue.number_futures(domains, [rules.bind(one, domains)], (), positions, 64)
     assert count == len({x * y * z for x, y, z in itertools.product([1, 2, 3, 4], repeat=3)})
 
 

@@ -16,10 +16,11 @@ from baco_like.parameters.values import Value, is_number
 UnmatchedLiteral: TypeAlias = tuple[str, Value]
 """A parameter's name and the value that it is compared with."""
 
-_MIRRORED: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+MIRRORED: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+"""The sign of each comparison with its sides exchanged."""
 
 
-def _steps(node: tree.Comparison) -> Iterator[tuple[str, Node, Node]]:
+def comparison_steps(node: tree.Comparison) -> Iterator[tuple[str, Node, Node]]:
     """Yield the sign and the two sides of each comparison of a chain."""
     for sign, (left, right) in zip(node.operators, pairwise(node.parts), strict=True):
         yield sign, left, right
@@ -35,14 +36,14 @@ def find_bounds(node: Node, name: str) -> tuple[float, float]:
     if isinstance(node, tree.Operation) and node.operator == "and":
         bounds += [find_bounds(part, name) for part in node.parts]
     if isinstance(node, tree.Comparison):
-        bounds += [_bounds_of_step(*step, name) for step in _steps(node)]
+        bounds += [_bounds_of_step(*step, name) for step in comparison_steps(node)]
     return max(low for low, _ in bounds), min(high for _, high in bounds)
 
 
 def _bounds_of_step(sign: str, left: Node, right: Node, name: str) -> tuple[float, float]:
     low, high = -math.inf, math.inf
     if isinstance(right, tree.Name):
-        sign, left, right = _MIRRORED.get(sign, ""), right, left
+        sign, left, right = MIRRORED.get(sign, ""), right, left
     mine = isinstance(left, tree.Name) and left.name == name
     if mine and isinstance(right, tree.Literal) and is_number(right.value):
         number = float(right.value)
@@ -113,7 +114,7 @@ def find_unmatched_literals(
     Numbers are accepted for a parameter with numbers: ``bx != 48`` may be written for other lists of numbers.
     """
     comparisons = (part for part in tree.walk(node) if isinstance(part, tree.Comparison))
-    steps = (step for comparison in comparisons for step in _steps(comparison))
+    steps = (step for comparison in comparisons for step in comparison_steps(comparison))
     sides = (
         (side, other)
         for sign, left, right in steps

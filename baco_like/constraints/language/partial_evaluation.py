@@ -75,20 +75,24 @@ def _parts(node: Node, known: frozenset[str], parameters: Mapping[str, Parameter
     if known.issuperset(read):
         return [node]
     if isinstance(node, Operation) and node.operator in ("+", "-", "*"):
-        operands = _product(node) if node.operator == "*" else _sum(node)
-        mine = [o for o in operands if tree.names(o) and known.issuperset(tree.names(o))]
-        if len(mine) > 1 and all(vectorise(o, parameters).kind in _WHOLE for o in operands):
+        all_operands = operands(node)
+        mine = [o for o in all_operands if tree.names(o) and known.issuperset(tree.names(o))]
+        if len(mine) > 1 and all(vectorise(o, parameters).kind in _WHOLE for o in all_operands):
             sign = "*" if node.operator == "*" else "+"
             together = Operation(sign, tuple(mine))
-            rest = [operand for operand in operands if operand not in mine]
+            rest = [operand for operand in all_operands if operand not in mine]
             return [together, *(part for o in rest for part in _parts(o, known, parameters))]
     return [part for child in tree.children(node) for part in _parts(child, known, parameters)]
 
 
-def _product(node: Node) -> list[Node]:
-    """Return the factors of nested products."""
-    if isinstance(node, Operation) and node.operator == "*":
-        return [factor for part in node.parts for factor in _product(part)]
+def operands(node: Operation) -> list[Node]:
+    """Return the summands of nested sums and differences, or the operands of nested calls of another operator."""
+    return _sum(node) if node.operator in ("+", "-") else _nested(node, node.operator)
+
+
+def _nested(node: Node, sign: str) -> list[Node]:
+    if isinstance(node, Operation) and node.operator == sign:
+        return [operand for part in node.parts for operand in _nested(part, sign)]
     return [node]
 
 

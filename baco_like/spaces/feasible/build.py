@@ -10,11 +10,13 @@ from functools import partial
 
 import numpy as np
 
+from baco_like._output import warn_caller
 from baco_like._typing import Ints
+from baco_like.constraints.callables import REMEDY, CallableConstraint
 from baco_like.constraints.conditions import RestingConstraint
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
-from baco_like.exceptions import SpaceError
+from baco_like.exceptions import SpaceError, SpaceWarning
 from baco_like.parameters.protocol import Parameter, is_continuous, is_permutation
 from baco_like.spaces.feasible.conflict import conflict_error, is_surely_empty
 from baco_like.spaces.feasible.extensions import Extensions, build_extensions, find_order_rules
@@ -23,10 +25,11 @@ from baco_like.spaces.feasible.free import FreePermutation, FreeScalar
 from baco_like.spaces.feasible.group import ListedValues, TreeGroup
 from baco_like.spaces.feasible.growth import choose_order, grow_tree
 from baco_like.spaces.feasible.interleaved import Interleaved, interleave
-from baco_like.spaces.feasible.rejection import Hopeless, build_rejection
+from baco_like.spaces.feasible.machines import core, count_states, has_states
+from baco_like.spaces.feasible.rejection import Hopeless, Rejection, build_rejection
 from baco_like.spaces.feasible.resting import Resting
 from baco_like.spaces.feasible.rules import bind, can_list, list_domain, tighten
-from baco_like.spaces.feasible.work import BuildWork, TooLarge
+from baco_like.spaces.feasible.work import BuildWork, TooLarge, Work
 
 LISTED_VALUES = 2**20
 """A constrained parameter with more values is left to rejection instead of listing them.
@@ -72,9 +75,28 @@ def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
         if factor is None:
             raise conflict_error(members, rules, work.explaining)
         factors.append(factor)
+    _warn_about_callables(parameters, factors)
     width = sum(parameter.width for parameter in parameters.values())
     has_conditions = any(isinstance(c, RestingConstraint) for c in constraints)
     return FeasibleSet(width, tuple(factors), has_conditions)
+
+
+def _warn_about_callables(parameters: Mapping[str, Parameter], factors: Sequence[Factor]) -> None:
+    """Warn of callables whose combinations were too many to try, although all of their parameters can be listed."""
+    for factor in factors:
+        if isinstance(factor, Rejection):
+            _warn_about_callables(parameters, factor.superset.factors)
+            for constraint in map(core, factor.constraints):
+                listed = all(
+                    parameters[n].cardinality <= LISTED_VALUES for n in constraint.parameters
+                )
+                if listed and isinstance(constraint, CallableConstraint):
+                    warn_caller(
+                        f"constraint {constraint.text!r:.200} is a Python function of {len(constraint.parameters)} "
+                        "parameters with too many combinations to try them all: configurations are drawn at random "
+                        f"and tested ({factor.passed:.2g} of the draws are kept), so their number is unknown; {REMEDY}",
+                        SpaceWarning,
+                    )
 
 
 def _place(parameters: Mapping[str, Parameter]) -> dict[str, Ints]:
@@ -129,17 +151,23 @@ def _factor(
         return _reject(parameters, constraints, columns, tested, work, depth)
     if resting:
         return _rest(parameters, constraints, columns, resting, work, depth)
-    with contextlib.suppress(TooLarge):
-        return _list_group(parameters, constraints, columns, work)
+    # If constraints without running values are too much work, the others will be listed without them.
+    is_mixed = len({has_states(constraint) for constraint in constraints}) > 1
+    lent = work.listing.half() if is_mixed else contextlib.nullcontext(work.listing)
+    with contextlib.suppress(TooLarge), lent as listing:
+        return _list_group(parameters, constraints, columns, listing)
     # Outside the handler: the exception would keep the tree that grew too large in memory.
-    # The constraints over the most combinations are tested: they prune least while a tree grows.
+    # The constraints over the most combinations are tested: they prune least while a tree grows. Those with running
+    # values have few states, so they are the last.
     sizes = {name: float(parameter.cardinality) for name, parameter in parameters.items()}
     # The rules of conditional parameters need no test.
     resting = [c for c in constraints if isinstance(c, RestingConstraint)]
     known = _without(constraints, resting)
     if not known:
         return _rest(parameters, constraints, columns, resting, work, depth)
-    widest = sorted(known, key=lambda c: -math.prod(sizes[name] for name in c.parameters))
+    widest = sorted(
+        known, key=lambda c: (has_states(c), -math.prod(sizes[name] for name in c.parameters))
+    )
     moved = 4 ** max(0, depth + 1 - _SINGLY)
     return _reject(parameters, constraints, columns, widest[:moved], work, depth)
 
@@ -155,7 +183,7 @@ def _permutation(
     _, others = find_order_rules(name, parameter, constraints)
     if others and parameter.cardinality <= LISTED_VALUES:
         with contextlib.suppress(TooLarge):
-            return _list_group({name: parameter}, constraints, columns, work)
+            return _list_group({name: parameter}, constraints, columns, work.listing)
     ordered = _without(constraints, others)
     superset, kept = _orders(name, parameter, ordered)
     if superset is None:
@@ -195,7 +223,7 @@ def _list_group(
     parameters: Mapping[str, Parameter],
     constraints: Sequence[Constraint],
     columns: Columns,
-    work: BuildWork,
+    work: Work,
 ) -> Factor | None:
     """Return the listed values or the tree of a group, or None if it is empty.
 
@@ -205,21 +233,20 @@ def _list_group(
     domains = [list_domain(name, parameter) for name, parameter in parameters.items()]
     for constraint in constraints:
         if len(constraint.parameters) == 1:
-            rule = bind(constraint, domains, work.listing)
+            rule = bind(constraint, domains, work)
             (i,) = rule.members
             domains[i] = domains[i].subset(rule.holds({i: np.arange(domains[i].size)}))
             if domains[i].size == 0:
                 return None
     if len(domains) == 1:
         return ListedValues.of(columns[domains[0].name], domains[0])
-    rules = [
-        bind(c, domains, work.listing).tabulated() for c in constraints if len(c.parameters) > 1
-    ]
-    domains, rules = tighten(domains, rules, work.listing)
+    rules = [bind(c, domains, work).tabulated() for c in constraints if len(c.parameters) > 1]
+    domains, rules = tighten(domains, rules, work)
     if any(domain.size == 0 for domain in domains):
         return None
-    chosen = choose_order([domain.size for domain in domains], rules, work.listing)
-    tree = grow_tree(domains, rules, chosen, work.listing)
+    rules = [r if r.table is not None else replace(r, states=count_states(r)) for r in rules]
+    chosen = choose_order([domain.size for domain in domains], rules, work)
+    tree = grow_tree(domains, rules, chosen, work)
     if tree is None:
         return None
     levels = tuple(domains[i] for i in chosen)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
 import numpy as np
 
-from baco_like._typing import Ints, Mask
+from baco_like._typing import Column, Ints, Mask
+from baco_like.constraints.conditions import GuardedConstraint
+from baco_like.spaces.feasible.machines import Machine, conditions_of, is_table, make_machine
 from baco_like.spaces.feasible.residue import number_futures
 from baco_like.spaces.feasible.rules import (
     ParameterDomain,
@@ -45,14 +48,24 @@ _SAMPLE = 2**12
 _STARTS = 4
 """Most first parameters that are tried; more gain little and cost time on spaces of many small groups."""
 
+_OPTIONS = 8
+"""Most next parameters that are compared in a group with running values."""
+
 _STEP_COST = 2**7
-"""Work for looking at one rule while an order is chosen: about 0.5 us."""
+"""Work for looking at one rule, or at four parameters, while an order is chosen: about 0.5 us."""
 
 _CANDIDATE_COST = 0.1
 """Cost of looking a candidate up in a table, relative to evaluating a constraint on it."""
 
-_Columns = dict[int, Ints]
-"""For each parameter that constraints will still read, its position in every node (on one of the node's paths)."""
+_STEP_ROWS = 8
+"""Operations of a running value on one candidate."""
+
+_OPEN, _HOLDS, _FAILS = range(3)
+"""State of a rule with a running value: undecided, or decided whatever follows (if it applies)."""
+
+_Columns = dict[int, Column]
+"""For each parameter that constraints will still read, its position in every node (on one of the node's paths). The
+keys after those of the parameters are of running values and their states."""
 
 _Lookup = tuple[Mask, Ints]
 """Whether each value of the new parameter is allowed, for each combination of the other members of a rule,
@@ -80,8 +93,9 @@ def grow_tree(
     """
     work = Work() if work is None else work
     memory = work.memory
-    columns: _Columns = {}
-    nodes, pending, bound = 1, list(rules), set[int]()
+    running, pending = _start(rules, order, len(domains))
+    columns: _Columns = {key: start for one in running for key, start in one.root().items()}
+    nodes, bound = 1, set[int]()
     levels: list[Edges] = []
     for new in order:
         bound.add(new)
@@ -90,12 +104,18 @@ def grow_tree(
         # The columns of the nodes, of the edges and, at the end, of the children.
         width = sum(column.itemsize for column in columns.values()) + 1
         most = min(MAX_EDGES, memory / (_GROWING_BYTES + 3 * width))
-        node, value = _extend(domains, ready, columns, nodes, new, work, most)
+        node, value, states = _extend(
+            domains, ready, running, columns, nodes, new, bound, work, most
+        )
         if len(node) == 0:
             return None
-        still_read = bound.intersection(i for rule in pending for i in rule.members)
+        running = [one for one in running if not one.is_known(bound)]
+        undecided = [one.conditions for one in running if not bound.issuperset(one.conditions)]
+        deciding = bound.intersection(*[frozenset().union(*undecided)])
+        still_read = deciding | bound.intersection(i for rule in pending for i in rule.members)
         below = {i: value if i == new else columns[i][node] for i in sorted(still_read)}
-        child, columns, after = _children(domains, pending, below, len(node), work)
+        below |= {key: states[key] for one in running for key in one.keys}
+        child, columns, after = _children(domains, pending, deciding, below, len(node), work)
         levels.append(Edges(nodes, domains[new].size, node, value, child))
         nodes = after
         memory -= len(node) * _EDGE_BYTES
@@ -103,51 +123,158 @@ def grow_tree(
     return finish_tree(levels)
 
 
+@dataclass(frozen=True)
+class _Running:
+    """A rule with a running value.
+
+    Attributes:
+        rule: The rule.
+        machine: Its running value.
+        conditions: Domains that decide whether the rule applies.
+        keys: The columns of the running value and of its `_State`.
+    """
+
+    rule: Rule
+    machine: Machine
+    conditions: frozenset[int]
+    keys: tuple[int, int]
+
+    def root(self) -> _Columns:
+        """Return the columns of the root."""
+        return dict(zip(self.keys, (self.machine.start(), np.array([_OPEN])), strict=True))
+
+    def is_known(self, bound: set[int]) -> bool:
+        """Whether the rule holds or not once these domains are bound."""
+        return bound.issuperset(self.rule.members)
+
+    def follow(
+        self, columns: _Columns, new: int, bound: set[int], node: Ints, value: Ints
+    ) -> tuple[Column, Ints, Mask]:
+        """Return the running values and states after binding one more domain, and which of them may be followed."""
+        running, state = (columns[key][node] for key in self.keys)
+        if new in self.machine.members:
+            running, possible, sure = self.machine.follow(new, running, value)
+            after = np.where(sure, _HOLDS, np.where(possible, _OPEN, _FAILS))
+            state = np.where(state == _OPEN, after, state)
+        alive = np.ones(len(node), dtype=np.bool_)
+        if bound.issuperset(self.conditions):
+            if new in self.conditions:
+                constraint = self.rule.constraint
+                assert isinstance(constraint, GuardedConstraint)
+                members = zip(self.rule.members, self.rule.domains, strict=True)
+                read = {
+                    domain.name: domain.column[value if i == new else columns[i][node]]
+                    for i, domain in members
+                    if i in self.conditions
+                }
+                state = np.where(constraint.applies(read), state, _HOLDS)
+            alive = state != _FAILS
+        return np.where(state == _OPEN, running, self.machine.start()), state, alive
+
+
+def _start(
+    rules: Sequence[Rule], order: Sequence[int], first_key: int
+) -> tuple[list[_Running], list[Rule]]:
+    """Return the rules that have a running value, and the others."""
+    running: list[_Running] = []
+    others: list[Rule] = []
+    for rule in rules:
+        machine = make_machine(rule, order)
+        if machine is None:
+            others.append(rule)
+        else:
+            keys = first_key + 2 * len(running), first_key + 2 * len(running) + 1
+            running.append(_Running(rule, machine, conditions_of(rule), keys))
+    return running, others
+
+
 def _extend(
     domains: Sequence[ParameterDomain],
     ready: Sequence[Rule],
+    running: Sequence[_Running],
     columns: _Columns,
     nodes: int,
     new: int,
+    bound: set[int],
     work: Work,
     most: float,
-) -> tuple[Ints, Ints]:
-    """Return node and value of the edges that bind one more parameter; at most this many edges."""
+) -> tuple[Ints, Ints, _Columns]:
+    """Return node and value of the edges that bind one more parameter, at most this many, and their running values."""
     size = domains[new].size
-    if nodes * size > (MAX_CANDIDATES if ready else most):
+    offers = [
+        offer
+        for one in running
+        if new in one.machine.members and not one.conditions
+        if (offer := one.machine.offer(new, columns[one.keys[0]])) is not None
+    ]
+    offered = min(offers, key=lambda pairs: len(pairs[0]), default=None)
+    tried = nodes * size if offered is None else len(offered[0])
+    if tried > (MAX_CANDIDATES if ready or running else most):
         raise TooLarge
-    work.spend(nodes * size)
+    moving = [one for one in running if new in one.rule.members]
+    work.spend(tried * (1 + _STEP_ROWS * len(moving)) + len(moving) * CALL_COST)
     lookups: list[_Lookup] = []
     asked: list[Rule] = []
     for rule in sorted(ready, key=lambda rule: rule.share):
-        lookup = _list_answers(rule, columns, nodes, new, size, work)
+        lookup = _list_answers(domains, rule, columns, nodes, new, work)
         if lookup is None:
             asked.append(rule)
         else:
             lookups.append(lookup)
-            work.spend(nodes * size + CALL_COST)
-    parts: list[tuple[Ints, Ints]] = []
+            work.spend(tried + CALL_COST)
+    parts: list[tuple[Ints, Ints, _Columns]] = []
     edges = 0
-    for rows in _chunks(nodes, size):
-        allowed = np.ones((rows.stop - rows.start, size), dtype=np.bool_)
-        for answers, combination in lookups:
-            allowed &= answers[combination[rows]]
-        local, value = np.nonzero(allowed)
+    for node, value in _candidates(nodes, size, offered, lookups):
+        states: _Columns = {}
+        for one in moving:
+            *both, alive = one.follow(columns, new, bound, node, value)
+            states = {key: column[alive] for key, column in states.items()}
+            states |= {key: column[alive] for key, column in zip(one.keys, both, strict=True)}
+            node, value = node[alive], value[alive]
         for rule in asked:
-            held = _evaluate(rule, columns, rows, new, local, value, work)
-            local, value = local[held], value[held]
-        node = (local + rows.start).astype(np.int32)
-        parts.append((node, value.astype(np.min_scalar_type(size))))
+            held = _evaluate(rule, columns, new, node, value, work)
+            states = {key: column[held] for key, column in states.items()}
+            node, value = node[held], value[held]
+        parts.append((node.astype(np.int32), value.astype(np.min_scalar_type(size)), states))
         edges += len(node)
         if edges > most:
             raise TooLarge
-    return np.concatenate([n for n, _ in parts]), np.concatenate([v for _, v in parts])
+    node, value = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    states = {key: np.concatenate([s[key] for *_, s in parts]) for key in parts[0][2]}
+    kept = {key: columns[key][node] for one in running for key in one.keys if key not in states}
+    return node, value, states | kept
+
+
+def _candidates(
+    nodes: int, size: int, offered: tuple[Ints, Ints] | None, lookups: Sequence[_Lookup]
+) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the node and the value of candidates that the look-ups allow, sorted, about `_CHUNK` at a time."""
+    if offered is None:
+        for rows in _chunks(nodes, size):
+            allowed = np.ones((rows.stop - rows.start, size), dtype=np.bool_)
+            for answers, combination in lookups:
+                allowed &= answers[combination[rows]]
+            local, value = np.nonzero(allowed)
+            yield local + rows.start, value
+        return
+    for rows in _chunks(len(offered[0]), 1):
+        node, value = offered[0][rows], offered[1][rows]
+        for answers, combination in lookups:
+            kept = answers[combination[node], value]
+            node, value = node[kept], value[kept]
+        yield node, value
 
 
 def _list_answers(
-    rule: Rule, columns: _Columns, nodes: int, new: int, size: int, work: Work
+    domains: Sequence[ParameterDomain],
+    rule: Rule,
+    columns: _Columns,
+    nodes: int,
+    new: int,
+    work: Work,
 ) -> _Lookup | None:
     """Return the look-up of a rule's table, or of the combinations that the nodes have if these are few."""
+    size = domains[new].size
     others = [i for i in rule.members if i != new]
     sizes = [domain.size for i, domain in zip(rule.members, rule.domains, strict=True) if i != new]
     if rule.table is not None:
@@ -164,7 +291,8 @@ def _list_answers(
     allowed = np.empty((len(distinct), size), dtype=np.bool_)
     for rows in _chunks(len(distinct), size):
         local, value = np.indices((rows.stop - rows.start, size)).reshape(2, -1)
-        allowed[rows] = _evaluate(rule, digits, rows, new, local, value, work).reshape(-1, size)
+        held = _evaluate(rule, digits, new, local + rows.start, value, work)
+        allowed[rows] = held.reshape(-1, size)
     return allowed, row
 
 
@@ -174,13 +302,11 @@ def _chunks(nodes: int, size: int) -> list[slice]:
     return [slice(begin, min(nodes, begin + step)) for begin in range(0, nodes, step)]
 
 
-def _evaluate(
-    rule: Rule, columns: _Columns, rows: slice, new: int, local: Ints, value: Ints, work: Work
-) -> Mask:
-    """Return whether a rule holds on candidates: pairs of a node, counted from the first row, and a value."""
+def _evaluate(rule: Rule, columns: _Columns, new: int, node: Ints, value: Ints, work: Work) -> Mask:
+    """Return whether a rule holds on candidates: pairs of a node and a value."""
     work.spend(len(value) * row_cost(rule.constraint) + CALL_COST)
     values = {
-        domain.name: domain.column[value] if i == new else domain.column[columns[i][rows]][local]
+        domain.name: domain.column[value if i == new else columns[i][node]]
         for i, domain in zip(rule.members, rule.domains, strict=True)
     }
     return np.asarray(rule.constraint.holds(values), dtype=np.bool_)
@@ -189,6 +315,7 @@ def _evaluate(
 def _children(
     domains: Sequence[ParameterDomain],
     pending: Sequence[Rule],
+    deciding: Set[int],
     below: _Columns,
     n: int,
     work: Work,
@@ -197,15 +324,15 @@ def _children(
 
     Edges with the same future lead to the same child, which takes the columns of the first edge.
     """
-    if n > 4 * _SAMPLE:
+    if n > 4 * _SAMPLE and max(below, default=0) < len(domains):  # running values are few
         some = np.arange(0, n, n // _SAMPLE)
         sampled = {i: column[some] for i, column in below.items()}
-        _, futures = number_futures(domains, pending, sampled, len(some), work)
+        _, futures = number_futures(domains, pending, deciding, sampled, len(some), work)
         # Of m edges with k futures, about m^2 / 2k share their future with another edge. Merging is worth the time
         # if the n edges seem to have fewer than n / 2 futures.
         if (len(some) - futures) * n <= len(some) ** 2:
             return np.arange(n, dtype=np.int32), below, n
-    child, count = number_futures(domains, pending, below, n, work)
+    child, count = number_futures(domains, pending, deciding, below, n, work)
     first = np.empty(count, dtype=np.int64)
     first[child[::-1]] = np.arange(n - 1, -1, -1)
     return child.astype(np.int32), {i: column[first] for i, column in below.items()}, count
@@ -218,34 +345,79 @@ def choose_order(
 
     A node of the tree represents one combination of the values that incomplete constraints will still read, so an
     order is good if few parameters are open at any time (the width of a vertex separation, weighted by domain sizes
-    and by the shares that the constraints allow).
+    and by the shares that the constraints allow). Of a constraint with a running value, only the number of these values
+    counts. The columns of the largest table come first, after the conditions of such constraints.
 
     Raises:
         TooLarge: More work is needed; without `work` there is no limit.
     """
-    if work is not None:
-        work.spend(_STARTS * len(sizes) ** 2 / 2 * (len(rules) + 1) * _STEP_COST)
     logs = [math.log(size) for size in sizes]
     weighed = [
-        (sum(1 << i for i in rule.members), math.log(max(rule.share, 1e-9)), rule.table is not None)
+        _Weighed(
+            sum(1 << i for i in rule.members),
+            math.log(max(rule.share, 1e-9)),
+            rule.table is not None,
+            rule.states,
+        )
         for rule in rules
     ]
-    degree = [sum(bits >> i & 1 for bits, _, _ in weighed) for i in range(len(sizes))]
-    starts = sorted(range(len(sizes)), key=lambda i: (degree[i], sizes[i]))[:_STARTS]
-    return min((_greedy(logs, weighed, first) for first in starts), key=lambda order: order[0])[1]
+    degree = [sum(rule.bits >> i & 1 for rule in weighed) for i in range(len(sizes))]
+    by_degree = sorted(range(len(sizes)), key=lambda i: (degree[i], sizes[i]))
+    first = _first_members(rules)
+    starts = [first] if first else [[i] for i in by_degree[:_STARTS]]
+    tried, most = len(starts), len(sizes)
+    if any(rule.states is not None for rule in rules):
+        tried, most = 1, 2 * _OPTIONS
+    if work is not None:
+        step = max(len(rules) + 1, len(sizes) / 4) * _STEP_COST
+        work.spend(tried * len(sizes) * min(len(sizes), most) / 2 * step)
+    orders = (_greedy(logs, weighed, first, by_degree) for first in starts[:tried])
+    return min(orders, key=lambda order: order[0])[1]
 
 
-_Weighed = Sequence[tuple[int, float, bool]]
-"""For each rule its members as a bit set, the log of its share, and whether it has a table."""
+@dataclass(frozen=True)
+class _Weighed:
+    """What matters of a rule for an order.
+
+    Attributes:
+        bits: Its members as a bit set.
+        share: The log of its share.
+        tabled: Whether it has a table.
+        states: The log of the number of its running values, or None.
+    """
+
+    bits: int
+    share: float
+    tabled: bool
+    states: float | None
 
 
-def _greedy(logs: Sequence[float], rules: _Weighed, first: int) -> tuple[float, list[int]]:
+def _first_members(rules: Sequence[Rule]) -> list[int]:
+    """Return the members to bind first: those that decide whether rules apply, and the columns of the largest table."""
+    first = {i: None for rule in rules if rule.states is not None for i in conditions_of(rule)}
+    tables = [rule for rule in rules if rule.states is not None and is_table(rule)]
+    largest = max(tables, key=lambda rule: rule.states or 0.0, default=None)
+    if largest is not None:
+        index = {domain.name: i for i, domain in zip(largest.members, largest.domains, strict=True)}
+        first |= {index[name]: None for name in largest.constraint.parameters}
+    return list(first)
+
+
+def _greedy(
+    logs: Sequence[float], rules: Sequence[_Weighed], first: Sequence[int], by_degree: Sequence[int]
+) -> tuple[float, list[int]]:
     """Return the cost and the order that always binds the parameter with the fewest resulting nodes."""
     chosen: list[int] = []
     total, placed, nodes = 0.0, 0, 0.0
     left = set(range(len(logs)))
-    options = [first]
+    runs = any(rule.states is not None for rule in rules)
     while left:
+        near = reduce(or_, (r.bits for r in rules if r.bits & placed and r.states is None), 0)
+        options = list(first[len(chosen) : len(chosen) + 1])
+        options = options or [i for i in left if near >> i & 1] or list(left)
+        if runs and len(options) > 1:  # there may be hundreds of parameters
+            options = [i for i in by_degree if i in left and (near >> i & 1 or not near & ~placed)]
+            options = options[:_OPTIONS]
         steps = ((*_step(logs, rules, placed, nodes, i), i) for i in options)
         nodes, cost, best = min(
             steps, key=lambda step: (step[0] + 0.5 * math.log(step[1]), step[2])
@@ -254,26 +426,33 @@ def _greedy(logs: Sequence[float], rules: _Weighed, first: int) -> tuple[float, 
         left.remove(best)
         placed |= 1 << best
         total += cost
-        near = reduce(or_, (bits for bits, _, _ in rules if bits & placed), 0)
-        options = [i for i in left if near >> i & 1] or list(left)
     return total, chosen
 
 
 def _step(
-    logs: Sequence[float], rules: _Weighed, placed: int, nodes: float, new: int
+    logs: Sequence[float], rules: Sequence[_Weighed], placed: int, nodes: float, new: int
 ) -> tuple[float, float]:
     """Return the log of the nodes after binding a parameter, and the cost of binding it."""
     bound = placed | 1 << new
     candidates = nodes + logs[new]
-    survivors, evaluations = candidates, 0
+    survivors, evaluations, running = candidates, 0, 0.0
     open_bits = 0
-    for bits, share, tabled in rules:
-        if bits & ~bound:
-            open_bits |= bits & bound
-        elif bits >> new & 1:
-            survivors += share
-            evaluations += not tabled
-    width = sum(size for i, size in enumerate(logs) if open_bits >> i & 1)
-    width += sum(share for bits, share, _ in rules if not bits & ~open_bits)
+    for rule in rules:
+        if rule.bits & ~bound:
+            if rule.states is None:
+                open_bits |= rule.bits & bound
+            elif rule.bits & bound:
+                running += min(rule.states, _sum_of(logs, rule.bits & bound))
+        elif rule.bits >> new & 1:
+            survivors += rule.share
+            evaluations += not rule.tabled
+    width = _sum_of(logs, open_bits)
+    width += sum(rule.share for rule in rules if not rule.bits & ~open_bits)
     cost = math.exp(min(candidates, 700.0)) * (_CANDIDATE_COST + evaluations)
-    return max(0.0, min(survivors, width)), cost + math.exp(min(max(survivors, 0.0), 700.0))
+    survivors, width = max(survivors, 0.0), width + running
+    return max(0.0, min(survivors, width)), cost + math.exp(min(survivors, 700.0))
+
+
+def _sum_of(logs: Sequence[float], bits: int) -> float:
+    """Return the sum of the logs whose bits are set."""
+    return sum(size for i, size in enumerate(logs) if bits >> i & 1)

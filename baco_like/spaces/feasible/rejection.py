@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.constraints.callables import REMEDY, CallableConstraint
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.permutation_codes import Ranks
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.conflict import quote
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
+from baco_like.spaces.feasible.machines import core
 from baco_like.spaces.feasible.work import Work, row_cost
 
 MAX_TRIES = 2**22
@@ -40,10 +42,13 @@ class Hopeless(SpaceError):
         found = f"{tries} random configurations all violate {quote(constraints)}"
         if not tries:
             found = f"it takes too much work to test {quote(constraints)}"
-        super().__init__(
-            f"{found}: give the parameters fewer or listed "
-            "values, or write an equation as one parameter computed from the others"
+        remedy = (
+            "give the parameters fewer or listed values, or write an equation as one parameter "
+            "computed from the others"
         )
+        if any(isinstance(core(constraint), CallableConstraint) for constraint in constraints):
+            remedy = f"a Python function cannot be solved; {REMEDY}"
+        super().__init__(f"{found}: {remedy}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ the bound parts of its expression (for example the product, not its factors); an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,8 @@ _BY_ROW = 2**16
 def number_futures(
     domains: Sequence[ParameterDomain],
     pending: Sequence[Rule],
-    positions: Mapping[int, Ints],
+    deciding: Collection[int],
+    positions: Mapping[int, Column],
     n: int,
     work: Work | None = None,
 ) -> Numbering:
@@ -47,7 +49,8 @@ def number_futures(
     Args:
         domains: The domains of the group.
         pending: The rules that are not complete.
-        positions: Positions in every bound domain that these rules read, ``(n,)``.
+        deciding: Domains that decide whether rules with a running value apply.
+        positions: Positions in every bound domain that these rules read, ``(n,)``; further keys have running values.
         n: Number of partial configurations.
         work: Work that may be spent; None sets no limit.
 
@@ -55,9 +58,12 @@ def number_futures(
         TooLarge: More work is needed.
     """
     work = Work() if work is None else work
+    states = [_distinct(column) for i, column in positions.items() if i >= len(domains)]
+    positions = {i: column for i, column in positions.items() if i < len(domains)}
     if n < _WORTHWHILE:
-        return _together([(column, domains[i].size) for i, column in positions.items()], n)
-    raw: set[int] = set()
+        own = [(column, domains[i].size) for i, column in positions.items()]
+        return _together([*own, *states], n)
+    raw = set(deciding)
     terms: dict[Any, Term] = {}
     for rule in pending:
         if rule.table is None:
@@ -69,7 +75,8 @@ def number_futures(
                 raw.update(bound)
             else:
                 terms |= {term.node: term for term in known}
-    return _together(_numberings(domains, pending, positions, raw, terms, n, work), n)
+    numberings = _numberings(domains, pending, positions, raw, terms, n, work)
+    return _together(chain(numberings, states), n)
 
 
 def _numberings(

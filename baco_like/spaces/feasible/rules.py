@@ -139,6 +139,7 @@ class Rule:
         share: The (estimated) share of all combinations of these domains for which it holds.
         table: Whether it holds for every combination of positions, one axis for each member, or None if there are too
             many.
+        states: The log of a bound on the number of its running values, or None if it has none (see `machines`).
         work: Work that `holds` may spend.
     """
 
@@ -147,6 +148,7 @@ class Rule:
     domains: tuple[ParameterDomain, ...]
     share: float = 1.0
     table: Mask | None = None
+    states: float | None = None
     work: Work = field(default_factory=Work, repr=False)
 
     @property

@@ -206,8 +206,8 @@ def finish_tree(levels: Sequence[Edges]) -> Tree | None:
         ends: Ranks = start
         if finished:
             below = leaves[level.child]
-            # The sum of floats is off by far less than a factor of two.
-            exact = below.astype(np.float64).sum() < 2.0**62
+            # The sum of floats is off by far less than a factor of two. Levels above have more leaves.
+            exact = leaves.dtype != object and below.astype(np.float64).sum() < 2.0**62
             before = np.zeros(len(below) + 1, dtype=np.int64 if exact else object)
             np.cumsum(below, dtype=before.dtype, out=before[1:])
             ends = before[start]

@@ -9,8 +9,12 @@ takes an hour.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from baco_like.constraints.callables import CallableConstraint
+from baco_like.constraints.conditions import GuardedConstraint
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 
@@ -30,7 +34,7 @@ CALL_COST = 2**12
 """Work of a few calls of NumPy on short arrays: about 15 us."""
 
 _OTHER_COST = 32
-"""Work of a constraint that is not an expression, per row: a short Python function."""
+"""Work of a table or of the rule of a condition, per row."""
 
 
 class TooLarge(Exception):
@@ -60,6 +64,17 @@ class Work:
             raise TooLarge
         self.left -= operations
 
+    @contextmanager
+    def half(self) -> Iterator[Work]:
+        """Lend half of the work; what is left of it comes back."""
+        lent = Work(self.left / 2, self.memory)
+        self.left -= lent.left
+        try:
+            yield lent
+        finally:
+            self.left += lent.left
+            self.memory = lent.memory
+
 
 @dataclass(frozen=True)
 class BuildWork:
@@ -77,4 +92,8 @@ class BuildWork:
 
 def row_cost(constraint: Constraint) -> int:
     """Return the operations of a constraint on one row."""
-    return constraint.cost if isinstance(constraint, Expression) else _OTHER_COST
+    if isinstance(constraint, GuardedConstraint):
+        return max(_OTHER_COST, row_cost(constraint.constraint))
+    if isinstance(constraint, Expression | CallableConstraint):
+        return constraint.cost
+    return _OTHER_COST

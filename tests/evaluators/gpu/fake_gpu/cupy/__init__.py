@@ -89,8 +89,8 @@ class Kernel:
         STATE.cold = False
 
 
-FORGED_AT = 9
-"""Launches before a kernel forges: the measurement of its time has nine, those of its energy follow."""
+FORGED_AT = 10
+"""Launches before a kernel forges: the measurement of its time has ten, those of its energy follow."""
 
 FORGED = {
     6: {"answer": 3},

@@ -1,0 +1,331 @@
+"""Sums, products, counts and tables of many parameters: exact counts, against brute force and closed forms."""
+
+import itertools
+import math
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baco_like import Integer, Space, SpaceError
+from baco_like.exceptions import SpaceWarning
+from baco_like.spaces import repair
+from baco_like.spaces.feasible import growth, machines, rules, work
+from baco_like.spaces.feasible.rejection import Rejection
+from baco_like.spaces.neighbourhoods import hamming
+
+FLAGS = {f"p{i}": [False, True] for i in range(300)}
+ALL = ", ".join(FLAGS)
+
+
+def check(space, total, tried=200):
+    """Check the count of a space, its draws, and their indices."""
+    assert space.feasible.count == total
+    rows = space.feasible.sample(tried, np.random.default_rng(0))
+    assert space.feasible.contains(rows).all()
+    assert space.satisfied(rows).all()
+    assert np.array_equal(space.feasible.unindex(space.feasible.index(rows)), rows)
+
+
+class TestClosedForms:
+    @pytest.mark.parametrize(
+        ("text", "total"),
+        [
+            (f"sum({ALL}) <= 20", sum(math.comb(300, k) for k in range(21))),
+            (f"{ALL.replace(', ', ' + ')} == 20", math.comb(300, 20)),
+            (f"count({ALL}) % 2 == 1", 2**299),
+            (f"abs(sum({ALL}) - 150) == 149", 2 * 300),
+            (f"max({ALL}) == 1", 2**300 - 1),
+        ],
+    )
+    def test_three_hundred_flags(self, text, total):
+        check(Space(FLAGS, [text]), total)
+
+    @pytest.mark.parametrize("whole", ["1024 % ({}) == 0", "0 == 1024 % ({})"])
+    def test_tile_factors(self, whole):
+        tiles = {f"t{i}": Integer(1, 1024) for i in range(3)}
+        check(Space(tiles, [whole.format("t0 * t1 * t2")]), math.comb(13, 3))
+
+    def test_products_of_three_hundred_factors_beyond_64_bits(self):
+        factors = {f"t{i}": [1, 2, 4, 7] for i in range(300)}
+        text = " * ".join(factors)
+        check(
+            Space(factors, [f"{text} == {2**70}"]),
+            sum(
+                math.comb(300, fours) * math.comb(300 - fours, 70 - 2 * fours)
+                for fours in range(36)
+            ),
+        )
+
+    def test_a_space_of_more_configurations_than_any_float(self):
+        check(
+            Space(
+                {f"t{i}": Integer(1, 64) for i in range(300)},
+                [f"({' * '.join(f't{i}' for i in range(300))}) % 2 == 1"],
+            ),
+            32**300,
+        )
+
+    def test_bytes_with_a_given_sum(self):
+        names = [f"b{i}" for i in range(20)]
+        space = Space({name: Integer(0, 255) for name in names}, [f"{' + '.join(names)} == 255"])
+        check(space, math.comb(274, 19))
+
+    def test_both_sides_of_a_comparison(self):
+        left, right = [[f"{side}{i}" for i in range(20)] for side in "ab"]
+        space = Space(
+            {name: [0, 1] for name in left + right},
+            [f"sum({', '.join(left)}) == sum({', '.join(right)})"],
+        )
+        check(space, math.comb(40, 20))
+
+    def test_other_constraints_of_the_same_parameters(self):
+        pairs = [f"not (p{2 * i} and p{2 * i + 1})" for i in range(150)]
+        total = sum(math.comb(150, k) * 2**k for k in range(11))
+        check(Space(FLAGS, [*pairs, f"sum({ALL}) <= 10"]), total)
+
+    def test_a_sum_applies_only_where_its_parameters_are_active(self):
+        parameters = {"mode": ["a", "b"], **FLAGS}
+        space = Space(parameters, [f"sum({ALL}) <= 2"], when={"p7": "mode == 'a'"})
+        check(space, sum(math.comb(300, k) for k in range(3)) + 2**299)
+
+    def test_three_hundred_conditional_parameters(self):
+        parameters = {"mode": ["a", "b"], **FLAGS}
+        when = dict.fromkeys(FLAGS, "mode == 'a'")
+        check(Space(parameters, [f"sum({ALL}) == 2"], when=when), math.comb(300, 2) + 1)
+
+
+TERMS = ["{}", "2 * {}", "-{}", "{} // 2", "({} > 2)", "({} - 3) ** 2", "0.5 * {}"]
+CONDITIONS = [
+    "{} <= 7", "{} > 2", "3 <= {} < 9", "{} == 6", "6 == {}", "{} != 4", "{} % 3 == 1", "60 % ({}) == 0",
+    "-12 % ({}) == 0", "{} in (2, 3, 5)", "not {} > 5", "abs({} - 4) <= 2", "{} * 2 - 1 >= 4", "{} < 2.5",
+    "{} // 2 == 1",
+]  # fmt: skip
+JOINS = [" + ", " * ", " - ", "min", "max", "count"]
+
+
+@st.composite
+def folds(draw, names):
+    """Draw a condition on one sum, product, count, least or greatest value."""
+    join = draw(st.sampled_from(JOINS))
+    own = draw(st.lists(st.sampled_from(names), min_size=2, max_size=4))
+    terms = TERMS[:-1] if join == " * " else TERMS
+    used = [draw(st.sampled_from(terms)).format(name) for name in own]
+    used += draw(st.lists(st.sampled_from(["1", "2"]), max_size=1))
+    whole = join.join(used) if join.strip() != join else f"{join}({', '.join(used)})"
+    if draw(st.integers(0, 9)) == 0:
+        return f"{whole} <= {draw(st.sampled_from(names))} + 3"
+    return draw(st.sampled_from(CONDITIONS)).format(f"({whole})")
+
+
+@settings(max_examples=80)
+@given(st.data())
+def test_random_folds_against_brute_force(data):
+    names = [f"x{i}" for i in range(data.draw(st.integers(2, 5)))]
+    parameters = {
+        name: sorted(data.draw(st.sets(st.integers(0, 6), min_size=1, max_size=4)))
+        for name in names
+    }
+    texts = [data.draw(folds(names)) for _ in range(data.draw(st.integers(1, 3)))]
+    when = {}
+    if len(names) > 2 and data.draw(st.booleans()):
+        when = {"x1": "x0 > 2"}
+        if data.draw(st.booleans()):
+            when["x2"] = "x1 < 4"
+    with patch.object(rules, "TABLE_LIMIT", 0):
+        try:
+            space = Space(parameters, texts, when=when)
+        except SpaceError as error:
+            space, message = None, str(error)
+    everything = itertools.product(*parameters.values())
+    conditions = {n: compile(c, "", "eval") for n, c in when.items()}
+    wanted = set()
+    for row in everything:
+        config = dict(zip(names, row, strict=True))
+        for name in when:
+            parent = "x0" if name == "x1" else "x1"
+            if parent not in config or not eval(conditions[name], {}, config):
+                config.pop(name)
+        if all(holds(text, config, names) for text in texts):
+            wanted.add(tuple(config.items()))
+    if space is None:
+        assert not wanted or "holds in no configuration" in message
+        return
+    assert {tuple(config.items()) for config in space} == wanted
+    assert space.feasible.count == len(wanted)
+
+
+def holds(text, config, names):
+    """Whether a constraint holds by Python, or is not applied."""
+    read = [name for name in names if name in text]
+    if not all(name in config for name in read):
+        return True
+    try:
+        return bool(eval(text, {"count": lambda *conditions: sum(map(bool, conditions))}, config))
+    except ArithmeticError:
+        return False
+
+
+def test_the_running_value_of_a_sum_of_fractions_is_exact_or_not_used():
+    parameters = {f"x{i}": [0, 1] for i in range(5)}
+    for weight, used in ((0.25, True), (0.1, False)):
+        text = f"{' + '.join(f'{weight} * {name}' for name in parameters)} <= {2 * weight + weight}"
+        with patch.object(rules, "TABLE_LIMIT", 0):
+            space = Space(parameters, [text])
+        wanted = sum(eval(text, {}, config) for config in Space(parameters))
+        assert space.feasible.count == wanted
+        domains = [rules.list_domain(*item) for item in space.parameters.items()]
+        states = machines.count_states(rules.bind(space.constraints[0], domains))
+        assert (states is not None) is used
+
+
+def test_a_fold_prunes_before_its_last_parameter(monkeypatch):
+    edges = []
+    extend = growth._extend
+
+    def count(*args):
+        found = extend(*args)
+        edges.append(len(found[0]))
+        return found
+
+    monkeypatch.setattr(growth, "_extend", count)
+    Space(
+        {f"t{i}": Integer(1, 1024) for i in range(8)},
+        ["2**20 % (" + "*".join(f"t{i}" for i in range(8)) + ") == 0"],
+    )
+    assert sum(edges) < 2000
+
+
+class TestTables:
+    def frame(self, n, d, k, seed=0):
+        pd = pytest.importorskip("pandas")
+        rows = np.random.default_rng(seed).integers(0, k, (n, d))
+        table = pd.DataFrame(rows, columns=[f"c{i}" for i in range(d)])
+        return table, rows
+
+    def test_random_rows_of_many_columns(self):
+        table, _ = self.frame(3000, 17, 100)
+        space = Space.from_dataframe(table)
+        check(space, 3000)
+        assert {tuple(row) for row in space.feasible.listed.tolist()} == {
+            tuple(row) for row in space.encode(table.to_dict("records")).tolist()
+        }
+        others = np.random.default_rng(1).integers(0, 100, (50, 17)).astype(float)
+        assert not space.feasible.contains(others).any()
+        codes = space.encode(table[:2].to_dict("records"))
+        assert not len(hamming(space, codes, np.random.default_rng(0))[1])
+        near, owner = space.feasible.closest_others(codes)
+        for i, code in enumerate(codes):
+            distance = np.abs(space.feasible.listed - code).sum(axis=1)
+            least = distance[distance > 0].min()
+            wanted = {tuple(row) for row in space.feasible.listed[distance == least].tolist()}
+            assert {tuple(row) for row in near[owner == i].tolist()} == wanted
+        found = repair.nearest(space, others[:2], np.random.default_rng(0))
+        for row, other in zip(found, others[:2], strict=True):
+            distance = np.abs(space.feasible.listed - other).sum(axis=1)
+            assert np.abs(row - other).sum() == distance.min()
+
+    def test_mixed_types_and_further_constraints(self):
+        rng = np.random.default_rng(0)
+        values = (
+            ["a", 1, 1.5, True],
+            [0.1, 0.25, 7.5],
+            [True, False],
+            list(range(40)),
+            list(range(60)),
+        )
+        rows = [
+            {f"c{i}": some[k] for i, (some, k) in enumerate(zip(values, picks, strict=True))}
+            for picks in zip(
+                *(rng.integers(0, len(some), 2500).tolist() for some in values), strict=True
+            )
+        ]
+        plain = Space.from_dataframe(rows)
+        extra = ["c3 + c4 <= 50", "c0 != 'a' or c2", "c1 * 2 > 0.3"]
+        space = Space(
+            {**plain.parameters, "new": [1, 2, 3]}, [*plain.constraints, *extra, "new * c3 < 60"]
+        )
+        wanted = {
+            (*((type(v), v) for v in row.values()), new)
+            for row in rows
+            for new in (1, 2, 3)
+            if row["c3"] + row["c4"] <= 50
+            and (row["c0"] != "a" or row["c2"])
+            and row["c1"] * 2 > 0.3
+            and new * row["c3"] < 60
+        }
+        check(space, len(wanted))
+        assert {
+            (*((type(v), v) for v in list(config.values())[:-1]), config["new"]) for config in space
+        } == wanted
+
+    def test_two_tables_with_other_orders_and_a_sum(self):
+        first, rows = self.frame(2000, 5, 12)
+        one = Space.from_dataframe(first).constraints[0]
+        second = first[["c3", "c1", "c4", "c0"]][:900]
+        two = Space.from_dataframe(second).constraints[0]
+        space = Space(
+            Space.from_dataframe(first).parameters, [two, one, "c0 + c1 + c2 + c3 + c4 <= 25"]
+        )
+        kept = {tuple(row[[3, 1, 4, 0]]) for row in rows[:900]}
+        wanted = {
+            tuple(row) for row in rows if tuple(row[[3, 1, 4, 0]]) in kept and row.sum() <= 25
+        }
+        assert {tuple(config.values()) for config in space} == wanted
+
+    def test_a_table_that_applies_only_where_a_parameter_is_active(self):
+        table, rows = self.frame(300, 3, 40)
+        plain = Space.from_dataframe(table)
+        space = Space(
+            {"mode": ["a", "b"], **plain.parameters}, plain.constraints, when={"c1": "mode == 'a'"}
+        )
+        sizes = [len(set(column)) for column in rows.T]
+        check(space, len(set(map(tuple, rows))) + sizes[0] * sizes[2])
+
+
+class TestCallables:
+    def test_too_many_combinations_are_drawn_with_a_warning(self, monkeypatch):
+        monkeypatch.setattr(work, "LISTING", 2**20)
+        n = 40
+        with pytest.warns(
+            SpaceWarning, match=r"40 parameters with too many .* 'sum\(a, b, c\) <= 10'"
+        ):
+            space = Space(
+                {f"p{i}": [0, 1] for i in range(n)},
+                [lambda p: sum(p[f"p{i}"] for i in range(n)) <= 20],
+            )
+        assert isinstance(space.feasible.factors[0], Rejection)
+        assert sum(space.sample(1)[0].values()) <= 20
+
+    def test_the_number_of_calls_is_bounded_and_failure_says_what_to_write(self, monkeypatch):
+        monkeypatch.setattr(work, "LISTING", 2**22)
+        monkeypatch.setattr(work, "DRAWING", 2**22)
+        monkeypatch.setattr(work, "EXPLAINING", 2**20)
+        calls = []
+
+        def never(p):
+            calls.append(len(p))
+            return False
+
+        with pytest.raises(
+            SpaceError, match=r"all violate 'never'.*Python function.*'sum\(a, b, c\)"
+        ):
+            Space({f"p{i}": [0, 1] for i in range(100)}, [never])
+        assert len(calls) < 2**23 / 1000
+
+    def test_a_callable_beside_a_sum_keeps_the_sum_exact(self, monkeypatch):
+        monkeypatch.setattr(work, "LISTING", 2**27)
+        constraints = [lambda p: sum(p.values()) % 3 != 0, f"sum({ALL}) <= 10"]
+        with pytest.warns(SpaceWarning, match="too many combinations"):
+            space = Space(FLAGS, constraints)
+        assert space.acceptance > 0.5
+        (factor,) = space.feasible.factors
+        assert factor.superset.count == sum(math.comb(300, k) for k in range(11))
+
+    def test_slow_calls_are_warned_about(self, monkeypatch):
+        clock = itertools.count(0.0, 0.1)
+        monkeypatch.setattr("baco_like.constraints.callables.perf_counter", lambda: next(clock))
+        with pytest.warns(SpaceWarning, match=r"takes 3.12 ms for one configuration"):
+            Space({"a": list(range(8)), "b": list(range(8))}, [lambda a, b: a != b])
