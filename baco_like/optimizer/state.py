@@ -182,7 +182,6 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
         read_goal(options.goal) if options.goal else None,
         related=tasks_of(header.earlier, space, options),
     )
-    check_related_tasks(strategy, problem.related)
     check_objectives(strategy, objectives, options.strategy.get("name"))
     known = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
     first = [t.config for part in header.earlier if part.mode == "configs" for t in part.trials]
@@ -299,6 +298,7 @@ class JournaledState:
             created = Header(space.to_dict(), options, tuple(points or ()), results)
             plugins = plugin_versions(options.strategy)
             state = initial_state(created, space, strategy)  # all checks come before the write
+            check_related_tasks(strategy, state.problem.related)
             try:
                 self.state = replace(state, mark=journal.append(created.event(plugins), START))
                 self.warm_start = results

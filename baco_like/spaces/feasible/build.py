@@ -87,9 +87,7 @@ def _warn_about_callables(parameters: Mapping[str, Parameter], factors: Sequence
         if isinstance(factor, Rejection):
             _warn_about_callables(parameters, factor.superset.factors)
             for constraint in map(core, factor.constraints):
-                listed = all(
-                    parameters[n].cardinality <= LISTED_VALUES for n in constraint.parameters
-                )
+                listed = all(can_list(parameters[n], LISTED_VALUES) for n in constraint.parameters)
                 if listed and isinstance(constraint, CallableConstraint):
                     warn_caller(
                         f"constraint {constraint.text!r:.200} is a Python function of {len(constraint.parameters)} "
