@@ -275,6 +275,14 @@ class TestTables:
         }
         assert {tuple(config.values()) for config in space} == wanted
 
+    def test_no_row_of_a_table_is_left(self):
+        plain = Space.from_dataframe([{"a": i, "b": i, "c": i % 2} for i in range(400)])
+        with pytest.raises(SpaceError, match="no configuration satisfies"):
+            Space(plain.parameters, [*plain.constraints, "a < 200", "b >= 200"])
+        assert (
+            Space(plain.parameters, [*plain.constraints, "a < 200", "b >= 199"]).feasible_size == 1
+        )
+
     def test_a_table_that_applies_only_where_a_parameter_is_active(self):
         table, rows = self.frame(300, 3, 40)
         plain = Space.from_dataframe(table)

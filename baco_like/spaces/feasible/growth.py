@@ -257,7 +257,7 @@ def _candidates(
             local, value = np.nonzero(allowed)
             yield local + rows.start, value
         return
-    for rows in _chunks(len(offered[0]), 1):
+    for rows in _chunks(len(offered[0]), 1) or [slice(0)]:
         node, value = offered[0][rows], offered[1][rows]
         for answers, combination in lookups:
             kept = answers[combination[node], value]
