@@ -64,7 +64,7 @@ def work(monkeypatch):
 @pytest.mark.parametrize("space", [SMALL, LARGE], ids=["listed", "searched"])
 def test_a_resumed_run_continues_alike(tmp_path, space):
     path = tmp_path / "run.jsonl"
-    optimizer = started(space, MANY, storage=path)
+    optimizer = started(space, MANY, storage=path, lease=3600.0)  # pending trials stay pending
 
     def advance(optimizer):
         observe(optimizer, [optimizer.suggest()])
@@ -75,7 +75,7 @@ def test_a_resumed_run_continues_alike(tmp_path, space):
     advance(optimizer)
     copy = tmp_path / "copy.jsonl"
     copy.write_bytes(path.read_bytes())
-    resumed = Optimizer.load(copy)  # with none of the models that the first one keeps
+    resumed = Optimizer.load(copy, lease=3600.0)  # with none of the models that the first one keeps
     assert advance(optimizer) == advance(resumed)
 
 

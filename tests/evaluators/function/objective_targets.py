@@ -46,7 +46,7 @@ def forging(trial: Any) -> float:
     for message in messages.get(trial["x"], ()):
         for number in range(20):  # the function does not know the number of the request
             line = json.dumps({"number": number, "at": time.perf_counter(), **message})
-            for descriptor in range(3, 30):
+            for descriptor in range(3, 256):
                 with contextlib.suppress(OSError):
                     os.write(descriptor, line.encode() + b"\n")
     return float(trial["x"])

@@ -106,6 +106,6 @@ def forge(fault):
     """Write a message into every descriptor; a kernel does not know which one has the replies, nor the number."""
     for number in range(20 if fault in FORGED else 0):
         line = json.dumps({"number": number, "at": time.perf_counter(), **FORGED[fault]})
-        for descriptor in range(3, 30):
+        for descriptor in range(3, 256):
             with contextlib.suppress(OSError):
                 os.write(descriptor, line.encode() + b"\n")
