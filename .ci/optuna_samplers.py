@@ -1,6 +1,6 @@
 """Optuna's own tests of samplers, for `BacoSampler`; `nox -s nightly` runs them.
 
-With ``noise="repeat"`` a study goes on when every configuration is known, as these tests expect.
+With ``noise="repeat"`` a study continues when every configuration is known, as these tests expect.
 """
 
 from functools import partial

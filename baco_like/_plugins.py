@@ -74,7 +74,7 @@ class Plugin:
         """Return what the plug-in makes of some arguments.
 
         Raises:
-            PluginError: It cannot be imported, or what it makes lacks one of these methods.
+            PluginError: The plug-in cannot be imported, or the part that it makes lacks one of these methods.
         """
         part = self.load()(**arguments)
         missing = [each for each in methods if not callable(getattr(part, each, None))]

@@ -61,7 +61,7 @@ OBJECTIVE = (
     Key(
         "exact",
         FLAG,
-        "whether each measurement gives the same value, as for sizes and counts; then nothing is measured again. "
+        "whether each measurement gives the same value, as for sizes and counts; such a value is measured once. "
         "Sizes in `[evaluator.metrics]` are exact by themselves",
         default=False,
     ),

@@ -53,7 +53,7 @@ from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies import create_strategy, default_settings
 
 _MANY = 1000
-"""Parameters from which a suggestion takes so long that the user is told."""
+"""Number of parameters above which a note says that suggestions take long."""
 
 _RUNS = Path("runs")
 

@@ -50,7 +50,7 @@ class TableConstraint:
         """Return the constraint to these rows of legal codes, ``(n, w)``; duplicates are ignored.
 
         Raises:
-            SpaceError: A parameter other than a permutation has several code columns.
+            SpaceError: A parameter has several code columns and is not a permutation.
         """
         for name, parameter in parameters.items():
             if parameter.width > 1 and not is_permutation(parameter):

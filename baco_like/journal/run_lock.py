@@ -1,7 +1,8 @@
 """Which processes work on a run: each holds a lock on a file next to the journal while it has trials of the run.
 
 A run of `tune` has the journal alone. Loops that call `suggest` share the lock from their first pending trial to the
-last. A process that finds no other holder therefore knows that nobody evaluates the pending trials without a lease.
+last. A process that finds no other holder therefore knows that no process evaluates the pending trials
+without a lease.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class _Share:
         users: Number of blocks of `taking_part`.
         runners: Number of `sole_runner` blocks.
         is_sole: Whether one of them excludes other processes.
-        is_checked: Whether this process has looked for trials that nobody evaluates.
+        is_checked: Whether this process has looked for trials that no process evaluates.
     """
 
     fd: int
@@ -135,7 +136,7 @@ def taking_part(journal: Path, find_pending: Callable[[], Iterable[int]]) -> Ite
 
 
 def _enter(journal: Path, lock: Path, find_pending: Callable[[], Iterable[int]]) -> _Share | None:
-    """Return the part of this process, a new one if necessary, after a look for trials that nobody evaluates."""
+    """Return the part of this process, a new one if necessary, after a look for trials that no process evaluates."""
     share = _find(lock)
     if share is not None and (share.is_checked or share.ids or share.users or share.runners > 1):
         return share
@@ -190,7 +191,7 @@ def keep_trials(journal: Path, ids: Iterable[int], is_pending: Callable[[int], b
             return
         ids = set(ids)
         share.lost = [i for i in share.lost if i not in ids and is_pending(i)]
-        # A run of `tune` holds the lock itself; after its end nobody evaluates its trials.
+        # A run of `tune` holds the lock itself; after its end no process evaluates its trials.
         share.ids = set(filter(is_pending, share.ids if share.runners else share.ids | ids))
         _leave_unless_needed(lock, share)
 

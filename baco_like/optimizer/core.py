@@ -398,7 +398,7 @@ class Optimizer(Leasing):
     ) -> Trial | list[Trial]:
         """Record the outcome of a trial, and return the completed trial, or a list of them for a list.
 
-        The argument is not changed: a suggested trial stays as it was suggested, without the outcome.
+        The argument is not changed: the suggested trial has no outcome afterwards, the returned one has.
 
         Args:
             trial: A suggested trial, another configuration, or a list of these with a list of values.

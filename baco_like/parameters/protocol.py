@@ -56,7 +56,7 @@ class Parameter(Protocol):
     def values(self) -> Sequence[Any] | None:
         """The values in the order of their codes, or None if the parameter is not defined by a list of values.
 
-        With several code columns, and other than for permutations, only listed values are counted, and constraints
+        With several code columns, except in permutations, only listed values are counted, and constraints
         that read the parameter prune them before draws; without a list the draws are tested.
         """
 

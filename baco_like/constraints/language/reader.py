@@ -31,7 +31,7 @@ _CHAINS: Mapping[type[ast.operator], tuple[type[ast.operator], ...]] = {
     **dict.fromkeys((ast.Add, ast.Sub), (ast.Add, ast.Sub)),
     **{kind: (kind,) for kind in (ast.Mult, ast.BitAnd, ast.BitXor, ast.BitOr)},
 }
-"""Operators that are read as one node with those that stand in the same chain."""
+"""Operators whose chains are read as one node, such as ``a + b - c``."""
 
 _JUNCTIONS: Mapping[type[ast.operator], str] = {ast.BitAnd: "and", ast.BitOr: "or"}
 _UNARY: Mapping[type[ast.unaryop], str] = {

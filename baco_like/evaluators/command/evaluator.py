@@ -495,7 +495,7 @@ class BuiltProgram:
         if self._is_default:
             return EvaluatorError(
                 f"the default configuration has run, but its number was not found: {reason}; correct the command, or "
-                "what it is measured by"
+                "the keys that say how it is measured"
             )
         return StageFailure("runtime", f"run: {reason}")
 

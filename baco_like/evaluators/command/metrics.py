@@ -23,7 +23,7 @@ class CommandMetrics:
     """Numbers to keep of each run besides its value.
 
     Attributes:
-        sizes: What is counted and the path of the file, by the name of the metric: ``size``, the bytes of the file, or
+        sizes: The counted part and the path of the file, by the name of the metric: ``size``, the bytes of the file, or
             those of one kind of sections of a program, see `section_bytes`.
         patterns: Patterns for the output; the number is the first group, or the whole match.
         energy: Name of the metric that is the energy of a run in joules, or None.

@@ -223,9 +223,7 @@ class Arguments:
             for number, (a, b) in enumerate(zip(first, other, strict=True))
         ]
         self._capacities = [max(a.like.nbytes, b.like.nbytes) for a, b in zip(*draws, strict=True)]
-        self.restored: set[int] = (
-            set()
-        )  # numbers of the inputs that get their value before each launch
+        self.restored = set[int]()  # inputs that get their value before each launch, by number
 
     def __getitem__(self, number: int) -> Argument:
         return self._draws[self.draw][number]

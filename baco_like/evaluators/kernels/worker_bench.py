@@ -242,7 +242,7 @@ class WorkerKernel:
         bench, limits = self.bench, self.bench.limits
         enough = math.inf if limit is None else limit / bench.scale
         timeout = min(limits.timeout, max(enough, bench.least_timeout))
-        # A first launch during which a driver may compile has a limit of its own.
+        # A driver may compile during the first launch, which therefore has another limit.
         launch = limits.launch_timeout
         if launch == limits.timeout:
             launch = min(launch, _COLD_FACTOR * timeout)

@@ -105,7 +105,7 @@ class Device:
         return float(self.cupy.cuda.get_elapsed_time(self._begin, self._end)) * 1e-3
 
     def run(self, launch: Callable[[], None], count: int) -> None:
-        """Call ``launch`` so many times without pause, and wait for the end."""
+        """Call ``launch`` ``count`` times without pause, and wait for the end."""
         with self._stream:
             for _ in range(count):
                 launch()

@@ -129,7 +129,7 @@ class CudaKernel(WorkerKernel):
         return {**metrics, "power": self.power} if self.power else metrics
 
     def _read_energy(self, count: int) -> tuple[float, ...]:
-        """Return the joules of a run, measured so many times.
+        """Return ``count`` measurements of the joules of a run.
 
         Raises:
             StageFailure: A run has failed.
