@@ -29,7 +29,7 @@ from baco_like.journal.events import (
 from baco_like.optimizer.ahead import ProposalStore
 from baco_like.optimizer.leasing import Leasing
 from baco_like.optimizer.objectives import objective_context, resolve_objectives
-from baco_like.optimizer.observing import add_seconds, build_completion, build_observation
+from baco_like.optimizer.observing import add_details, build_completion, build_observation
 from baco_like.optimizer.setup import (
     Config,
     check_ahead,
@@ -395,6 +395,7 @@ class Optimizer(Leasing):
         extra: Mapping[str, Any] | None = None,
         imported: bool = False,
         seconds: float | Mapping[str, float] | None = None,
+        program: str | None = None,
     ) -> Trial | list[Trial]:
         """Record the outcome of a trial, and return the completed trial, or a list of them for a list.
 
@@ -411,17 +412,20 @@ class Optimizer(Leasing):
             extra: Further JSON values to keep.
             imported: The configuration may lie outside the space; then it is kept but not modelled.
             seconds: Seconds of the evaluation, or of each stage: ``{"compile": 40, "run": 1}``.
+            program: Text that identifies the built program and all else that its measurement depends on, such as the
+                hash of its file and the arguments; kept as ``extra["program"]``. Equal texts are equal programs. A
+                mapping of metrics may have it as ``{"time": 1.2, "program": "5be1..."}``.
 
         Raises:
             TrialError: The trial comes from another run or is not pending (a late result, after the lease or
                 `abandon`, is accepted); the lists differ in length; a mapping lacks the objective or a metric that a
                 limit reads; the value of one trial is a list of mappings; both a value and a failure are given; the
-                failure word is empty; seconds are negative or not numbers; the bound is not a finite number, or the run
-                maximises; or ``extra`` is not a mapping.
+                failure word is empty; seconds are negative or not numbers; the program is not a text; the bound is not
+                a finite number, or the run maximises; or ``extra`` is not a mapping.
             ConfigError: A configuration does not belong to the space.
             JournalError: The outcome could not be recorded, or ``extra`` is not JSON; the run is unchanged.
         """
-        extra = add_seconds(extra, seconds, trial)
+        extra = add_details(extra, trial, seconds, program)
         details = {"failed": failed, "message": message, "bound": bound, "extra": extra}
         draft = self._commit(
             lambda state: build_observation(state, trial, value, details, imported)

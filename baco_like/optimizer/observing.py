@@ -14,7 +14,7 @@ from baco_like.journal.events import outcome_row
 from baco_like.optimizer.setup import Config, encode_feasible, encode_together
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Outcome, Trial, outcome_from
-from baco_like.records.reading import finite_number
+from baco_like.records.reading import add_program, finite_number
 from baco_like.records.trial import LATE
 
 
@@ -106,19 +106,27 @@ def _name_first(outcome: Outcome, trial: Any) -> Outcome:
     return replace(outcome, extra={**outcome.extra, LATE: trial.id})
 
 
-def add_seconds(
-    extra: Mapping[str, Any] | None, seconds: float | Mapping[str, float] | None, trial: Any
+def add_details(
+    extra: Mapping[str, Any] | None,
+    trial: Any,
+    seconds: float | Mapping[str, float] | None,
+    program: str | None,
 ) -> Mapping[str, Any] | None:
-    """Return ``extra`` with the seconds of the stages of one trial; one number is the time of the stage ``run``.
+    """Return ``extra`` with the program of one trial and the seconds of its stages.
+
+    One number is the time of the stage ``run``.
 
     Raises:
-        TrialError: ``trial`` is a list, ``extra`` has seconds too, or a number is not finite or below 0.
+        TrialError: ``trial`` is a list, ``extra`` has one of them too, a number is not finite or below 0, or the
+            program is not a text.
     """
-    if seconds is None:
+    if seconds is None and program is None:
         return extra
     if not isinstance(trial, Mapping):
-        raise TrialError("seconds belong to one trial; observe one trial at a time")
-    known = dict(extra or {})
+        raise TrialError("seconds and program belong to one trial; observe one trial at a time")
+    known = add_program(extra, program)
+    if seconds is None:
+        return known
     if "seconds" in known:
         raise TrialError("seconds and extra['seconds'] are both given; leave one of them out")
     stages = dict(seconds) if isinstance(seconds, Mapping) else {"run": seconds}

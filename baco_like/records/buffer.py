@@ -10,10 +10,13 @@ from typing_extensions import override
 
 from baco_like._typing import Array
 from baco_like.records.pending import row_keys
-from baco_like.records.trial import CONFIRMATION, Observation, Status, squared_error
+from baco_like.records.trial import CONFIRMATION, PROGRAM, Observation, Status, squared_error
 
 STATUSES = (Status.OK, Status.FAILED, Status.CENSORED)
 """The statuses of observed trials; the buffer keeps their indices."""
+
+ARRAYS = ("codes", "numbers", "inside", "programs")
+"""The arrays of a buffer with one row for each observation."""
 
 
 class Buffer:
@@ -24,9 +27,11 @@ class Buffer:
         self.rows_by_id: dict[int, int] = {}
         self.confirming: list[int] = []  # rows of the trials of confirmations
         self.rows_by_key: dict[bytes, list[int]] = {}
+        self.rows_by_program: dict[str, list[int]] = {}
         self.codes = np.empty((16, width))
         self.numbers = np.empty((16, 4))  # cost, its lower bound, variance, index of the status
         self.inside = np.empty(16, dtype=np.bool_)
+        self.programs = np.empty(16, dtype=np.int64)  # first row of the same program, or -1
         self.derived: dict[Hashable, tuple[tuple[int, Hashable], Any]] = {}  # see `History.derive`
 
     @override
@@ -40,7 +45,7 @@ class Buffer:
         # The first change: if a fork or an interrupt stops this call, the length differs, and the buffer is copied.
         self.trials.append(trial)
         if n == len(self.codes):
-            for name in ("codes", "numbers", "inside"):
+            for name in ARRAYS:
                 array = getattr(self, name)
                 setattr(self, name, np.concatenate([array, np.empty_like(array)]))
         cost = np.nan if trial.value is None else trial.cost
@@ -51,6 +56,11 @@ class Buffer:
         self.codes[n] = np.nan if trial.code is None else trial.code
         if trial.code is not None:
             self.rows_by_key.setdefault(row_keys(trial.code[None, :])[0], []).append(n)
+        self.programs[n] = -1
+        if isinstance(program := trial.extra.get(PROGRAM), str):  # the user may have anything there
+            rows = self.rows_by_program.setdefault(program, [])
+            rows.append(n)
+            self.programs[n] = rows[0]
         self.rows_by_id[trial.id] = n
         if trial.origin == CONFIRMATION:
             self.confirming.append(n)
@@ -60,14 +70,15 @@ class Buffer:
         other = Buffer(self.codes.shape[1])
         other.trials = self.trials[:length]
         other.confirming = [n for n in self.confirming if n < length]
-        for name in ("codes", "numbers", "inside"):
+        for name in ARRAYS:
             array = getattr(self, name)[:length]
             room = np.empty_like(array, shape=(max(16, length), *array.shape[1:]))
             setattr(other, name, np.concatenate([array, room]))
         other.rows_by_id = {i: n for i, n in list(self.rows_by_id.items()) if n < length}
-        for key, rows in list(self.rows_by_key.items()):
-            if kept := [n for n in rows if n < length]:
-                other.rows_by_key[key] = kept
+        for name in ("rows_by_key", "rows_by_program"):
+            for key, rows in list(getattr(self, name).items()):
+                if kept := [n for n in rows if n < length]:
+                    getattr(other, name)[key] = kept
         return other
 
 

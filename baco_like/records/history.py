@@ -168,6 +168,14 @@ class History:
         """Whether each observed trial lies in the space, (n,); false only for imported ones."""
         return self._buffer.inside[: self._length].copy()
 
+    @property
+    def programs(self) -> Ints:
+        """Programs of the observed trials, (n,): equal numbers are equal programs; -1 where the program is unknown.
+
+        The number is the index of the first observed trial with this program.
+        """
+        return self._buffer.programs[: self._length].copy()
+
     def where(self, status: Status) -> Mask:
         """Return which observed trials inside the space have this status, (n,)."""
         has_status = np.equal(self._buffer.numbers[: self._length, 3], STATUSES.index(status))

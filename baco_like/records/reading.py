@@ -9,14 +9,21 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from baco_like.exceptions import Infeasible, TrialError
 from baco_like.records.direction import Direction
 from baco_like.records.measurement import stated_error
-from baco_like.records.trial import JsonObject, Outcome, Status, median, standard_error
+from baco_like.records.trial import (
+    PROGRAM,
+    JsonObject,
+    Outcome,
+    Status,
+    median,
+    standard_error,
+)
 
 
 def outcome_from(
@@ -37,7 +44,8 @@ def outcome_from(
     * a list, tuple or one-dimensional array of finite numbers: repeats, of which the median counts (a list of mappings
       is an error);
     * a mapping from names to such values that includes the objective; the others become `Outcome.metrics` (medians), or
-      texts in ``extra["metrics"]`` if they are not finite numbers;
+      texts in ``extra["metrics"]`` if they are not finite numbers. The text ``program`` identifies the build, see
+      `add_program`;
     * an exception: a failure with its type and message; `Infeasible` has its own failure word.
 
     ``None``, NaN, infinities, integers beyond the range of floats, booleans, texts and all other values are failures
@@ -54,9 +62,9 @@ def outcome_from(
         extra: Further JSON values to keep.
 
     Raises:
-        TrialError: The value is a list of mappings, the mapping lacks the objective, both a value and a failure are
-            given, the bound is not a finite number, or ``extra["metrics"]`` is not a mapping although texts have to be
-            kept there.
+        TrialError: The value is a list of mappings, the mapping lacks the objective, ``program`` is not a text, both a value
+            and a failure are given, the bound is not a finite number, or ``extra["metrics"]`` is not a mapping although
+            texts have to be kept there.
     """
     notes, text = dict(extra or {}), _text(message)
     word = _failure_word(failed)
@@ -69,6 +77,7 @@ def outcome_from(
     if isinstance(value, BaseException):
         return outcome_of_exception(trial_id, value, extra=notes)
     value, others = _split_metrics(trial_id, value, objective)
+    notes = add_program(notes, others.pop(PROGRAM, None))
     repeats, problem = _read_repeats(value)
     if problem:
         text = text or _own_message(value) or problem
@@ -81,6 +90,28 @@ def outcome_from(
     )
     sem = _error(value, repeats) or outcome.sem
     return replace(outcome, message=text, sem=sem, metric_sems=metrics.sems)
+
+
+def add_program(extra: JsonObject | None, program: object) -> dict[str, Any]:
+    """Return ``extra`` with the text that identifies the build, such as the hash of its files; None adds nothing.
+
+    Several repeats of one build give a list of equal texts.
+
+    Raises:
+        TrialError: It is not a text, the repeats differ, or ``extra`` has a program too.
+    """
+    names = program if isinstance(program, list) else [program]
+    known = dict(extra or {})
+    if all(name is None for name in names):
+        return known
+    is_text = isinstance(names[0], str) and names[0].strip()
+    if not is_text or any(name != names[0] for name in names):
+        raise TrialError(
+            f"program = {_shown(program)}: expected one text that identifies the build, such as the hash of its files"
+        )
+    if PROGRAM in known:
+        raise TrialError("program and extra['program'] are both given; leave one of them out")
+    return {**known, PROGRAM: names[0]}
 
 
 def _failed_outcome(
