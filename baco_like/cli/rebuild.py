@@ -12,6 +12,7 @@ from baco_like._output import explain_os_error, print_exactly, print_line
 from baco_like.evaluators.command import ProgramCommands
 from baco_like.exceptions import RunFileError
 from baco_like.records import Trial
+from baco_like.records.confirmation import winner_of
 from baco_like.running.by_task import best_by_task, recommended_trial
 from baco_like.running.commands import trial_commands
 from baco_like.running.journal_view import JournalView
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.task is not None or best_by_task(view.history):
         trial = recommended_trial(view.recommend(), args.task, view.history)
     else:
-        trial = view.winner()
+        trial = winner_of(view.history)[0]
     if trial is None:
         raise RunFileError(f"{args.journal} has no successful trial; name one by --trial")
     commands = trial_commands(view, trial, args.folder, args.workdir, args.trust)

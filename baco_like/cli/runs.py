@@ -30,7 +30,6 @@ from baco_like.journal.lock import reserved
 from baco_like.journal.run_lock import sole_runner
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import read_events
-from baco_like.records import Confirmation, read_confirmation
 from baco_like.running import (
     AnyOf,
     IdenticalFailures,
@@ -231,7 +230,6 @@ def _run_and_confirm(
     unit = run_file.objective.unit
     threshold = run_file.control.threshold
     progress = show_progress(sys.stdout, run_file.evaluations, unit, run_file.seconds, threshold)
-    confirmation = None
     try:
         settings = run_file.confirmation
         search = stop if settings is None else leave_time(stop, settings)
@@ -243,11 +241,9 @@ def _run_and_confirm(
             )
             with contextlib.closing(display):
                 seconds = time_limit(stop)
-                confirmation = confirm_winner(
-                    optimizer, evaluator, settings, seconds, display, announce
-                )
+                confirm_winner(optimizer, evaluator, settings, seconds, display, announce)
     except KeyboardInterrupt:
-        reason, confirmation = None, read_confirmation(optimizer.history)
+        reason = None
     except BaseException:
         with contextlib.suppress(BacoError):  # the error that ended the run is reported instead
             if optimizer.history.evaluations:
@@ -256,7 +252,7 @@ def _run_and_confirm(
         raise
     with _reserved(folder / JOURNAL, member):
         optimizer.refresh()  # results of other processes
-        _write_results(run_file, optimizer, evaluator, folder, confirmation)
+        _write_results(run_file, optimizer, evaluator, folder)
     return reason
 
 
@@ -366,11 +362,7 @@ def _default_folders(stem: str) -> Iterator[Path]:
 
 
 def _write_results(
-    run_file: RunFile,
-    optimizer: Optimizer,
-    evaluator: Evaluator,
-    folder: Path,
-    confirmation: Confirmation | None = None,
+    run_file: RunFile, optimizer: Optimizer, evaluator: Evaluator, folder: Path
 ) -> None:
     """Print the summary; write best.json, the source of the best configuration and the convergence plot.
 
@@ -381,8 +373,6 @@ def _write_results(
     summary = summarise(
         optimizer.history, run_file.objective, run_file.control.threshold, objectives
     )
-    if confirmation is not None:
-        summary = summary.with_confirmation(confirmation)
     recommended = None if summary.by_task is None else optimizer.recommend()
     with optional_output("the summary"):
         print_line("\n".join(["", format_summary(summary), *recommendation_lines(recommended)]))

@@ -23,7 +23,6 @@ from baco_like.records import (
     Outcome,
     Status,
     Trial,
-    sign_of,
 )
 from baco_like.records.confirmation import (
     CandidateResults,
@@ -31,8 +30,9 @@ from baco_like.records.confirmation import (
     check_settings,
     include_default,
 )
+from baco_like.records.trial import select_best
 
-__all__ = ["Confirmation", "confirm", "select_best"]
+__all__ = ["Confirmation", "confirm"]
 
 _MOST_LOST = 3
 """Number of times in a row that an evaluator may give up a measurement."""
@@ -148,22 +148,6 @@ def bypass_caches(evaluator: Evaluator) -> Evaluator:
     while isinstance(evaluator, CachedEvaluator):
         evaluator = evaluator.inner
     return evaluator
-
-
-def select_best(trials: Sequence[Trial], direction: Direction, top: int) -> list[Trial]:
-    """Return the best trials with different configurations, without trials imported from another space."""
-    sign = sign_of(direction)
-    valued = [t for t in trials if t.value is not None and t.origin != "imported"]
-    return different_configs(sorted(valued, key=lambda t: sign * (t.value or 0.0)), top)
-
-
-def different_configs(trials: Sequence[Trial], most: int) -> list[Trial]:
-    """Return the first trials with different configurations, at most ``most``."""
-    chosen: list[Trial] = []
-    for trial in trials:
-        if len(chosen) < most and all(dict(trial.config) != dict(t.config) for t in chosen):
-            chosen.append(trial)
-    return chosen
 
 
 def _count_changes(trials: Sequence[Trial], default: int | None) -> Array:

@@ -22,9 +22,9 @@ from baco_like.optimizer.objectives import hypervolume_of
 from baco_like.optimizer.setup import resolve_task
 from baco_like.optimizer.state import JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import Terms, is_of_task
-from baco_like.records import Goal, History, Objective, Observation, StopRule, Trial, sign_of
+from baco_like.records import Goal, History, Objective, Observation, StopRule, Trial
 from baco_like.records.table import table_rows
-from baco_like.records.trial import read_values
+from baco_like.records.trial import rank, read_values
 from baco_like.results.formats import write
 from baco_like.results.journal_file import run_recording
 from baco_like.shipping import ShippedRun, make_table, run_of, ship
@@ -59,11 +59,9 @@ class RunView(Explanations):
 
     def _repr_html_(self) -> str:
         """Return the best trials as a table, for notebooks."""
-        sign = sign_of(self.options.direction)
-        known = [trial for trial in self.trials if trial.value is not None]
-        ranked = sorted(known, key=lambda trial: sign * (trial.value or 0.0))
-        best: Sequence[Trial] = self.front if self.options.objectives else ranked
-        objectives = self.options.several_objectives or (Objective(self.options.objective),)
+        options = self.options
+        best = self.front if options.objectives else rank(self.trials, options.direction)
+        objectives = options.several_objectives or (Objective(options.objective),)
         head = ["trial", *self.space.names, *(objective.name for objective in objectives)]
         rows = []
         for trial in best[:_SHOWN]:

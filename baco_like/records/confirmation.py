@@ -12,7 +12,15 @@ import numpy as np
 from baco_like._typing import Array
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.race import Race, Speedup
-from baco_like.records.trial import CONFIRMATION, Outcome, Status, Trial, median
+from baco_like.records.trial import (
+    CONFIRMATION,
+    MEASURED_AGAIN,
+    Outcome,
+    Status,
+    Trial,
+    median,
+    select_best,
+)
 
 if TYPE_CHECKING:
     from baco_like.records.history import History
@@ -251,6 +259,22 @@ def read_confirmation(history: History) -> Confirmation | None:
     """
     state = confirmation_state(history)
     return None if state is None else state.to_confirmation()
+
+
+def winner_of(history: History) -> tuple[Trial | None, Confirmation | None]:
+    """Return the trial whose configuration is to be used, and the confirmation that decides, or None.
+
+    It is the recommended trial of the latest confirmation, with its new measurements. A later trial of the search with
+    a better value than the confirmed winner replaces it, and nothing confirms it yet. Without a confirmation, or if all
+    candidates have failed in it, it is the best observed trial.
+    """
+    confirmation, plan = read_confirmation(history), history.plan
+    if confirmation is None or plan is None or confirmation.winner is None:
+        return history.best(), confirmation
+    targets = zip(history.trials[plan.start :], history.is_target[plan.start :], strict=True)
+    later = (trial for trial, kept in targets if kept and trial.origin not in MEASURED_AGAIN)
+    (best,) = select_best([confirmation.winner, *later], history.direction, 1)
+    return (confirmation.recommended, confirmation) if best is confirmation.winner else (best, None)
 
 
 def is_current(history: History) -> bool:

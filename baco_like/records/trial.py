@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from typing_extensions import override
 from baco_like._output import html_table
 from baco_like._typing import Array
 from baco_like.exceptions import TrialError
-from baco_like.records.direction import Objective, sign_of
+from baco_like.records.direction import Direction, Objective, sign_of
 from baco_like.records.leases import Lease
 
 FAILURE_WORDS = ("compile", "runtime", "correctness", "timeout", "constraints")
@@ -403,6 +403,28 @@ class Observation(Trial):
 
     code: Array | None
     cost: float
+
+
+def rank(trials: Iterable[Trial], direction: Direction) -> list[Trial]:
+    """Return the trials that have a value, the best first."""
+    sign = sign_of(direction)
+    known = [trial for trial in trials if trial.value is not None]
+    return sorted(known, key=lambda trial: sign * (trial.value or 0.0))
+
+
+def select_best(trials: Iterable[Trial], direction: Direction, top: int) -> list[Trial]:
+    """Return the best trials with different configurations, without trials imported from another space."""
+    own = (trial for trial in trials if trial.origin != "imported")
+    return different_configs(rank(own, direction), top)
+
+
+def different_configs(trials: Iterable[Trial], most: int) -> list[Trial]:
+    """Return the first trials with different configurations, at most ``most``."""
+    chosen: list[Trial] = []
+    for trial in trials:
+        if len(chosen) < most and all(dict(trial.config) != dict(t.config) for t in chosen):
+            chosen.append(trial)
+    return chosen
 
 
 def read_metric(trial: Trial, objective: Objective) -> tuple[float, float]:

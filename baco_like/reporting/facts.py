@@ -29,8 +29,8 @@ from baco_like.explanations import (
 from baco_like.journal.header import PEAK
 from baco_like.optimizer.objectives import history_of
 from baco_like.records import Status, Trial
-from baco_like.running.journal_view import JournalView, summary_of
-from baco_like.running.summary import Summary, relative_spread
+from baco_like.running.journal_view import JournalView
+from baco_like.running.summary import Summary, relative_spread, summarise
 from baco_like.spaces import Space
 
 
@@ -107,7 +107,7 @@ class RunFacts(JournalView):
     @cached_property
     def summary(self) -> Summary:
         """The default and the winner, after the confirmation if there is one."""
-        return summary_of(self)
+        return summarise(self.history, self.objective, objectives=self.objectives)
 
     @cached_property
     def explained(self) -> Explained | None:

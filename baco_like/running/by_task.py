@@ -7,7 +7,8 @@ from typing import Any
 
 from baco_like._output import align_cells, escape_control_characters
 from baco_like.exceptions import TrialError
-from baco_like.records import History, Objective, Status, TaskRecommendation, Trial, sign_of
+from baco_like.records import History, Objective, Status, TaskRecommendation, Trial
+from baco_like.records.trial import rank
 
 
 def best_by_task(history: History) -> list[tuple[str, list[Trial], Trial | None]]:
@@ -15,12 +16,10 @@ def best_by_task(history: History) -> list[tuple[str, list[Trial], Trial | None]
     tasks = history.space.tasks
     if tasks is None or len(tasks) < 2:
         return []
-    sign, found = sign_of(history.direction), []
+    found = []
     for name, descriptor in zip(tasks.names, tasks.descriptors, strict=True):
         own = [trial for trial in history.trials if trial.task == descriptor]
-        ok = [trial for trial in own if trial.value is not None]
-        best = min(ok, key=lambda t: sign * (t.value or 0.0), default=None)
-        found.append((name, own, best))
+        found.append((name, own, next(iter(rank(own, history.direction)), None)))
     return found
 
 

@@ -17,10 +17,8 @@ from baco_like._output import warn_caller
 from baco_like.evaluators import Evaluator
 from baco_like.evaluators.confirmation import (
     bypass_caches,
-    different_configs,
     measure_trial,
     run_rounds,
-    select_best,
 )
 from baco_like.exceptions import BacoWarning, TrialError
 from baco_like.optimizer import Optimizer
@@ -43,7 +41,7 @@ from baco_like.records.confirmation import (
 )
 from baco_like.records.drift import read_drift
 from baco_like.records.reading import without_bound
-from baco_like.records.trial import CONFIRMATION
+from baco_like.records.trial import CONFIRMATION, different_configs, select_best
 from baco_like.running.progress import Display
 from baco_like.running.stopping import AnyOf, MaxTime, StoppingRule, time_limit
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from baco_like.evaluators.confirmation import select_best
 from baco_like.optimizer.predictions import best_by_repeats
 from baco_like.records import History
 from baco_like.records.drift import Drift, read_drift
-from baco_like.records.trial import CONTROL, MEASURED_AGAIN, Trial
+from baco_like.records.trial import CONTROL, MEASURED_AGAIN, Trial, select_best
 
 RECHECK = 25
 """Number of evaluations from one control to the next by default: at most 8 % of a run without drift."""

@@ -16,7 +16,6 @@ import numpy as np
 
 from baco_like._output import align_cells, escape_control_characters, in_percent, wrap_items
 from baco_like._threads import thread_limit
-from baco_like.evaluators.confirmation import different_configs
 from baco_like.exceptions import JournalError, SpaceError, TrialError
 from baco_like.explanations import HistoryModels, Outlook, estimate_outlook
 from baco_like.journal import START, Event, Header, JsonlJournal, Mark, Options
@@ -26,9 +25,9 @@ from baco_like.optimizer import Optimizer
 from baco_like.optimizer.predictions import why
 from baco_like.optimizer.setup import collector_paused
 from baco_like.optimizer.state import apply_events, initial_state
-from baco_like.records import History, Objective, TaskRecommendation, Trial, sign_of
-from baco_like.records.confirmation import read_confirmation
-from baco_like.records.trial import CONTROL
+from baco_like.records import History, Objective, TaskRecommendation, Trial
+from baco_like.records.confirmation import winner_of
+from baco_like.records.trial import CONTROL, different_configs, rank
 from baco_like.running.by_task import best_by_task, format_task_table, task_table
 from baco_like.running.front import describe_front, describe_values, format_front
 from baco_like.running.progress import format_result, group_failures, in_words
@@ -140,12 +139,6 @@ class JournalView:
             )
         return trial
 
-    def winner(self) -> Trial | None:
-        """Return the recommended trial of the confirmation, else the best observed one, or None."""
-        confirmation = read_confirmation(self.history)
-        recommended = None if confirmation is None else confirmation.recommended
-        return self.history.best() if recommended is None else recommended
-
     def recommend(self) -> TaskRecommendation | None:
         """Return the recommendation of a run with several tasks; None without them, or before the first success."""
         found: TaskRecommendation | None = None
@@ -229,7 +222,7 @@ def _status(view: JournalView) -> str:
     history, options = view.history, view.header.options
     runner = ", ".join(map(str, view.find_runner()))
     name = options.strategy.get("name") or "a strategy object"
-    summary = summary_of(view)
+    summary = summarise(view.history, view.objective, objectives=view.objectives)
     is_within = options.budget is not None and history.searched <= options.budget
     budget = f" of {options.budget}" if is_within else ""  # a resumed run may have a larger one
     again = history.evaluations - history.searched
@@ -253,13 +246,6 @@ def _status(view: JournalView) -> str:
     if not summary.drift and any(trial.origin == CONTROL for trial in history.trials):
         lines.append("drift: none beyond 5 %")
     return "\n".join(map(escape_control_characters, lines))
-
-
-def summary_of(view: JournalView) -> Summary:
-    """Return the summary of a run, after the confirmation if there is one."""
-    summary = summarise(view.history, view.objective, objectives=view.objectives)
-    confirmation = read_confirmation(view.history)
-    return summary if confirmation is None else summary.with_confirmation(confirmation)
 
 
 def _result_lines(summary: Summary) -> list[str]:
@@ -318,16 +304,12 @@ def _best_table(view: JournalView, top: int, width: int) -> str:
     if best_by_task(view.history):
         return format_task_table(*task_table(view.history, view.objective))
     history, objective = view.history, view.objective
-    confirmation = read_confirmation(history)
+    _, confirmation = winner_of(history)
     candidates = () if confirmation is None else confirmation.candidates
-    sign = sign_of(history.direction)
-    confirmed = sorted(
-        (t for t in candidates if t.value is not None), key=lambda t: sign * (t.value or 0.0)
-    )
+    confirmed = rank(candidates, history.direction)
     again = [dict(trial.config) for trial in candidates]
-    searched = (t for t in history.trials if t.value is not None and dict(t.config) not in again)
-    others = sorted(searched, key=lambda t: sign * (t.value or 0.0))
-    best = different_configs([*confirmed, *others], top)
+    others = [trial for trial in history.trials if dict(trial.config) not in again]
+    best = different_configs([*confirmed, *rank(others, history.direction)], top)
     if not best:
         return ""
     rows = [["trial", objective.label, "repeats", *(["measured"] if confirmed else [])]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from baco_like.records import (
     read_utilisation,
     sign_of,
 )
+from baco_like.records.confirmation import winner_of
 from baco_like.records.drift import describe_first_repeats, read_drift
 from baco_like.records.trial import MEASURED_AGAIN, measurement_notes
 from baco_like.running.by_task import best_by_task, format_task_table, task_table
@@ -93,14 +94,6 @@ class Summary:
     front: tuple[Trial, ...] = ()
     by_task: tuple[list[str], list[list[object]]] | None = None
 
-    def with_confirmation(self, confirmation: Confirmation) -> Summary:
-        """Return the summary with the recommended candidate as the best trial and the default's new measurements."""
-        recommended = confirmation.recommended
-        if recommended is None:
-            return replace(self, confirmation=confirmation)
-        default = confirmation.default or self.default
-        return replace(self, best=recommended, default=default, confirmation=confirmation)
-
     @property
     def is_default_best(self) -> bool:
         """Whether the best configuration is the default one."""
@@ -156,7 +149,7 @@ def summarise(
     threshold: float = 0.05,
     objectives: tuple[Objective, ...] = (),
 ) -> Summary:
-    """Return the summary of a history; drift of the machine beyond the threshold is named.
+    """Return the summary of a history, after its confirmation; drift beyond the threshold is named.
 
     Args:
         history: The history.
@@ -164,9 +157,13 @@ def summarise(
         threshold: Relative drift that is named.
         objectives: All objectives with their units; by default those of the history.
     """
-    default = history.space.default_config
-    defaults = [] if default is None else history.trials_of(default)
+    config = history.space.default_config
+    defaults = [] if config is None else history.trials_of(config)
     own = next((t for t in defaults if t.origin != "warm"), None)
+    default = own
+    best, confirmation = winner_of(history)
+    if confirmation is not None and confirmation.recommended is not None:
+        default = confirmation.default or own
     messages: dict[str, Counter[str]] = {}
     searched = history.searched_trials
     for trial in searched:
@@ -175,13 +172,14 @@ def summarise(
     failures = Counter({word: counts.total() for word, counts in messages.items()})
     return Summary(
         objective,
-        own,
-        history.best(),
+        default,
+        best,
         history.searched,
         dict(failures.most_common()),
         {word: counts.most_common(1)[0][0] for word, counts in messages.items()},
         dict(Counter(censoring(trial) for trial in searched if is_censored(trial))),
         _prior_weights(history.trials),
+        confirmation,
         drift=(
             *read_drift(history, threshold).describe(),
             *describe_first_repeats(history),

@@ -16,10 +16,9 @@ from baco_like.records import (
     History,
     TaskRecommendation,
     Trial,
-    read_confirmation,
     sign_of,
 )
-from baco_like.records.confirmation import confirmation_state
+from baco_like.records.confirmation import confirmation_state, winner_of
 from baco_like.records.selector import Leaf, Nearest, Split
 from baco_like.shipping.stamp import Stamp, fingerprint
 from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable
@@ -96,12 +95,10 @@ def entry_of_run(history: History, task: Mapping[str, Any] | None = None) -> Shi
         raise RunFileError(
             "the run has several tasks, and each has an entry of its own: call Optimizer.shipped_run"
         )
-    confirmation = read_confirmation(history)
-    recommended = None if confirmation is None else confirmation.recommended
-    winner = history.best() if recommended is None else recommended
+    winner, confirmation = winner_of(history)
     if winner is None or winner.value is None:
         raise RunFileError("the run has no successful trial; there is nothing to ship")
-    if confirmation is None or recommended is None:
+    if confirmation is None or confirmation.recommended is None:
         evidence = _search_evidence(history, winner)
     else:
         evidence = _confirmed_evidence(history, confirmation, winner)

@@ -35,9 +35,10 @@ from scipy import stats
 
 from baco_like import MaxEvals, Optimizer, Outcome, Trial, run
 from baco_like.benchmarking.comparison.spaces import RecordedSpace, find_spaces
-from baco_like.evaluators.confirmation import run_rounds, select_best
+from baco_like.evaluators.confirmation import run_rounds
 from baco_like.records import Confirmation, ConfirmationPlan
 from baco_like.records.confirmation import CandidateResults, ConfirmationState
+from baco_like.records.trial import select_best
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 KERNEL = RECORDED / "kernel_1000.csv.gz"

@@ -266,7 +266,7 @@ def test_rebuild_sets_only_the_variables_that_the_commands_read(tmp_path, capsys
         assert read == [{f"BACO_X{i}" for i in range(12)}, {"BACO_X3"}, set()][number - 1]
         assert all(len(line) < 100 for line in script.splitlines() if "/" not in line)
         done = subprocess.run(["sh"], input=script, capture_output=True, text=True, check=True)
-        best = JournalView(folder / "out" / "run.jsonl").winner()
+        best = JournalView(folder / "out" / "run.jsonl").history.best()
         assert float(done.stdout.split()[1]) == best.value
 
 

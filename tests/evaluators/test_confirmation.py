@@ -12,9 +12,8 @@ import pytest
 
 from baco_like import MaxEvals, tune
 from baco_like.evaluators import CachedEvaluator, ResultCache, confirm
-from baco_like.evaluators.confirmation import select_best
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.trial import Outcome, Trial
+from baco_like.records.trial import Outcome, Trial, select_best
 
 
 class Noisy:

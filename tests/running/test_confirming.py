@@ -25,7 +25,7 @@ from baco_like.records import (
     Trial,
     read_confirmation,
 )
-from baco_like.records.confirmation import CandidateResults, ConfirmationState
+from baco_like.records.confirmation import CandidateResults, ConfirmationState, winner_of
 from baco_like.running import confirming
 from baco_like.running.best_file import write_best
 from baco_like.running.confirming import ConfirmationSettings, confirm_winner, leave_time
@@ -159,11 +159,35 @@ def test_predict_and_recommend_see_the_measurements() -> None:
     assert recommended is not None
     assert recommended["x"] == 1
     text = format_summary(summarise(result.optimizer.history, Objective()))
-    assert "partly luck" in text
-    found = result.confirmation
+    assert "Values that changed by more than 10 %: trial 30 from 1 to 40" in text
+    assert "partly luck" not in text
+
+
+def test_a_confirmation_decides_until_the_search_finds_a_better_value() -> None:
+    result = tune(
+        lambda trial: 10.0 + trial["x"],
+        SPACE,
+        stop=MaxEvals(20),
+        confirm_best=2,
+        confirm_evaluations=12,
+        **PLAIN,
+    )
+    optimizer, found = result.optimizer, result.confirmation
     assert found is not None
-    summary = summarise(result.optimizer.history, Objective()).with_confirmation(found)
-    assert "Values that changed by more than 10 %: trial 30 from 1 to 40" in format_summary(summary)
+    assert found.winner is not None
+    worse, better = ({"x": x} for x in (39, 1))
+    assert {39, 1}.isdisjoint(trial["x"] for trial in optimizer.trials)
+    optimizer.observe(worse, found.winner.value + 1.0)
+    again = optimizer.measure_again(found.winner.config)
+    optimizer.observe(again, 0.5)  # a lucky control measurement is no progress of the search
+    best, confirmation = winner_of(optimizer.history)
+    assert (best.id, best.value) == (found.recommended.id, found.recommended.value)
+    assert confirmation is not None
+    newer = optimizer.observe(better, found.winner.value - 1.0)
+    assert winner_of(optimizer.history) == (newer, None)
+    text = format_summary(summarise(optimizer.history, Objective()))
+    assert "partly luck" in text
+    assert optimizer.shipped_run().entries[0].config == better
 
 
 def test_the_default_is_not_faster_than_itself() -> None:
@@ -177,9 +201,7 @@ def test_the_default_is_not_faster_than_itself() -> None:
     )
     assert result.confirmation is not None
     assert result.recommended is result.confirmation.default
-    summary = summarise(result.optimizer.history, Objective()).with_confirmation(
-        result.confirmation
-    )
+    summary = summarise(result.optimizer.history, Objective())
     assert summary.speedup == 1.0
     assert "The default configuration is the best one found." in format_summary(summary)
 
@@ -255,7 +277,7 @@ def test_a_failure_in_the_confirmation_removes_the_candidate() -> None:
     assert found.winner is not None
     assert found.winner["x"] == 2
     assert [t.failure for t in found.candidates if t["x"] == 1] == ["runtime"]
-    text = format_summary(summarise(result.optimizer.history, Objective()).with_confirmation(found))
+    text = format_summary(summarise(result.optimizer.history, Objective()))
     assert "Failed when measured again: trial" in text
 
 
@@ -320,8 +342,9 @@ def test_a_tied_default_is_kept(tmp_path: Path) -> None:
     assert found.recommended is found.default
     assert found.speedup is not None
     assert found.speedup.low < 1.0 < found.speedup.high
-    space = History.start(SPACE)
-    summary = summarise(space, Objective()).with_confirmation(found)
+    assert found.recommended is not None
+    best, default = found.recommended, found.default
+    summary = Summary(Objective(), default, best, 2, {}, confirmation=found)
     assert summary.speedup == 1.0
     text = format_summary(summary)
     assert "No configuration is shown to be better than the default, which is kept." in text

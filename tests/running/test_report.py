@@ -18,7 +18,7 @@ import pytest
 from baco_like import Integer, Optimizer, Outcome, Space, Tasks
 from baco_like._output import print_line, silence
 from baco_like.exceptions import MissingExtra
-from baco_like.records import Confirmation, Objective
+from baco_like.records import ConfirmationPlan, Objective
 from baco_like.running import progress
 from baco_like.running.best_file import write_best
 from baco_like.running.progress import Display, TrialProgress, show_progress
@@ -300,17 +300,24 @@ def test_best_json(tmp_path):
 
 def test_the_winner_of_the_confirmation_is_the_best(tmp_path):
     opt = optimizer([4.0, 3.0])
-    lucky = opt.trials[1].with_outcome(Outcome.success(1, (9.0,), extra={"observed": 3.0}))
-    winner = opt.trials[0].with_outcome(Outcome.success(0, (4.5, 4.5), extra={"observed": 4.0}))
-    found = Confirmation(winner, (lucky, winner), 2, recommended=winner, speedups=(None, None))
-    summary = summarise(opt.history, TIME).with_confirmation(found)
-    write_best(summary, tmp_path / "best.json", seed=3)
+    candidates = opt.trials[::-1]
+    opt.start_confirmation(ConfirmationPlan(tuple(dict(t.config) for t in candidates), (1, 0)))
+    for k, value in ((0, 9.0), (1, 4.5), (1, 4.5)):
+        opt.observe(opt.measure_again(candidates[k].config, "confirmation"), value)
+    write_best(summarise(opt.history, TIME), tmp_path / "best.json", seed=3)
     best = json.loads((tmp_path / "best.json").read_text())
     assert (best["trial"], best["value"], best["repeats"]) == (0, 4.5, [4.5, 4.5])
     found = [(one["trial"], one["observed"], one["value"]) for one in best["confirmation"]]
     assert found == [(1, 3.0, 9.0), (0, 4.0, 4.5)]
-    nobody = Confirmation(None, (lucky,), 0, speedups=(None,))
-    assert summarise(opt.history, TIME).with_confirmation(nobody).best.id == 1
+
+
+def test_the_best_of_the_search_remains_if_all_candidates_fail_when_measured_again():
+    opt = optimizer([4.0, 3.0])
+    opt.start_confirmation(ConfirmationPlan((dict(opt.trials[1].config),), (1,)))
+    opt.observe(opt.measure_again(opt.trials[1].config, "confirmation"), failed="runtime")
+    summary = summarise(opt.history, TIME)
+    assert summary.best.id == 1
+    assert "Failed when measured again: trial 1 (runtime)." in format_summary(summary)
 
 
 # Convergence -----------------------------------------------------------------------------------------------------
