@@ -265,6 +265,7 @@ def _retune(
     again = replace(
         run_file,
         evaluations=args.retune,
+        builds=None,
         seconds=None,
         warm_start=(*run_file.warm_start, *starts),
     )

@@ -80,7 +80,8 @@ class RunFile:
         objective: The measured quantity; of several the first.
         evaluator_table: Settings of the evaluator.
         evaluations: Largest number of evaluations, or None.
-        seconds: Limit of wall time in seconds, or None; at least one limit is set.
+        builds: Largest number of builds, or None for `MaxEvals`'s default.
+        seconds: Limit of wall time in seconds, or None; this or ``evaluations`` is set.
         identical_failures: Number of equal failures in a row, before the first success, that end the run; 0: never.
         rules: Further rules that end the run.
         strategy: Name of the strategy.
@@ -104,6 +105,7 @@ class RunFile:
     objective: Objective
     evaluator_table: Table
     evaluations: int | None = None
+    builds: int | None = None
     seconds: float | None = None
     identical_failures: int = 10
     rules: tuple[StoppingRule, ...] = ()
@@ -327,7 +329,9 @@ def _read_budget(table: Table) -> dict[str, Any]:
     values = table.read(keys.BUDGET)
     if values["evaluations"] is None and values["seconds"] is None:
         raise RunFileError("[budget] needs 'evaluations', 'seconds' or both")
-    limits = {key: values.pop(key) for key in ("evaluations", "seconds", "identical_failures")}
+    limits = {
+        key: values.pop(key) for key in ("evaluations", "builds", "seconds", "identical_failures")
+    }
     rules: list[StoppingRule] = []
     if values["target"] is not None:
         rules.append(Target(values["target"]))

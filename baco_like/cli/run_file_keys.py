@@ -88,6 +88,13 @@ BUDGET = (
         absent="no limit; then `seconds` is required",
     ),
     Key(
+        "builds",
+        whole(1),
+        "largest number of builds, [equal programs](../flags.md#equal-programs) included; as many as `evaluations`: "
+        "equal programs count as evaluations",
+        absent="10 for each evaluation",
+    ),
+    Key(
         "seconds",
         POSITIVE,
         "limit of the wall time; without `evaluations`, [short evaluations](../seconds.md) are preferred",

@@ -221,11 +221,12 @@ def _run_and_confirm(
 ) -> str | None:
     """Return why the run ended, or None after Ctrl-C; the results are written in any case."""
     limits: Any = (
-        (MaxEvals, run_file.evaluations),
         (MaxTime, run_file.seconds),
         (IdenticalFailures, run_file.identical_failures or None),
     )
-    given = tuple(rule(limit) for rule, limit in limits if limit is not None)
+    given = [rule(limit) for rule, limit in limits if limit is not None]
+    if evaluations := run_file.evaluations or run_file.builds:
+        given.insert(0, MaxEvals(evaluations, run_file.builds))
     stop = AnyOf((*given, *run_file.rules))
     unit = run_file.objective.unit
     threshold = run_file.control.threshold

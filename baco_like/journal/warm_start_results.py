@@ -9,7 +9,7 @@ from typing import Any, Literal
 from baco_like.exceptions import TrialError
 from baco_like.journal.events import Event, config_from_json, observed_event, read_outcome
 from baco_like.journal.fields import check_warm_start
-from baco_like.records.trial import Outcome, Trial
+from baco_like.records.trial import WARM, Outcome, Trial
 
 Mode = Literal["data", "configs", "prior"]
 
@@ -74,6 +74,6 @@ class WarmStartResults:
 def numbered(rows: Sequence[tuple[Mapping[str, Any], Outcome]]) -> tuple[Trial, ...]:
     """Return configurations with their outcomes as trials of origin ``warm``, with the numbers from 0."""
     return tuple(
-        Trial(i, config, None, "warm", replace(outcome, trial_id=i))
+        Trial(i, config, None, WARM, replace(outcome, trial_id=i))
         for i, (config, outcome) in enumerate(rows)
     )

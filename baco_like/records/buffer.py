@@ -10,7 +10,15 @@ from typing_extensions import override
 
 from baco_like._typing import Array
 from baco_like.records.pending import row_keys
-from baco_like.records.trial import CONFIRMATION, PROGRAM, Observation, Status, squared_error
+from baco_like.records.trial import (
+    CONFIRMATION,
+    MEASURED_AGAIN,
+    PROGRAM,
+    WARM,
+    Observation,
+    Status,
+    squared_error,
+)
 
 STATUSES = (Status.OK, Status.FAILED, Status.CENSORED)
 """The statuses of observed trials; the buffer keeps their indices."""
@@ -26,8 +34,12 @@ class Buffer:
         self.trials: list[Observation] = []
         self.rows_by_id: dict[int, int] = {}
         self.confirming: list[int] = []  # rows of the trials of confirmations
+        self.equal: list[
+            int
+        ] = []  # rows whose program another configuration of this run had before
         self.rows_by_key: dict[bytes, list[int]] = {}
-        self.rows_by_program: dict[str, list[int]] = {}
+        # The first row of each program, apart for results of a warm start and of this run.
+        self.first_rows: dict[tuple[str, bool], int] = {}
         self.codes = np.empty((16, width))
         self.numbers = np.empty((16, 4))  # cost, its lower bound, variance, index of the status
         self.inside = np.empty(16, dtype=np.bool_)
@@ -58,9 +70,11 @@ class Buffer:
             self.rows_by_key.setdefault(row_keys(trial.code[None, :])[0], []).append(n)
         self.programs[n] = -1
         if isinstance(program := trial.extra.get(PROGRAM), str):  # the user may have anything there
-            rows = self.rows_by_program.setdefault(program, [])
-            rows.append(n)
-            self.programs[n] = rows[0]
+            first = self.first_rows.setdefault((program, trial.origin == WARM), n)
+            self.programs[n] = self.first_rows.get((program, True), first)
+            is_new = first == n or trial.origin in (WARM, *MEASURED_AGAIN)
+            if not is_new and dict(self.trials[first].config) != dict(trial.config):
+                self.equal.append(n)
         self.rows_by_id[trial.id] = n
         if trial.origin == CONFIRMATION:
             self.confirming.append(n)
@@ -70,15 +84,16 @@ class Buffer:
         other = Buffer(self.codes.shape[1])
         other.trials = self.trials[:length]
         other.confirming = [n for n in self.confirming if n < length]
+        other.equal = [n for n in self.equal if n < length]
+        other.first_rows = {key: n for key, n in list(self.first_rows.items()) if n < length}
         for name in ARRAYS:
             array = getattr(self, name)[:length]
             room = np.empty_like(array, shape=(max(16, length), *array.shape[1:]))
             setattr(other, name, np.concatenate([array, room]))
         other.rows_by_id = {i: n for i, n in list(self.rows_by_id.items()) if n < length}
-        for name in ("rows_by_key", "rows_by_program"):
-            for key, rows in list(getattr(self, name).items()):
-                if kept := [n for n in rows if n < length]:
-                    getattr(other, name)[key] = kept
+        for key, rows in list(self.rows_by_key.items()):
+            if kept := [n for n in rows if n < length]:
+                other.rows_by_key[key] = kept
         return other
 
 

@@ -95,10 +95,22 @@ class History:
         return self._length - self.warm
 
     @property
+    def builds(self) -> int:
+        """Number of `evaluations` without the measurements of confirmations."""
+        return self.evaluations - self._count(self._buffer.confirming)
+
+    @property
     def searched(self) -> int:
-        """Number of evaluations of this run without the measurements of confirmations; a budget limits these."""
-        rows = self._buffer.confirming
-        return self.evaluations - (bisect_left(rows, self._length) - bisect_left(rows, self.warm))
+        """Number of `builds` without equal programs; a budget limits these.
+
+        A trial does not count if an earlier trial of this run with another configuration had the same program. Controls
+        count.
+        """
+        return self.builds - self._count(self._buffer.equal)
+
+    def _count(self, rows: Sequence[int]) -> int:
+        """Return how many of these sorted rows belong to this run."""
+        return bisect_left(rows, self._length) - bisect_left(rows, self.warm)
 
     @property
     def searched_trials(self) -> list[Trial]:
@@ -110,10 +122,10 @@ class History:
 
     @property
     def is_search(self) -> Mask:
-        """Which observed trials are not measurements of a confirmation, (n,)."""
+        """Which observed trials `searched` counts, and those of a warm start, (n,)."""
         mask = np.ones(self._length, dtype=np.bool_)
-        rows = self._buffer.confirming
-        mask[rows[: bisect_left(rows, self._length)]] = False
+        for rows in (self._buffer.confirming, self._buffer.equal):
+            mask[rows[: bisect_left(rows, self._length)]] = False
         return mask
 
     @property

@@ -62,9 +62,9 @@ def outcome_from(
         extra: Further JSON values to keep.
 
     Raises:
-        TrialError: The value is a list of mappings, the mapping lacks the objective, ``program`` is not a text, both a value
-            and a failure are given, the bound is not a finite number, or ``extra["metrics"]`` is not a mapping although
-            texts have to be kept there.
+        TrialError: The value is a list of mappings, the mapping lacks the objective, ``program`` is not a text, both a
+            value and a failure are given, the bound is not a finite number, or ``extra["metrics"]`` is not a mapping
+            although texts have to be kept there.
     """
     notes, text = dict(extra or {}), _text(message)
     word = _failure_word(failed)

@@ -55,6 +55,9 @@ SAME_PROGRAM = "same_program"
 NOTES = "notes"
 """Key in `Outcome.extra` of what the user should know about the measurement: a mapping from its kind to a sentence."""
 
+WARM = "warm"
+"""Origin of results of a warm start."""
+
 CONFIRMATION = "confirmation"
 """Origin of trials that measure a candidate again for a confirmation."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from baco_like.records.history import History
 from baco_like.records.reading import finite_number
+from baco_like.records.trial import WARM
 
 WORKER = "worker"
 """Key in `Outcome.extra` of the record of a worker: see `worker_record`."""
@@ -75,7 +76,7 @@ def read_utilisation(history: History) -> Utilisation | None:
     busy = 0.0
     for trial in history.trials:
         record = trial.extra.get(WORKER)
-        if trial.origin == "warm" or "cached" in trial.extra or not isinstance(record, Mapping):
+        if trial.origin == WARM or "cached" in trial.extra or not isinstance(record, Mapping):
             continue
         start, seconds = finite_number(record.get("start")), finite_number(record.get("seconds"))
         if start is None or seconds is None or seconds < 0.0:

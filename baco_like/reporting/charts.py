@@ -20,6 +20,7 @@ from baco_like.records import Confirmation, Status
 from baco_like.records.trial import read_values
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import ReportChart, shorten_text, show
+from baco_like.running.summary import evaluation_numbers
 
 if TYPE_CHECKING:
     from altair import Chart, LayerChart
@@ -151,8 +152,8 @@ def draw_search(facts: RunFacts, best: Sequence[float], by_time: bool) -> Report
     values: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
-    numbers = [float(n - facts.history.warm) for n in range(1, len(facts.trials) + 1)]
-    at = [minutes or 0.0 for minutes in facts.minutes] if by_time else numbers
+    numbers = evaluation_numbers(facts.history)
+    at = [minutes or 0.0 for minutes in facts.minutes] if by_time else numbers.astype(float)
     for x, trial, level in zip(at, facts.trials, best, strict=True):
         row = {"x": round(x, 3), "trial": trial.id}
         if trial.value is not None:

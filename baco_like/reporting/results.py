@@ -25,12 +25,13 @@ from baco_like.reporting.charts import (
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Part, ReportTable, Section, show
 from baco_like.running.front import describe_front, describe_values, front_table
-from baco_like.running.progress import group_failures, in_words
+from baco_like.running.progress import count_trials, group_failures, in_words
 from baco_like.running.summary import (
     COMPLETE,
     best_so_far,
     describe_confirmation,
     describe_kept_default,
+    evaluation_numbers,
     format_speedup,
 )
 from baco_like.spaces.space import format_size
@@ -176,7 +177,7 @@ def search_section(facts: RunFacts) -> Section:
     """How did the search get there?"""
     history, summary = facts.history, facts.summary
     failed = sum(summary.failures.values())
-    answer = f"{history.searched} evaluations, {failed} of them failed"
+    answer = f"{count_trials(history.searched, history.builds)}; {failed} of the evaluations failed"
     answer += f" ({in_words(summary.failures)})" if failed else ""
     answer += f"; {sum(summary.censored.values())} were stopped early" if summary.censored else ""
     known = [minutes for minutes in facts.minutes if minutes is not None]
@@ -197,6 +198,7 @@ def search_section(facts: RunFacts) -> Section:
 def _improvements(facts: RunFacts, best: Sequence[float]) -> list[list[object]]:
     rows: list[list[object]] = []
     before: Trial | None = None
+    numbers = evaluation_numbers(facts.history)
     for n, (trial, level) in enumerate(zip(facts.trials, best, strict=True)):
         is_first = n == 0 or np.isnan(best[n - 1])
         if trial.value != level or not (is_first or best[n - 1] != level):
@@ -217,7 +219,7 @@ def _improvements(facts: RunFacts, best: Sequence[float]) -> list[list[object]]:
         source = f"{trial.origin}, {phase}" if phase else trial.origin
         minutes = facts.minutes[n]
         at = None if minutes is None else round(minutes, 2)
-        rows.append([n + 1 - facts.history.warm, at, trial.id, trial.value, source, shown])
+        rows.append([int(numbers[n]), at, trial.id, trial.value, source, shown])
         before = trial
     return rows
 
@@ -231,13 +233,9 @@ def end_section(facts: RunFacts) -> Section:
     question, explained = "Is it finished?", facts.explained
     options, history = facts.header.options, facts.history
     plan = history.plan
-    searched = history.searched
-    # A resumed run may have a larger budget than the journal names.
-    is_within = options.budget is not None and searched <= options.budget
-    done = f"{searched} of {options.budget}" if is_within else str(searched)
-    done += " evaluations are done"
+    done = f"{count_trials(history.searched, history.builds, options.budget)} are done"
     if plan is not None:
-        done += f", and {history.evaluations - searched} measurements for the confirmation"
+        done += f", and {history.evaluations - history.builds} measurements for the confirmation"
     if history.pending:
         done += f", {len(history.pending)} are pending"
     answer = "Too few successes for an estimate."

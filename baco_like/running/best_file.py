@@ -64,6 +64,7 @@ def write_best(
         "default_repeats": [] if default is None else list(default.repeats),
         "speedup": summary.speedup,
         "evaluations": summary.evaluations,
+        "builds": summary.builds,
         "failures": dict(summary.failures),
         "failure_messages": dict(summary.messages),
         "censored": dict(summary.censored),

@@ -38,12 +38,14 @@ def task_table(history: History, objective: Objective) -> tuple[list[str], list[
     names = [] if tasks is None else list(tasks.configuration(dict.fromkeys(history.space.names)))
     head = ["task", "evaluations", "failures", objective.label, "trial", *names]
     rows: list[list[object]] = []
+    ids = {trial.id for trial in history.searched_trials}
     for name, own, best in best_by_task(history):
-        failed = sum(trial.status is Status.FAILED for trial in own)
+        counted = [trial for trial in own if trial.id in ids]
+        failed = sum(trial.status is Status.FAILED for trial in counted)
         chosen: list[object] = ["-", "-", *["-"] * len(names)]
         if best is not None:
             chosen = [best.value, best.id, *(best.config.get(n, "-") for n in names)]
-        rows.append([name, len(own), failed, *chosen])
+        rows.append([name, len(counted), failed, *chosen])
     return head, rows
 
 

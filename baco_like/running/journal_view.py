@@ -30,7 +30,7 @@ from baco_like.records.confirmation import winner_of
 from baco_like.records.trial import CONTROL, different_configs, rank
 from baco_like.running.by_task import best_by_task, format_task_table, task_table
 from baco_like.running.front import describe_front, describe_values, format_front
-from baco_like.running.progress import format_result, group_failures, in_words
+from baco_like.running.progress import count_trials, format_result, group_failures, in_words
 from baco_like.running.summary import (
     COMPLETE,
     Summary,
@@ -223,14 +223,12 @@ def _status(view: JournalView) -> str:
     runner = ", ".join(map(str, view.find_runner()))
     name = options.strategy.get("name") or "a strategy object"
     summary = summarise(view.history, view.objective, objectives=view.objectives)
-    is_within = options.budget is not None and history.searched <= options.budget
-    budget = f" of {options.budget}" if is_within else ""  # a resumed run may have a larger one
-    again = history.evaluations - history.searched
+    again = history.evaluations - history.builds
     lines = [
         f"{view.path}: "
         + (f"running (process {runner})" if runner else "no process is running it"),
         f"started {view.created or 'at an unknown time'}; strategy {name}, seed {options.seed}",
-        f"{history.searched}{budget} evaluations, {len(history.pending)} pending"
+        f"{count_trials(history.searched, history.builds, options.budget)}, {len(history.pending)} pending"
         + (f", {again} measurements to confirm the winner" if again else "")
         + (f", {history.warm} results of earlier runs" if history.warm else "")
         + f"; failures: {in_words(summary.failures) or 'none'}"

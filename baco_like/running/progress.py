@@ -192,6 +192,8 @@ class TrialProgress:
                 text += f", {label}: {in_words(counts)}"
         if not history.objectives and own is None:  # the outlook needs comparable values
             text += self._outlook.update(history, self._left(history))
+        if history.builds > history.searched:
+            text += f", {history.builds} builds"
         self._display.show(history.searched, text, notes)
 
     def _best(self, history: History, own: tuple[str, Trial | None] | None) -> str:
@@ -238,18 +240,18 @@ class OutlookText:
         """
         if left == 0:
             return ""
-        if history.evaluations >= self._until:
+        if history.searched >= self._until:
             self._text = ""
         allowed = OUTLOOK_SHARE * (time.monotonic() - self._started)
-        if history.evaluations < self._due or self._spent + self._cost > allowed:
+        if history.searched < self._due or self._spent + self._cost > allowed:
             return self._text
-        self._due = history.evaluations + OUTLOOK_EVERY
+        self._due = history.searched + OUTLOOK_EVERY
         start = time.monotonic()
         with suppress(TrialError), thread_limit(1):
             outlook = estimate_outlook(
                 history, evaluations=min(OUTLOOK_AHEAD, left or OUTLOOK_AHEAD)
             )
-            ahead, self._until = outlook.evaluations, history.evaluations + outlook.evaluations
+            ahead, self._until = outlook.evaluations, history.searched + outlook.evaluations
             expected = f"{100.0 * outlook.expected:.1f} % better"
             self._text = (
                 f", expected in the {ahead} after evaluation {history.searched}: {expected}"
@@ -274,6 +276,13 @@ def is_censored(trial: Trial) -> bool:
 def censoring(trial: Trial) -> str:
     """Return why a trial is censored; a program that hangs is always at the time limit."""
     return "slow" if trial.outcome is not None and trial.outcome.is_slow else "at the time limit"
+
+
+def count_trials(evaluations: int, builds: int, budget: int | None = None) -> str:
+    """Return the number of evaluations, of a budget if they are within it, and of builds if there were more."""
+    # A resumed run may have a larger budget than its journal names.
+    of = "" if budget is None or evaluations > budget else f" of {budget}"
+    return f"{evaluations}{of} evaluations" + (f", {builds} builds" if builds > evaluations else "")
 
 
 def in_words(counts: Mapping[str, int]) -> str:

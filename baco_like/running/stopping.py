@@ -22,6 +22,10 @@ OUTLOOK_EVERY = 10
 """Number of evaluations after which `LowOutlook` computes the outlook again."""
 
 
+BUILDS = 10
+"""Largest number of builds for each evaluation, so that a run ends whose parameters do not change the program."""
+
+
 class StoppingRule:
     """Base of the rules in this module; it adds ``|`` and ``&``. A custom rule needs `reason` and `room` only."""
 
@@ -67,23 +71,40 @@ def _check_count(rule: StoppingRule, field: str) -> None:
 class MaxEvals(StoppingRule):
     """End after a number of observed trials, including failures; pending trials reduce the room for new ones.
 
-    Measurements of a confirmation do not count; those that measure the incumbent again during the search do.
+    Measurements of a confirmation do not count; those that measure the incumbent again during the search do. A trial
+    whose program an earlier trial of the run had does not count either: it is a build, and builds have their own limit.
+
+    Attributes:
+        evaluations: Largest number of evaluations.
+        builds: Largest number of builds; None: `BUILDS` times the evaluations. With as many builds as evaluations,
+            each trial counts.
     """
 
     evaluations: int
+    builds: int | None = None
 
     def __post_init__(self) -> None:
         _check_count(self, "evaluations")
+        if self.builds is not None:
+            _check_count(self, "builds")
+
+    @property
+    def _builds(self) -> int:
+        return BUILDS * self.evaluations if self.builds is None else self.builds
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
-        finished = history.searched >= self.evaluations
-        return f"{self.evaluations} evaluations" if finished else None
+        if history.searched >= self.evaluations:
+            return f"{self.evaluations} evaluations"
+        if history.builds < self._builds:
+            return None
+        return f"{self._builds} builds, of which {history.searched} gave a new program"
 
     @override
     def room(self, history: History) -> int | None:
         pending = sum(trial.origin != CONFIRMATION for trial in history.pending.values())
-        return max(0, self.evaluations - history.searched - pending)
+        room = min(self.evaluations - history.searched, self._builds - history.builds)
+        return max(0, room - pending)
 
 
 @final
@@ -169,7 +190,7 @@ class Target(StoppingRule):
 class MaxFailures(StoppingRule):
     """End after a number of failed trials of the search.
 
-    A configuration beyond a limit on a metric has run, so it does not count.
+    A configuration beyond a limit on a metric has run, so it does not count. Neither does a program that fails again.
     """
 
     failures: int
@@ -179,8 +200,8 @@ class MaxFailures(StoppingRule):
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
-        own = (t for t in history.trials[history.warm :] if t.origin != CONFIRMATION)
-        failed = sum(t.status is Status.FAILED and t.failure != LIMIT for t in own)
+        trials = history.searched_trials
+        failed = sum(t.status is Status.FAILED and t.failure != LIMIT for t in trials)
         return f"{self.failures} failures" if failed >= self.failures else None
 
 

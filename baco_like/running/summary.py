@@ -14,7 +14,7 @@ import numpy as np
 
 from baco_like._optional import open_plot
 from baco_like._output import align_cells, in_percent
-from baco_like._typing import Array
+from baco_like._typing import Array, Ints
 from baco_like.records import (
     Confirmation,
     History,
@@ -29,11 +29,12 @@ from baco_like.records import (
 )
 from baco_like.records.confirmation import winner_of
 from baco_like.records.drift import describe_first_repeats, read_drift
-from baco_like.records.trial import MEASURED_AGAIN, measurement_notes
+from baco_like.records.trial import MEASURED_AGAIN, WARM, measurement_notes
 from baco_like.running.by_task import best_by_task, format_task_table, task_table
 from baco_like.running.front import describe_front, format_front
 from baco_like.running.progress import (
     censoring,
+    count_trials,
     first_line,
     format_result,
     in_words,
@@ -65,7 +66,8 @@ class Summary:
         objective: The measured quantity.
         default: The trial of the default configuration, or None if it was not evaluated.
         best: The best trial, or None before the first success.
-        evaluations: Number of trials observed in this run, without the measurements of confirmations.
+        evaluations: Number of evaluations of the search; see `History.searched`.
+        builds: The same number with equal programs.
         failures: Number of these that failed, by failure word; censored trials are not failures.
         messages: The most frequent message (its first line) of each failure word.
         censored: Number of censored trials by reason: ``slow``, or ``at the time limit``.
@@ -83,6 +85,7 @@ class Summary:
     default: Trial | None
     best: Trial | None
     evaluations: int
+    builds: int
     failures: Mapping[str, int]
     messages: Mapping[str, str] = field(default_factory=dict)
     censored: Mapping[str, int] = field(default_factory=dict)
@@ -159,7 +162,7 @@ def summarise(
     """
     config = history.space.default_config
     defaults = [] if config is None else history.trials_of(config)
-    own = next((t for t in defaults if t.origin != "warm"), None)
+    own = next((t for t in defaults if t.origin != WARM), None)
     default = own
     best, confirmation = winner_of(history)
     if confirmation is not None and confirmation.recommended is not None:
@@ -175,6 +178,7 @@ def summarise(
         default,
         best,
         history.searched,
+        history.builds,
         dict(failures.most_common()),
         {word: counts.most_common(1)[0][0] for word, counts in messages.items()},
         dict(Counter(censoring(trial) for trial in searched if is_censored(trial))),
@@ -202,7 +206,7 @@ def describe_notes(trial: Trial | None) -> list[str]:
 
 def _describe_warm_default(defaults: Sequence[Trial], own: Trial | None) -> list[str]:
     """Return a sentence if a warm start has a clearly different value of the default than this run has measured."""
-    earlier = next((t.value for t in defaults if t.origin == "warm" and t.value is not None), None)
+    earlier = next((t.value for t in defaults if t.origin == WARM and t.value is not None), None)
     value = None if own is None else own.value
     if not earlier or value is None or abs(value / earlier - 1.0) <= _CHANGED:
         return []
@@ -243,11 +247,11 @@ def format_summary(summary: Summary) -> str:
     if best is None:
         messages = [f"  {word}: {message}" for word, message in summary.messages.items()]
         reasons = "; ".join(filter(None, (in_words(summary.failures), censored)))
-        total = f"{summary.evaluations} evaluations, none succeeded"
+        total = f"{count_trials(summary.evaluations, summary.builds)}, none succeeded"
         total += f": {reasons}" if reasons else ""
         return "\n".join([total, *messages])
     failures += f"; {censored}" if censored else ""
-    total = f"\n{summary.evaluations} evaluations; failures: {failures}"
+    total = f"\n{count_trials(summary.evaluations, summary.builds)}; failures: {failures}"
     if summary.utilisation is not None:
         total += f"; {summary.utilisation.describe()}"
     if summary.objectives:
@@ -415,6 +419,14 @@ def best_so_far(history: History) -> Array:
     return sign_of(history.direction) * np.where(np.isinf(best), np.nan, best)
 
 
+def evaluation_numbers(history: History) -> Ints:
+    """Return the number of the evaluation that each observed trial is, ``(n,)``; results of a warm start are below 1.
+
+    Trials that do not count have the number of the evaluation before.
+    """
+    return np.cumsum(history.is_search) - history.warm
+
+
 def read_noise(history: History) -> float | None:
     """Return the typical relative spread of repeats of one configuration, or None without repeats.
 
@@ -457,7 +469,7 @@ def plot_convergence(history: History, objective: Objective, path: Path) -> None
 
 def draw_convergence(axes: Any, history: History, objective: Objective) -> None:
     """Draw what `plot_convergence` describes on axes of matplotlib."""
-    numbers = np.arange(1, len(history) + 1) - history.warm
+    numbers = evaluation_numbers(history)
     values = np.array([np.nan if t.value is None else t.value for t in history.trials])
     axes.plot(numbers, values, "o", ms=4, color=_VALUE_COLOUR, label="evaluation", zorder=1)
     best = {"color": _BEST_COLOUR, "lw": 2, "label": "best so far", "zorder": 3}
@@ -473,7 +485,7 @@ def draw_convergence(axes: Any, history: History, objective: Objective) -> None:
         axes.plot(failed, level, "x", color=_FAILURE_COLOUR, label="failed", **bottom)
     start = model_start(history.trials)
     if start is not None:
-        position = start - history.warm - 0.5
+        position = numbers[start - 1] - 0.5
         axes.axvline(position, color=_MODEL_COLOUR, ls="--", lw=1.2, label="model phase begins")
     valid = values[~np.isnan(values)]
     if len(valid) and valid.min() > 0 and valid.max() / valid.min() > 5:

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like import MaxEvals, Measurement, Optimizer, Space, TrialError, tune
+from baco_like import MaxEvals, Measurement, Optimizer, Space, TrialError, WarmStart, tune
 from baco_like.records import History, Outcome, Trial, outcome_from
 
 SPACE = Space({"a": list(range(12))})
 PROGRAMS = st.lists(st.sampled_from(["", "p", "q", "r"]), max_size=20)
+ORIGINS = st.sampled_from(["told", "told", "told", "late", "control", "confirmation"])
+TRIALS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["", "p", "q"]), ORIGINS))
 
 
 @pytest.mark.parametrize(
@@ -89,3 +91,46 @@ def test_equal_numbers_are_equal_programs_also_where_histories_part(first, kept,
     for history, names in ((whole, first), (other, first[:kept] + more)):
         expected = [names.index(name) if name else -1 for name in names]
         assert history.programs.tolist() == expected
+
+
+def extend(history, rows):
+    """Return the history after trials of these configurations, programs and origins."""
+    for a, program, origin in rows:
+        trial = Trial(history.next_id, {"a": a}, origin=origin)
+        outcome = Outcome.success(trial.id, (1.0,), extra={"program": program} if program else {})
+        history, _ = history.complete([outcome], {trial.id: (trial, np.array([a]))})
+    return history
+
+
+@given(TRIALS, TRIALS, st.integers(0, 20))
+def test_an_evaluation_has_a_program_that_the_run_did_not_know(warm, own, length):
+    start = History.start(SPACE)
+    outcomes = [
+        Outcome.success(i, (1.0,), extra={"program": p}) for i, (_, p, _) in enumerate(warm)
+    ]
+    trials = [Trial(i, {"a": a}, None, "warm", outcomes[i]) for i, (a, _, _) in enumerate(warm)]
+    history, _ = start.add_warm_start(trials) if warm else (start, ())
+    whole, shorter = extend(history, own), extend(history, own).first(len(warm) + length)
+    for each, rows in ((whole, own), (shorter, own[:length]), (extend(shorter, own), None)):
+        rows = own[:length] + own if rows is None else rows
+        counts = [
+            origin in ("control", "confirmation")
+            or not program
+            or a == next(first for first, name, _ in rows[: i + 1] if name == program)
+            for i, (a, program, origin) in enumerate(rows)
+        ]
+        search = [origin != "confirmation" for _, _, origin in rows]
+        kept = [one and other for one, other in zip(counts, search, strict=True)]
+        assert (each.evaluations, each.builds) == (len(rows), sum(search))
+        assert each.searched == sum(kept) == len(each.searched_trials)
+        assert each.is_search.tolist() == [True] * len(warm) + kept
+
+
+def test_a_program_of_a_warm_start_is_new_in_this_run():
+    source = Optimizer(SPACE, strategy="random_search")
+    source.observe({"a": 3}, 1.0, program="p")
+    optimizer = Optimizer(SPACE, strategy="random_search", warm_start=WarmStart(source))
+    optimizer.observe({"a": 4}, 1.0, program="p")
+    optimizer.observe({"a": 5}, 1.0, program="p")
+    assert optimizer.history.programs.tolist() == [0, 0, 0]
+    assert (optimizer.history.searched, optimizer.history.builds) == (1, 2)

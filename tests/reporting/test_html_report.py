@@ -530,7 +530,9 @@ def test_the_evaluations_and_the_parameters_have_one_count_each(confirmed):
     assert "8 evaluations; failures: compile 2" in format_summary(summary)
     assert "8 evaluations, 0 pending" in (shown := describe_run(confirmed, 3))
     assert "failures: compile 2" in shown
-    assert results.search_section(confirmed).answer.startswith("8 evaluations, 2 of them failed")
+    assert results.search_section(confirmed).answer.startswith(
+        "8 evaluations; 2 of the evaluations failed"
+    )
     assert results.failure_section(confirmed).answer.startswith(
         "2 of 8 evaluations failed: compile 2"
     )

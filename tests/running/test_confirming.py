@@ -344,7 +344,7 @@ def test_a_tied_default_is_kept(tmp_path: Path) -> None:
     assert found.speedup.low < 1.0 < found.speedup.high
     assert found.recommended is not None
     best, default = found.recommended, found.default
-    summary = Summary(Objective(), default, best, 2, {}, confirmation=found)
+    summary = Summary(Objective(), default, best, 2, 2, {}, confirmation=found)
     assert summary.speedup == 1.0
     text = format_summary(summary)
     assert "No configuration is shown to be better than the default, which is kept." in text
@@ -373,7 +373,7 @@ def test_the_table_of_many_parameters_has_the_changed_ones() -> None:
         trial.with_outcome(Outcome.success(trial.id, (value,)))
         for trial, value in ((default, 9.0), (best, 5.0))
     ]
-    text = format_summary(Summary(Objective(), *trials, evaluations=2, failures={}))
+    text = format_summary(Summary(Objective(), *trials, evaluations=2, builds=2, failures={}))
     assert re.search(r"^p7 +0 +3$", text, re.MULTILINE)
     assert "19 more have their default" in text
     assert "p8" not in text

@@ -27,6 +27,34 @@ def test_max_evals_counts_failures_and_leaves_room_for_pending():
     assert rule.reason(history([1.0, None, 2.0]), 0) == "3 evaluations"
 
 
+def test_max_evals_counts_different_programs():
+    opt = Optimizer({"a": list(range(200))}, strategy="random_search")
+    for program in ("p", "q", "p", "p", None):
+        opt.observe(opt.suggest(), 1.0, program=program)
+    (pending,) = opt.suggest(1)
+    assert opt.should_stop(MaxEvals(4)) is None
+    assert MaxEvals(4).room(opt.history) == 0  # its program may be new
+    assert MaxEvals(9).room(opt.history) == 5
+    opt.observe(pending, 1.0, program="q")
+    assert MaxEvals(4).room(opt.history) == 1
+    assert MaxEvals(9, builds=8).room(opt.history) == 2
+    assert opt.should_stop(MaxEvals(6, builds=6)) == "6 builds, of which 3 gave a new program"
+    assert opt.should_stop(MaxEvals(3)) == "3 evaluations"
+
+
+def test_equal_programs_are_no_new_failures_and_no_chances_to_improve():
+    opt = Optimizer({"a": list(range(200))}, strategy="random_search")
+    opt.observe(opt.suggest(), 1.0, program="p")
+    for _ in range(3):
+        opt.observe(opt.suggest(), failed="runtime", program="q")
+        opt.observe(opt.suggest(), 1.0, program="p")
+    assert opt.should_stop(MaxFailures(2)) is None
+    assert opt.should_stop(NoImprovement(2)) is None
+    opt.observe(opt.suggest(), failed="runtime", program="r")
+    assert opt.should_stop(MaxFailures(2)) == "2 failures"
+    assert opt.should_stop(NoImprovement(2)) == "no improvement in 2 evaluations"
+
+
 def test_max_time():
     assert MaxTime(5).reason(history([]), 4.9) is None
     assert MaxTime(5).reason(history([]), 5.0) == "5 seconds"
