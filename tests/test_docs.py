@@ -72,7 +72,16 @@ RUN_FILES = [
     if "[budget]" in text and "[evaluator]" in text
     if page.stem != "tune_compiler_flags"  # has a test of its own
 ]
-BLUR = '#include <stdio.h>\nint main(void) { return printf("time: %d.5\\n", TILE) < 0; }'
+BLUR = """
+#include <stdio.h>
+int main(int n, char **words)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += words[i][0];
+    return printf("time: %d.5\\n", TILE) < 0 || sum == 0;
+}
+"""
 
 
 def test_complete_run_files_are_found():
@@ -99,7 +108,8 @@ def test_a_complete_run_file_runs(page, text, tmp_path):
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in (out / "run.jsonl").read_text().splitlines()]
     outcomes = [row for record in records for row in record.get("outcomes", [])]
-    assert [row["status"] for row in outcomes] == ["ok"] * 3
+    assert {row["status"] for row in outcomes} == {"ok"}
+    assert json.loads((out / "best.json").read_text())["evaluations"] == 3
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs GCC")
@@ -116,7 +126,7 @@ def test_the_tutorial_of_compiler_flags_and_the_recipes_run(tmp_path):
         done = forked.run("-m", "baco_like", *words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         output += done.stdout
-    assert re.search(r"5 of 5 evaluations, 0 pending.*; failures: none", output)
+    assert re.search(r"5 of 5 evaluations.*, 0 pending.*; failures: none", output)
     assert "time: " in shell("./winner/sums", tmp_path).stdout
     recipes = DOCS / "recipes.md"
     for text in re.findall(r"```toml\n(.*?)```", recipes.read_text(), re.S):
