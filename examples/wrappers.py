@@ -16,9 +16,9 @@ from baco_like.evaluators import (
     RepeatedEvaluator,
     Repeats,
     ResultCache,
-    confirm,
     isolated_function,
 )
+from baco_like.running import ConfirmationSettings, confirm_winner
 
 space = Space({"tile": [1, 2, 4, 8, 16, 32, 64, 128], "unroll": [1, 2, 4, 8]})
 
@@ -54,9 +54,7 @@ def main(evaluations):
         for trial in optimizer.trials:
             result = trial.failure or f"{trial.value:.2f} of {len(trial.repeats)} repeats"
             print(dict(trial), result, trial.message)
-        measured = evaluator(cache)
-        winner = confirm(optimizer.trials, measured, top=2).winner
-        measured.close()
+        winner = confirm_winner(optimizer, evaluator(cache), ConfirmationSettings(top=2)).winner
     print(f"best {winner.value:.2f} with {dict(winner)}, measured again")
 
 

@@ -4,7 +4,7 @@ Public names are imported from here; ``baco_like.evaluators.kernels`` has the na
 look for the implementation:
 
 - `protocol`: the methods of an evaluator; `staged`: an evaluator that builds and then measures;
-- `repeats`: how many times a configuration is measured; `confirmation`: the best few are measured again;
+- `repeats`: how many times a configuration is measured;
 - `command`: any program, by build, run and check commands;
 - `function`: a Python function, called here or in isolated processes; `executors`: on other machines;
 - `kernels`: what all kernels share: problem files (`problems`), and how a kernel is timed (`timing`);
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from baco_like.evaluators._processes.worker import *
     from baco_like.evaluators.c_kernels import *
     from baco_like.evaluators.command import *
-    from baco_like.evaluators.confirmation import *
     from baco_like.evaluators.executors import *
     from baco_like.evaluators.function import *
     from baco_like.evaluators.gpu.cuda import *
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 
 _HOMES = (
     *("protocol", "repeats", "executors", "function", "staged", "wrappers", "kernels"),
-    *("slots", "result_cache", "replay", "confirmation", "command", "c_kernels", "halide"),
+    *("slots", "result_cache", "replay", "command", "c_kernels", "halide"),
     *("sources", "gpu.opencl", "gpu.cuda", "registry"),
     *("_processes.process", "_processes.exchange", "_processes.worker"),
 )
@@ -68,7 +67,6 @@ __all__ = [
     "CommandBench",
     "CommandMetrics",
     "Commands",
-    "Confirmation",
     "CudaSettings",
     "EnergyCounters",
     "Evaluator",
@@ -99,7 +97,6 @@ __all__ = [
     "Template",
     "Worker",
     "command_evaluator",
-    "confirm",
     "content_hashes",
     "create",
     "cupy_evaluator",

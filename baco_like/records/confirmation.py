@@ -1,10 +1,11 @@
-"""The confirmation of a run: its plan, as in the journal, and its result, read from the history alone."""
+"""The confirmation of a run: its plan, as in the journal, and its results, read from the history alone."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,53 +52,6 @@ class ConfirmationPlan:
 
 
 @dataclass(frozen=True)
-class Confirmation:
-    """The result of a confirmation: which candidate is the best, how sure that is, and which one to use.
-
-    Attributes:
-        winner: The best candidate, with its new measurements as its outcome; None if all candidates have failed.
-        candidates: All candidates with their new outcomes, the most promising at first. ``extra["observed"]`` is the
-            value that made it a candidate.
-        rounds: Number of complete rounds.
-        default: The default configuration with its new measurements, or None.
-        tied: The candidates that the measurements do not show to be worse than the winner by more than the tolerance,
-            the winner included; the closest to the default configuration first.
-        recommended: The candidate to use. The default, unless it is shown that the winner is better than it (see
-            `Race.is_tied_with_default`): a change needs evidence. Otherwise, of the tied candidates that are better
-            than the default and whose mean without disturbed values is within the tolerance of the winner's, the
-            closest to the default (the winner if there is no default). With too few rounds for an interval, all within
-            the tolerance of the winner count.
-        speedups: For each candidate, how many times better than the default it is; None where it is not defined.
-        is_decided: Whether the ranking is decided: every tied candidate is within the tolerance of the winner.
-        measurements: Number of measurements, failures included.
-        confidence: Joint probability of the intervals of all candidates, so choosing one of them does not spoil them.
-        tolerance: Relative difference that does not matter.
-    """
-
-    winner: Trial | None
-    candidates: tuple[Trial, ...]
-    rounds: int
-    default: Trial | None = None
-    tied: tuple[Trial, ...] = ()
-    recommended: Trial | None = None
-    speedups: tuple[Speedup | None, ...] = ()
-    is_decided: bool = False
-    measurements: int = 0
-    confidence: float = 0.95
-    tolerance: float = 0.01
-
-    @property
-    def speedup(self) -> Speedup | None:
-        """How many times better than the default the winner is; None without a default or with values below 0."""
-        return self.speedup_of(self.winner)
-
-    def speedup_of(self, trial: Trial | None) -> Speedup | None:
-        """Return how many times better than the default a candidate is, or None."""
-        pairs = zip(self.candidates, self.speedups, strict=True)
-        return next((speedup for other, speedup in pairs if other is trial), None)
-
-
-@dataclass(frozen=True)
 class CandidateResults:
     """The results of one candidate so far.
 
@@ -133,8 +87,8 @@ class CandidateResults:
 
 
 @dataclass(frozen=True)
-class ConfirmationState:
-    """A plan and the results so far.
+class Confirmation:
+    """A confirmation so far: which candidate is the best, how sure that is, and which one to use.
 
     Attributes:
         plan: The plan.
@@ -148,7 +102,13 @@ class ConfirmationState:
     direction: Direction
     distances: Array = field(default_factory=lambda: np.empty(0))
 
-    @property
+    def add(self, k: int, outcome: Outcome) -> Confirmation:
+        """Return the confirmation after one more outcome of candidate k."""
+        results = list(self.results)
+        results[k] = results[k].add(outcome)
+        return replace(self, results=tuple(results))
+
+    @cached_property
     def race(self) -> Race:
         """The comparison of the candidates."""
         return Race.of(
@@ -160,49 +120,115 @@ class ConfirmationState:
             self.plan.tolerance,
         )
 
-    def add(self, k: int, outcome: Outcome) -> ConfirmationState:
-        """Return the state after one more outcome of candidate k."""
-        results = list(self.results)
-        results[k] = results[k].add(outcome)
-        return replace(self, results=tuple(results))
+    @cached_property
+    def candidates(self) -> tuple[Trial, ...]:
+        """All candidates with their new outcomes, the most promising at first.
 
-    def to_confirmation(self) -> Confirmation:
-        """Return the result."""
-        race = self.race
-        standing, plan = race.standing, self.plan
-        trials = tuple(result.to_trial() for result in self.results)
-        close = sorted(standing.remaining if standing.winner is not None else (), key=self._rank)
-        if standing.winner not in (None, plan.default) and not race.is_tied_with_default(
-            standing.winner
-        ):
-            close = [k for k in close if k != plan.default]
-        best = self._choose(race, close)
-        # A default that left the race, and is tied after later rounds.
+        ``extra["observed"]`` is the value that made it a candidate.
+        """
+        return tuple(result.to_trial() for result in self.results)
+
+    @property
+    def winner(self) -> Trial | None:
+        """The best candidate, with its new measurements as its outcome; None if all candidates have failed."""
+        return self._candidate(self.race.standing.winner)
+
+    @property
+    def default(self) -> Trial | None:
+        """The default configuration with its new measurements, or None."""
+        return self._candidate(self.plan.default)
+
+    @property
+    def recommended(self) -> Trial | None:
+        """The candidate to use.
+
+        The default, unless it is shown that the winner is better than it (see `Race.is_tied_with_default`): a change
+        needs evidence. Otherwise, of the tied candidates that are better than the default and whose mean without
+        disturbed values is within the tolerance of the winner's, the closest to the default (the winner if there is no
+        default). With too few rounds for an interval, all within the tolerance of the winner count.
+        """
+        return self._candidate(self._choice)
+
+    @cached_property
+    def tied(self) -> tuple[Trial, ...]:
+        """The candidates that the measurements do not show to be worse than the winner by more than the tolerance.
+
+        The winner is among them. The closest to the default configuration comes first.
+        """
+        best, close = self._choice, self._close
         if best is not None and best not in close:
+            # A default that left the race, and is tied after later rounds.
             close = sorted([*close, best], key=self._rank)
-        return Confirmation(
-            None if standing.winner is None else trials[standing.winner],
-            trials,
-            standing.rounds,
-            None if plan.default is None else trials[plan.default],
-            tuple(trials[k] for k in close),
-            None if best is None else trials[best],
-            tuple(self._speedup(race, k) for k in range(len(trials))),
-            standing.is_decided and standing.winner is not None,
-            race.measurements,
-            plan.confidence,
-            plan.tolerance,
-        )
+        return tuple(self.candidates[k] for k in close)
 
-    def _speedup(self, race: Race, k: int) -> Speedup | None:
+    @cached_property
+    def speedups(self) -> tuple[Speedup | None, ...]:
+        """For each candidate, how many times better than the default it is; None where it is not defined."""
+        return tuple(map(self._speedup, range(len(self.results))))
+
+    @property
+    def speedup(self) -> Speedup | None:
+        """How many times better than the default the winner is; None without a default or with values below 0."""
+        return self.speedup_of(self.winner)
+
+    def speedup_of(self, trial: Trial | None) -> Speedup | None:
+        """Return how many times better than the default a candidate is, or None."""
+        pairs = zip(self.candidates, self.speedups, strict=True)
+        return next((speedup for other, speedup in pairs if other is trial), None)
+
+    @property
+    def rounds(self) -> int:
+        """Number of complete rounds."""
+        return self.race.standing.rounds
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the ranking is decided: every tied candidate is within the tolerance of the winner."""
+        return self.race.standing.is_decided and self.winner is not None
+
+    @property
+    def measurements(self) -> int:
+        """Number of measurements, failures included."""
+        return self.race.measurements
+
+    def _candidate(self, k: int | None) -> Trial | None:
+        return None if k is None else self.candidates[k]
+
+    @cached_property
+    def _close(self) -> list[int]:
+        """The indices of the candidates that remain, the closest to the default first; without a worse default."""
+        winner, default = self.race.standing.winner, self.plan.default
+        if winner is None:
+            return []
+        close = sorted(self.race.standing.remaining, key=self._rank)
+        if winner != default and not self.race.is_tied_with_default(winner):
+            close = [k for k in close if k != default]
+        return close
+
+    @cached_property
+    def _choice(self) -> int | None:
+        """The index of the recommended candidate, or None before the first round."""
+        race = self.race
+        winner = race.standing.winner
+        if winner is None or not len(self.distances):
+            return winner
+        if race.is_tied_with_default(winner):
+            return self.plan.default
+        equal = [k for k in self._close if race.loss(k) <= race.tolerance]
+        return next((k for k in equal if not race.is_tied_with_default(k)), winner)
+
+    def _rank(self, k: int) -> tuple[float, int]:
+        return (float(self.distances[k]) if len(self.distances) else 0.0, k)
+
+    def _speedup(self, k: int) -> Speedup | None:
         """Return the speed-up of candidate k, or None; on an unstable machine, it includes the ratio of the search.
 
         The rounds of a minute show the ratio of that minute. If it varies within them, and was another one in the
         search, then it changes with the load, and the interval is widened by the change on both sides. On a stable
         machine, a different ratio in the search is luck or a disturbance, and the rounds are right.
         """
-        speedup = race.speedup(k)
-        if speedup is None or self.plan.default is None or race.spread(k) <= _UNSTABLE:
+        speedup = self.race.speedup(k)
+        if speedup is None or self.plan.default is None or self.race.spread(k) <= _UNSTABLE:
             return speedup
         default, value = (self.results[i].trial.value for i in (self.plan.default, k))
         if not default or not value or default / value <= 0.0:
@@ -213,22 +239,13 @@ class ConfirmationState:
             return speedup
         return Speedup(speedup.value, speedup.low / change, speedup.high * change, search)
 
-    def _choose(self, race: Race, close: Sequence[int]) -> int | None:
-        """Return the index of the recommended candidate, or None before the first round."""
-        winner = race.standing.winner
-        if winner is None or not len(self.distances):
-            return winner
-        if race.is_tied_with_default(winner):
-            return self.plan.default
-        equal = [k for k in close if race.loss(k) <= race.tolerance]
-        return next((k for k in equal if not race.is_tied_with_default(k)), winner)
 
-    def _rank(self, k: int) -> tuple[float, int]:
-        return (float(self.distances[k]) if len(self.distances) else 0.0, k)
+def read_confirmation(history: History) -> Confirmation | None:
+    """Return the latest confirmation of a run with its results so far, or None if the run has none.
 
-
-def confirmation_state(history: History) -> ConfirmationState | None:
-    """Return the latest confirmation of a run with its results so far, or None if the run has none."""
+    Everything is read from the history, so ``read_confirmation(Optimizer.load("run.jsonl").history)`` gives the result
+    of a finished run.
+    """
     plan = history.plan
     if plan is None:
         return None
@@ -236,29 +253,16 @@ def confirmation_state(history: History) -> ConfirmationState | None:
     for config, observed in zip(plan.configs, plan.observed, strict=True):
         trial = None if observed is None else history.find(observed)
         results.append(CandidateResults(Trial(-1, config) if trial is None else trial))
-    codes = history.space.encode(list(plan.configs))
     distances = np.empty(0)
     if plan.default is not None:
-        features = history.space.features(codes)
+        features = history.space.features(history.space.encode(list(plan.configs)))
         distances = np.sqrt(((features - features[plan.default]) ** 2).sum(axis=1))
-    state = ConfirmationState(plan, tuple(results), history.direction, distances)
+    configs = [dict(config) for config in plan.configs]
     for trial in history.trials[plan.start :]:
-        if trial.origin == CONFIRMATION and trial.outcome is not None:
-            config = dict(trial.config)
-            k = next((k for k, each in enumerate(plan.configs) if dict(each) == config), None)
-            if k is not None:
-                state = state.add(k, trial.outcome)
-    return state
-
-
-def read_confirmation(history: History) -> Confirmation | None:
-    """Return the result of the latest confirmation of a run, or None if it has none.
-
-    Everything is read from the history, so ``read_confirmation(Optimizer.load("run.jsonl").history)`` gives the result
-    of a finished run.
-    """
-    state = confirmation_state(history)
-    return None if state is None else state.to_confirmation()
+        if trial.origin == CONFIRMATION and trial.outcome and dict(trial.config) in configs:
+            k = configs.index(dict(trial.config))
+            results[k] = results[k].add(trial.outcome)
+    return Confirmation(plan, tuple(results), history.direction, distances)
 
 
 def winner_of(history: History) -> tuple[Trial | None, Confirmation | None]:

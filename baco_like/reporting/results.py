@@ -72,7 +72,9 @@ def winner_section(facts: RunFacts) -> Section:
         answer = f"{describe_kept_default(summary)} The default: {facts.objective.name} = {value}."
     speedup = summary.confirmed_speedup
     if speedup is not None and confirmation is not None and not summary.is_default_best:
-        answer += f" Speed-up over the default: {format_speedup(speedup, confirmation.confidence)}."
+        answer += (
+            f" Speed-up over the default: {format_speedup(speedup, confirmation.plan.confidence)}."
+        )
         if speedup.low <= 1.0:
             answer += " The interval includes 1, so the gain is not certain."
     elif summary.speedup is not None and not summary.is_default_best:

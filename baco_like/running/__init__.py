@@ -6,6 +6,7 @@ from baco_like.running.checking import (
     check_winner,
     record_baseline,
 )
+from baco_like.running.confirming import ConfirmationSettings, confirm_winner
 from baco_like.running.front import plot_front
 from baco_like.running.progress import Progress
 from baco_like.running.stopping import (
@@ -28,6 +29,7 @@ __all__ = [
     "AnyOf",
     "CheckResult",
     "CheckedPair",
+    "ConfirmationSettings",
     "IdenticalFailures",
     "LowOutlook",
     "MaxEvals",
@@ -40,6 +42,7 @@ __all__ = [
     "Target",
     "best_so_far",
     "check_winner",
+    "confirm_winner",
     "plot_convergence",
     "plot_front",
     "record_baseline",

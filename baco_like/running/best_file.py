@@ -108,7 +108,7 @@ def _confirmation_entries(
     return {
         "speedup_low": entries["speedup_low"],
         "speedup_high": entries["speedup_high"],
-        "confidence": confirmation.confidence,
+        "confidence": confirmation.plan.confidence,
         "decided": confirmation.is_decided,
         "rounds": confirmation.rounds,
         "winner": None if winner is None else dict(winner.config),

@@ -14,7 +14,6 @@ import numpy as np
 from baco_like._output import in_percent
 from baco_like._random import Purpose, generator
 from baco_like.evaluators import Evaluator
-from baco_like.evaluators.confirmation import bypass_caches, measure_trial
 from baco_like.records import Direction, Outcome, Trial, sign_of
 from baco_like.records.confirmation import CandidateResults
 from baco_like.records.reading import without_bound
@@ -26,6 +25,7 @@ from baco_like.records.regression import (
     compare_with_default,
     spread,
 )
+from baco_like.running.confirming import bypass_caches, measure_trial
 
 _ATTEMPTS = 2
 """Failures in a row that count as one: a single one may be a disturbance of the machine."""

@@ -1,4 +1,8 @@
-"""Confirm the winner of a run: choose the candidates, measure them in rounds, and keep everything in the journal."""
+"""Confirm the winner of a run: choose the candidates, measure them in rounds, and keep everything in the journal.
+
+The best of many noisy measurements is partly the luckiest. The value that made a configuration a candidate says
+nothing more about it, so only new measurements decide. `baco_like.records.race` has the statistics.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,8 @@ from typing_extensions import override
 
 from baco_like._output import warn_caller
 from baco_like.evaluators import Evaluator
-from baco_like.evaluators.confirmation import (
-    bypass_caches,
-    measure_trial,
-    run_rounds,
-)
-from baco_like.exceptions import BacoWarning, TrialError
+from baco_like.evaluators.wrappers.cached import CachedEvaluator
+from baco_like.exceptions import BacoWarning, EvaluatorError, TrialError
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import default_points
 from baco_like.records import (
@@ -28,6 +28,7 @@ from baco_like.records import (
     ConfirmationPlan,
     History,
     Outcome,
+    Status,
     StopRule,
     Trial,
     read_confirmation,
@@ -35,14 +36,13 @@ from baco_like.records import (
 )
 from baco_like.records.confirmation import (
     check_settings,
-    confirmation_state,
     include_default,
     is_current,
 )
 from baco_like.records.drift import read_drift
 from baco_like.records.reading import without_bound
 from baco_like.records.trial import CONFIRMATION, different_configs, select_best
-from baco_like.running.progress import Display
+from baco_like.running.progress import Display, format_result
 from baco_like.running.stopping import AnyOf, MaxTime, StoppingRule, time_limit
 
 _LEAST_ROUNDS = 5
@@ -50,6 +50,9 @@ _LEAST_ROUNDS = 5
 
 Intervals of three rounds are finite, but wide: 17 standard deviations of one difference on each side, 3.8 with five.
 """
+
+_MOST_LOST = 3
+"""Number of times in a row that an evaluator may give up a measurement."""
 
 LEAST_BUDGET = 15
 """Measurements that a share allows at least: five rounds of the default and two candidates."""
@@ -160,58 +163,93 @@ def confirm_winner(
             _warn_of_budget(budget, len(plan.configs))
             return None
         optimizer.start_confirmation(plan)
-    state = confirmation_state(optimizer.history)
-    assert state is not None
-    evaluator, configs = bypass_caches(evaluator), state.plan.configs
-    clock = _Clock(optimizer, seconds)
-
-    has_begun = False
+    confirmation = read_confirmation(optimizer.history)
+    assert confirmation is not None
+    plan, done = confirmation.plan, confirmation.measurements
+    inner = bypass_caches(evaluator)
+    begun, longest = 0, 0.0
 
     def measure(k: int) -> Outcome:
         """Measure a candidate once, and show the result."""
-        nonlocal has_begun
-        if announce is not None and not has_begun:
+        nonlocal begun, longest
+        if announce is not None and not begun:
             announce()
-        has_begun = True
-        with clock:
-            outcome = _measure_config(optimizer, evaluator, configs[k])
+        begun, started = begun + 1, time.monotonic()
+        outcome = _measure_config(optimizer, inner, plan.configs[k])
+        longest = max(longest, time.monotonic() - started)
         if display is not None:
-            shown = _describe_value(outcome)
-            name = "default" if k == state.plan.default else f"trial {state.plan.observed[k]}"
-            race = confirmation_state(optimizer.history)
-            done = 0 if race is None else race.race.measurements
-            display.show(done, f"measured again: {name} {shown}")
+            name = "default" if k == plan.default else f"trial {plan.observed[k]}"
+            result = format_result(Trial(0, {}, outcome=outcome))
+            display.show(done + begun, f"measured again: {name} {result}")
         return outcome
+
+    def has_time() -> bool:
+        """Return whether another measurement fits into the time limit, by the longest one so far."""
+        left = None if seconds is None else MaxTime(max(seconds - longest, 1e-9))
+        return left is None or optimizer.should_stop(left) is None
 
     with contextlib.closing(evaluator):
         seed = optimizer.options.seed
-        run_rounds(state, measure, seed, budget, settings.rounds, clock.has_time)
+        run_rounds(confirmation, measure, seed, budget, settings.rounds, has_time)
     return read_confirmation(optimizer.history)
 
 
-def _describe_value(outcome: Outcome) -> str:
-    if outcome.bound is not None:
-        return f"at least {outcome.bound:.4g}"
-    return str(outcome.failed) if outcome.value is None else f"{outcome.value:.4g}"
+def run_rounds(
+    confirmation: Confirmation,
+    measure: Callable[[int], Outcome],
+    seed: int,
+    budget: int,
+    rounds: int | None = None,
+    may_continue: Callable[[], bool] = lambda: True,
+) -> Confirmation:
+    """Measure candidates in rounds until the ranking is decided or the budget is spent.
+
+    Args:
+        confirmation: The candidates with the results so far.
+        measure: Measures candidate k, records the outcome where it has to be recorded, and returns it.
+        seed: Decides the order within each round.
+        budget: Largest number of measurements.
+        rounds: Largest number of rounds, or None.
+        may_continue: Called before each measurement; False ends the rounds.
+    """
+    while candidates := confirmation.race.next_candidates(
+        seed, confirmation.plan.start, budget, rounds
+    ):
+        for k in candidates:
+            if not may_continue():
+                return confirmation
+            confirmation = confirmation.add(k, measure(k))
+    return confirmation
 
 
-class _Clock:
-    """Tells whether another measurement fits into the time limit, by the longest one so far."""
+def measure_trial(evaluator: Evaluator, trial: Trial) -> Outcome:
+    """Return the outcome of one trial.
 
-    def __init__(self, optimizer: Optimizer, seconds: float | None) -> None:
-        self._optimizer, self._seconds, self._longest, self._started = optimizer, seconds, 0.0, 0.0
+    Raises:
+        EvaluatorError: The evaluator is broken, or gives the trial up several times.
+    """
+    for _ in range(_MOST_LOST):
+        evaluator.submit(trial)
+        outcome = _wait_for(evaluator, trial.id)
+        if outcome.status is not Status.ABANDONED:
+            return outcome
+    raise EvaluatorError(
+        f"the measurement of trial {trial.id} was given up {_MOST_LOST} times: {outcome.message}"
+    )
 
-    def __enter__(self) -> None:
-        self._started = time.monotonic()
 
-    def __exit__(self, *error: object) -> None:
-        self._longest = max(self._longest, time.monotonic() - self._started)
+def _wait_for(evaluator: Evaluator, trial_id: int) -> Outcome:
+    while True:
+        for outcome in evaluator.wait():
+            if outcome.trial_id == trial_id:
+                return outcome
 
-    def has_time(self) -> bool:
-        if self._seconds is None:
-            return True
-        left = max(self._seconds - self._longest, 1e-9)
-        return self._optimizer.should_stop(MaxTime(left)) is None
+
+def bypass_caches(evaluator: Evaluator) -> Evaluator:
+    """Return the evaluator inside the caches around it: a confirmation needs new measurements."""
+    while isinstance(evaluator, CachedEvaluator):
+        evaluator = evaluator.inner
+    return evaluator
 
 
 def _measure_config(

@@ -277,7 +277,7 @@ def _result_lines(summary: Summary) -> list[str]:
         speedup = summary.confirmed_speedup
         if speedup is not None and confirmation is not None:
             lines.append(
-                f"speed-up over the default: {format_speedup(speedup, confirmation.confidence)}"
+                f"speed-up over the default: {format_speedup(speedup, confirmation.plan.confidence)}"
             )
     return lines + (describe_confirmation(confirmation) if confirmation else [])
 

@@ -318,7 +318,7 @@ def _verdict(summary: Summary) -> list[str]:
         return ["", *lines] if lines else []
     if speedup is not None and not summary.is_default_best:
         lines.append(
-            f"Speed-up over the default: {format_speedup(speedup, confirmation.confidence)}."
+            f"Speed-up over the default: {format_speedup(speedup, confirmation.plan.confidence)}."
         )
     lines += describe_confirmation(confirmation)
     return ["", *lines]
@@ -331,7 +331,9 @@ def describe_kept_default(summary: Summary) -> str:
     speedup = None if confirmation is None else confirmation.speedup_of(leader)
     if leader is None or confirmation is None or speedup is None:
         return text
-    return f"{text} Trial {leader.id} may be: {format_speedup(speedup, confirmation.confidence)}."
+    return (
+        f"{text} Trial {leader.id} may be: {format_speedup(speedup, confirmation.plan.confidence)}."
+    )
 
 
 def format_speedup(speedup: Speedup, confidence: float) -> str:
@@ -360,7 +362,7 @@ def describe_confirmation(confirmation: Confirmation) -> list[str]:
             f"Not distinguishable: {names}."
             if is_kept or confirmation.default is None
             else f"Not distinguishable: {names}; {_name(confirmation.recommended, confirmation)} is the closest to the "
-            f"default of those within {in_percent(confirmation.tolerance, 1)} of the best."
+            f"default of those within {in_percent(confirmation.plan.tolerance, 1)} of the best."
         )
     changes = [
         f"{_name(trial, confirmation)} from {observed:.4g} to {trial.value:.4g}"

@@ -16,7 +16,6 @@ from typing import Any
 from baco_like._output import optional_output, warn_caller
 from baco_like.evaluators import (
     DEFAULT_FAILURES,
-    Confirmation,
     Evaluator,
     FunctionEvaluator,
     ProcessLanes,
@@ -30,6 +29,7 @@ from baco_like.optimizer import Callback, Optimizer
 from baco_like.optimizer.objectives import resolve_objectives
 from baco_like.records import (
     AnyLimit,
+    Confirmation,
     Direction,
     Goal,
     History,

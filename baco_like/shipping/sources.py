@@ -18,7 +18,7 @@ from baco_like.records import (
     Trial,
     sign_of,
 )
-from baco_like.records.confirmation import confirmation_state, winner_of
+from baco_like.records.confirmation import winner_of
 from baco_like.records.selector import Leaf, Nearest, Split
 from baco_like.shipping.stamp import Stamp, fingerprint
 from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable
@@ -101,7 +101,7 @@ def entry_of_run(history: History, task: Mapping[str, Any] | None = None) -> Shi
     if confirmation is None or confirmation.recommended is None:
         evidence = _search_evidence(history, winner)
     else:
-        evidence = _confirmed_evidence(history, confirmation, winner)
+        evidence = _confirmed_evidence(confirmation, winner, history.searched)
     return ShippedEntry(dict(task or {}), dict(winner.config), evidence)
 
 
@@ -119,20 +119,18 @@ def _search_evidence(history: History, winner: Trial) -> Evidence:
     return Evidence(value, repeats, default, speedup, evaluations=history.searched)
 
 
-def _confirmed_evidence(history: History, confirmation: Confirmation, winner: Trial) -> Evidence:
-    state = confirmation_state(history)
+def _confirmed_evidence(confirmation: Confirmation, winner: Trial, searched: int) -> Evidence:
     value, default = winner.value, confirmation.default
-    assert state is not None
     assert value is not None
     speedup = confirmation.speedup_of(winner)
     is_bounded = speedup is not None and math.isfinite(speedup.high)
     k = next(i for i, trial in enumerate(confirmation.candidates) if trial is winner)
-    own = state.results[k].values
+    plan, own = confirmation.plan, confirmation.results[k].values
     ratios: tuple[float, ...] = ()
-    if state.plan.default is not None and k != state.plan.default:
-        pairs = list(zip(state.results[state.plan.default].values, own, strict=False))
+    if plan.default is not None and k != plan.default:
+        pairs = list(zip(confirmation.results[plan.default].values, own, strict=False))
         if all(a > 0.0 and b > 0.0 for a, b in pairs):
-            sign = sign_of(history.direction)
+            sign = sign_of(confirmation.direction)
             ratios = tuple((a / b) ** sign for a, b in pairs[:_MOST_RATIOS])
     return Evidence(
         value,
@@ -141,10 +139,10 @@ def _confirmed_evidence(history: History, confirmation: Confirmation, winner: Tr
         None if speedup is None else speedup.value,
         speedup.low if speedup is not None and is_bounded else None,
         speedup.high if speedup is not None and is_bounded else None,
-        confirmation.confidence,
+        plan.confidence,
         max(1, len(confirmation.candidates) - (confirmation.default is not None)),
         ratios,
-        history.searched,
+        searched,
     )
 
 

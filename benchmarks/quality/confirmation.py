@@ -35,10 +35,10 @@ from scipy import stats
 
 from baco_like import MaxEvals, Optimizer, Outcome, Trial, run
 from baco_like.benchmarking.comparison.spaces import RecordedSpace, find_spaces
-from baco_like.evaluators.confirmation import run_rounds
 from baco_like.records import Confirmation, ConfirmationPlan
-from baco_like.records.confirmation import CandidateResults, ConfirmationState
+from baco_like.records.confirmation import CandidateResults
 from baco_like.records.trial import select_best
+from baco_like.running.confirming import run_rounds
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 KERNEL = RECORDED / "kernel_1000.csv.gz"
@@ -65,14 +65,14 @@ def confirm_case(case: Case, budget: int, seed: int) -> Confirmation:
     count = len(case.trials)
     plan = ConfirmationPlan(tuple(t.config for t in case.trials), (None,) * count, count - 1)
     results = tuple(map(CandidateResults, case.trials))
-    state = ConfirmationState(plan, results, "minimize", case.distances)
+    state = Confirmation(plan, results, "minimize", case.distances)
     draw, made = case.rerun(np.random.default_rng(seed)), [0]
 
     def measure(k: int) -> Outcome:
         made[0] += 1
         return Outcome.success(case.trials[k].id, (draw(k, made[0]),))
 
-    return run_rounds(state, measure, seed, budget).to_confirmation()
+    return run_rounds(state, measure, seed, budget)
 
 
 # GPU spaces -----------------------------------------------------------------------------------------------------------

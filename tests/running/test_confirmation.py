@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baco_like import MaxEvals, tune
-from baco_like.evaluators import CachedEvaluator, ResultCache, confirm
-from baco_like.exceptions import EvaluatorError
+from baco_like import MaxEvals, Optimizer, Ordinal, Space, tune
+from baco_like.evaluators import CachedEvaluator, Evaluator, ResultCache
+from baco_like.records import Confirmation, Direction
 from baco_like.records.trial import Outcome, Trial, select_best
+from baco_like.running import ConfirmationSettings, confirm_winner
 
 
 class Noisy:
@@ -48,9 +49,28 @@ def observed(number: int, x: float, value: float | None, **more: Any) -> Trial:
     )
 
 
+def confirm(
+    values: Sequence[tuple[float, float]],
+    evaluator: Evaluator,
+    *,
+    direction: Direction = "minimize",
+    default: float | None = None,
+    top: int = 3,
+    **settings: Any,
+) -> Confirmation | None:
+    """Confirm the winner of a run that has observed these pairs of ``x`` and a value."""
+    space = Space({"x": Ordinal(sorted(x for x, _ in values), default=default)})
+    optimizer = Optimizer(space, direction, strategy="random_search")
+    for x, value in values:
+        optimizer.observe({"x": x}, value)
+    return confirm_winner(
+        optimizer, evaluator, ConfirmationSettings(top, evaluations=500, **settings)
+    )
+
+
 def test_the_lucky_one_does_not_win() -> None:
-    trials = [observed(0, 5.0, 1.0), observed(1, 2.0, 2.0), observed(2, 2.5, 2.4)]
-    found = confirm(trials, Noisy(), top=3)
+    found = confirm([(5.0, 1.0), (2.0, 2.0), (2.5, 2.4)], Noisy())
+    assert found is not None
     assert found.winner is not None
     assert found.winner.id == 1
     assert found.winner.value == pytest.approx(2.0, abs=0.2)
@@ -61,24 +81,24 @@ def test_the_lucky_one_does_not_win() -> None:
 
 def test_the_clearly_worse_leave_and_the_others_take_turns() -> None:
     evaluator = Noisy(spread=0.01)
-    trials = [observed(0, 9.0, 1.0), observed(1, 2.0, 2.0), observed(2, 2.0001, 2.0)]
-    confirm(trials, evaluator, top=3, rounds=8, tolerance=0.0)
+    confirm([(9.0, 1.0), (2.0, 2.0), (2.0001, 2.0)], evaluator, rounds=8, tolerance=0.0)
     assert sorted(evaluator.asked[:3]) == [2.0, 2.0001, 9.0]
     assert evaluator.asked.count(9.0) < 8
     assert evaluator.asked.count(2.0) == evaluator.asked.count(2.0001) == 8
 
 
 def test_one_that_is_left_alone_ends_it() -> None:
-    found = confirm([observed(0, 1.0, 1.0), observed(1, 9.0, 1.1)], Noisy(0.01), rounds=50)
+    found = confirm([(1.0, 1.0), (9.0, 1.1)], Noisy(0.01), rounds=50)
+    assert found is not None
     assert found.is_decided
     assert found.rounds == len(evaluations := found.candidates[0].repeats) < 10
     assert found.measurements == 2 * len(evaluations)
 
 
 def test_the_default_takes_part_and_the_speedup_has_an_interval() -> None:
-    default = observed(7, 4.0, 3.0)
-    trials = [observed(0, 2.0, 1.0), observed(1, 2.001, 1.1), default]
-    found = confirm(trials, Noisy(0.02), top=2, rounds=12, default=default)
+    values = [(2.0, 1.0), (2.001, 1.1), (4.0, 3.0)]
+    found = confirm(values, Noisy(0.02), top=2, rounds=12, default=4.0)
+    assert found is not None
     assert found.default is found.candidates[2]
     assert found.speedup is not None
     assert found.speedup.low < 2.0 < found.speedup.high
@@ -90,27 +110,29 @@ def test_the_default_takes_part_and_the_speedup_has_an_interval() -> None:
 
 
 def test_maximising() -> None:
-    trials = [observed(0, 1.0, 9.0), observed(1, 5.0, 8.0)]
-    found = confirm(trials, Noisy(), "maximize")
+    found = confirm([(1.0, 9.0), (5.0, 8.0)], Noisy(), direction="maximize")
+    assert found is not None
     assert found.winner is not None
     assert found.winner.id == 1
 
 
 def test_those_that_fail_now_leave() -> None:
-    trials = [observed(0, -1.0, 0.5), observed(1, 2.0, 2.0)]
-    found = confirm(trials, Noisy())
+    found = confirm([(-1.0, 0.5), (2.0, 2.0)], Noisy())
+    assert found is not None
     assert found.winner is not None
     assert found.winner.id == 1
     assert (found.candidates[0].failure, found.candidates[0].extra["observed"]) == ("runtime", 0.5)
-    nobody = confirm(trials[:1], Noisy())
+    nobody = confirm([(-1.0, 0.5)], Noisy())
+    assert nobody is not None
     assert (nobody.winner, nobody.candidates[0].failure) == (None, "runtime")
-    assert confirm([], Noisy()).winner is None
+    assert (nobody.is_decided, nobody.recommended, nobody.tied) == (False, None, ())
+    assert confirm_winner(Optimizer({"x": [1.0]}), Noisy(), ConfirmationSettings()) is None
 
 
 def test_a_cache_is_passed_by(tmp_path: Path) -> None:
     inner = Noisy()
     evaluator = CachedEvaluator(inner, ResultCache(tmp_path / "cache", {}))
-    confirm([observed(0, 1.0, 1.0), observed(1, 1.0001, 1.0)], evaluator, rounds=3)
+    confirm([(1.0, 1.0), (1.0001, 1.0)], evaluator, rounds=3)
     assert len(inner.asked) == 6
     assert not (tmp_path / "cache").exists()
 
@@ -126,11 +148,6 @@ def test_the_best_with_different_configurations() -> None:
     ]
     assert [one.id for one in select_best(trials, "minimize", 3)] == [2, 1, 5]
     assert [one.id for one in select_best(trials, "maximize", 2)] == [5, 0]
-
-
-def test_wrong_arguments() -> None:
-    with pytest.raises(EvaluatorError, match="top = 0"):
-        confirm([], Noisy(), top=0)
 
 
 def test_tune_with_confirmation() -> None:
