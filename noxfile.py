@@ -84,9 +84,10 @@ def minimum(session):
 
 @nox.session(python="3.11")
 def nightly(session):
-    """Optuna's own tests of samplers, which take minutes."""
+    """Tests that take minutes: further combinations, and Optuna's own tests of samplers."""
     install_torch(session)
     session.install("-c", "constraints.txt", "-e", ".[test]")
+    session.run("pytest", "-n", "2", "-m", "nightly", env={"OMP_NUM_THREADS": "1"})
     session.run("pytest", ".ci/optuna_samplers.py", env={"OMP_NUM_THREADS": "1"})
 
 

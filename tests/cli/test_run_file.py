@@ -447,7 +447,7 @@ CUTS = st.integers(0, len(GOOD))
 
 
 @given(CUTS, CUTS, st.text(max_size=8))
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_mutated_files_give_only_documented_errors(
     tmp_path: Path, a: int, b: int, new: str
 ) -> None:
@@ -492,7 +492,7 @@ PLACES = st.sampled_from(
 
 
 @given(PLACES, VALUES)
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_value_anywhere_gives_only_documented_errors(
     tmp_path: Path, place: tuple[str, ...], value: Any
 ) -> None:

@@ -369,7 +369,7 @@ def grown(inner):
 texts = st.recursive(leaves, grown, max_leaves=9)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(texts, st.integers(0, 10**6))
 def test_random_expressions_mean_what_python_means(text, seed):
     try:
@@ -379,7 +379,7 @@ def test_random_expressions_mean_what_python_means(text, seed):
         raise
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(texts)
 def test_writing_a_tree_and_reading_it_gives_the_tree(text):
     try:
@@ -401,7 +401,7 @@ def test_a_constant_condition_holds_for_every_row():
     assert Expression("2 ** 90", PARAMETERS).holds(columns).shape == (len(configs),)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(texts, min_size=1, max_size=4), st.integers(0, 99))
 def test_conjuncts_say_the_same_together(parts, seed):
     text = " and ".join(parts)

@@ -186,7 +186,7 @@ PLACES = [
 
 
 @given(st.sampled_from(PLACES), VALUES)
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_value_anywhere_is_read_or_told(
     tmp_path: Path, place: tuple[Any, ...], value: Any
 ) -> None:

@@ -445,7 +445,7 @@ class TestDictionaries:
 numbers = st.one_of(st.integers(-(2**60), 2**60), st.floats(-1e12, 1e12))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.lists(numbers, min_size=1, max_size=12), st.booleans())
 def test_any_numeric_ordinal(values, log):
     distinct = len({float(v) if isinstance(v, float) else v for v in values}) == len(values)
@@ -464,7 +464,7 @@ def test_any_numeric_ordinal(values, log):
     assert (np.diff(columns[order], axis=0) >= 0).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.integers(-(10**40), 10**40), st.integers(0, 2**53 - 1), st.data())
 def test_any_integer(low, span, data):
     parameter = Integer(low, low + span)
@@ -475,7 +475,7 @@ def test_any_integer(low, span, data):
     assert parameter.legal(codes).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.permutations(range(8)), st.permutations(list("abcdefgh")))
 def test_any_permutation(order, elements):
     parameter = Permutation(elements)

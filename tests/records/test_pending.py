@@ -19,7 +19,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(CHANGES)
 def test_it_equals_a_dictionary_that_is_copied_for_every_change(changes):
     known, next_id, versions = {}, 0, [(PendingTrials(), {})]

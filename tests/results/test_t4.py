@@ -113,7 +113,7 @@ def test_a_refused_value_leaves_the_old_file(tmp_path: Path) -> None:
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(values=st.lists(finite, min_size=1, max_size=5), words=st.lists(st.text(), max_size=3))
 def test_any_finite_values_and_any_words(
     tmp_path_factory: pytest.TempPathFactory, values: list[float], words: list[str]

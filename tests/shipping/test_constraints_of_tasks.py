@@ -118,7 +118,7 @@ def asked(optimizer):
     return [*known, *({"n": n, "device": d} for n in UNKNOWN for d in (*DEVICES, "c"))]
 
 
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(problems())
 def test_no_task_gets_a_configuration_that_violates_a_constraint(tmp_path_factory, problem):
     optimizer, *rules = problem

@@ -112,7 +112,7 @@ def _key(config):
     return frozenset(config.items())
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases())
 def test_the_space_is_what_enumeration_finds(case):
     space = case.space
@@ -135,7 +135,7 @@ def test_the_space_is_what_enumeration_finds(case):
     assert space.feasible.contains(nearest(space, anything, RNG(2))).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases())
 def test_a_condition_that_never_holds_is_refused(case):
     parameters, texts, when = case.given
@@ -459,7 +459,7 @@ evaluations = 3
     assert "in the condition of 'tile'" in capfd.readouterr().err
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases())
 def test_a_table_of_all_configurations_gives_the_space_again(case):
     message = ""

@@ -34,7 +34,7 @@ from baco_like.spaces.space import Space
 RNG = np.random.default_rng
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(cases())
 def test_count_and_membership_agree_with_brute_force(case: Case) -> None:
     space = case.space_or_none()
@@ -46,7 +46,7 @@ def test_count_and_membership_agree_with_brute_force(case: Case) -> None:
     assert space.satisfied(codes).tolist() == case.feasible
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(cases())
 def test_merging_partial_configurations_loses_none(case: Case) -> None:
     with patch.object(residue, "_WORTHWHILE", 0), patch.object(rules, "TABLE_LIMIT", 20):
@@ -77,7 +77,7 @@ def test_products_and_sums_of_many_parameters_are_counted_exactly() -> None:
     assert Space(digits, [total]).feasible_size == inclusion
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(cases(satisfiable=True))
 def test_index_is_a_bijection_onto_the_feasible_rows(case: Case) -> None:
     space = case.space()
@@ -89,7 +89,7 @@ def test_index_is_a_bijection_onto_the_feasible_rows(case: Case) -> None:
     assert space.feasible.index(listed) == list(range(len(rows)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases(satisfiable=True), st.integers(0, 2**32 - 1))
 def test_samples_and_walks_are_feasible_and_reach_every_row_of_small_spaces(
     case: Case, seed: int

@@ -354,7 +354,7 @@ def test_no_hostile_condition_passes_in_a_file(text):
         read_baco({"input_parameters": scenario})
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.text(max_size=60) | st.text("xyspab01239()[]+-*/%<>=!&|~.,:'\" \n", max_size=60))
 def test_any_text_is_accepted_or_refused_in_our_words(text):
     with warnings.catch_warnings():
@@ -367,7 +367,7 @@ def test_any_text_is_accepted_or_refused_in_our_words(text):
                 read(text)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.data())
 def test_broken_files_are_refused_in_our_words(data):
     json = st.recursive(
@@ -454,7 +454,7 @@ BACO = {
 }
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.data())
 def test_a_mutated_file_is_read_or_refused_in_our_words(data):
     for read, document in ((read_t1, T1), (read_baco, BACO)):

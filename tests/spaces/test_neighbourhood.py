@@ -104,31 +104,31 @@ def checked(case: Case, found: Callable, defined: Callable) -> None:
         assert set(got) == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases(satisfiable=True))
 def test_hamming_is_its_definition(case: Case) -> None:
     checked(case, hamming, is_hamming)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases(satisfiable=True))
 def test_adjacent_is_its_definition(case: Case) -> None:
     checked(case, adjacent, is_adjacent)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases(satisfiable=True))
 def test_strictly_adjacent_is_its_definition(case: Case) -> None:
     checked(case, lambda s, c, r: strictly_adjacent(s, c, r, limit=10_000), is_step)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases(satisfiable=True))
 def test_jointly_adjacent_is_its_definition(case: Case) -> None:
     checked(case, lambda s, c, r: jointly_adjacent(s, c, r, limit=10_000), is_supported_step)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases(satisfiable=True))
 def test_index_distance_gives_all_rows_at_the_least_distance(case: Case) -> None:
     space = case.space()

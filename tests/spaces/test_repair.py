@@ -17,7 +17,7 @@ from baco_like.spaces.space import Space
 RNG = np.random.default_rng
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(cases(satisfiable=True), st.integers(0, 1000))
 def test_nearest_is_feasible_and_at_the_least_distance(case: Case, seed: int) -> None:
     space = case.space()
@@ -31,7 +31,7 @@ def test_nearest_is_feasible_and_at_the_least_distance(case: Case, seed: int) ->
         assert index_distances(space, row, near[None]) == least
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases(satisfiable=True), st.integers(0, 1000))
 def test_nearest_takes_any_numbers(case: Case, seed: int) -> None:
     space = case.space()
@@ -76,7 +76,7 @@ def test_reals_are_moved_no_further_than_needed() -> None:
     assert np.abs(found[0] - [0.9, 0.9, 0.0]).sum() < 2.0
 
 
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(cases(satisfiable=True), st.integers(0, 1000))
 def test_the_cascade_gives_the_first_definition_that_has_any(case: Case, seed: int) -> None:
     space = case.space()

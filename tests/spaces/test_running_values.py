@@ -120,7 +120,7 @@ def folds(draw, names):
     return draw(st.sampled_from(CONDITIONS)).format(f"({whole})")
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(st.data())
 def test_random_folds_against_brute_force(data):
     names = [f"x{i}" for i in range(data.draw(st.integers(2, 5)))]

@@ -136,7 +136,7 @@ def test_encode_and_decode_are_inverse() -> None:
     assert space.decode(np.empty((0, space.width))) == []
 
 
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(cases(satisfiable=True))
 def test_contains_validate_and_explain_agree(case: Case) -> None:
     space = case.space()

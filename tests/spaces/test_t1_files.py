@@ -42,7 +42,7 @@ parameters = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.dictionaries(st.text(min_size=1, max_size=4), parameters, min_size=1, max_size=3))
 def test_there_and_back_nothing_changes(given: dict[str, Any]) -> None:
     space = Space(given)

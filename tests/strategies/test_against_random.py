@@ -18,7 +18,7 @@ SPACE = Space(
     constraints=["a * b <= 2**16", "c % 2 == 0 or d < 40"],
 )
 GOAL = {"a": 2**9, "b": 2**4, "c": 44, "d": 12, "e": 7}
-N, SEEDS = 60, range(3)
+N, SEEDS = 40, range(3)
 
 
 def cost(config):

@@ -182,8 +182,8 @@ def test_imputed_failures_keep_the_surrogate_away_from_them():
     def strategy(failed_as):
         return Phased(Bayesian(view=with_quantities, failed_as=failed_as), 4)
 
-    told = [failures(strategy(0.75), seed) for seed in range(6)]
-    untold = [failures(strategy(None), seed) for seed in range(6)]
+    told = [failures(strategy(0.75), seed) for seed in range(3)]
+    untold = [failures(strategy(None), seed) for seed in range(3)]
     assert np.mean(told) < np.mean(untold)
 
 
@@ -229,8 +229,8 @@ def test_quantities_of_the_constraints_help():
             opt.observe(trial, values[-1])
         return np.minimum.accumulate(values).mean()
 
-    seeing = [mean_best("auto", seed) for seed in range(12)]
-    blind = [mean_best("bayesian", seed) for seed in range(12)]
+    seeing = [mean_best("auto", seed) for seed in range(5)]
+    blind = [mean_best("bayesian", seed) for seed in range(5)]
     assert np.mean(seeing) < 0.9 * np.mean(blind)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Space
-from baco_like.journal import MemoryJournal
 from baco_like.spaces.branches import branch_of, enter
 from baco_like.strategies import Bayesian
 from baco_like.strategies.auto import Auto
@@ -87,15 +86,6 @@ def test_a_branch_that_fails_gets_no_more_than_the_others():
     )
     failed = [trial for trial in optimizer.trials if trial.failure]
     assert 2 <= len(failed) <= 8
-
-
-def test_a_run_is_resumed_bit_for_bit():
-    whole = run(14, seed=4)
-    journal = MemoryJournal()
-    run(9, seed=4, storage=journal)
-    resumed = run(14, seed=4, storage=MemoryJournal(list(journal.events)))
-    assert [dict(t.config) for t in resumed.trials] == [dict(t.config) for t in whole.trials]
-    assert entered(resumed) == entered(whole)
 
 
 def test_batches_have_at_most_one_step_into_a_branch():

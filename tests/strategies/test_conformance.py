@@ -1,19 +1,20 @@
-"""Every registered strategy passes every check on every kind of space."""
+"""Every registered strategy passes every check on every kind of space.
+
+In the normal run each strategy meets each check and each kind of space; the nightly run has all combinations.
+"""
 
 import pytest
+from nightly import cover
 
 from baco_like.strategies import STRATEGIES, create_strategy, default_settings
 from baco_like.testing.strategies import (
     CHECKS,
     another_seed_another_run,
+    ends_when_exhausted,
     example_spaces,
-    resume_is_continue,
-    several_objectives,
 )
 
 SPACES = example_spaces()
-
-CONDITIONAL_REALS = SPACES.pop("conditional reals")
 
 
 def _with_short_design(name):
@@ -21,19 +22,22 @@ def _with_short_design(name):
     return create_strategy(name, {"initial": 6} if shorter else {})
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
-@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+def _applies(name, kind, check):
+    if check is ends_when_exhausted:
+        return False
+    return name != "exhaustive" or SPACES[kind].feasible.count is not None  # reals are not listed
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "check"), cover(STRATEGIES, SPACES, CHECKS, valid=_applies, share=4)
+)
+def test_conformance(name, kind, check):
+    check(_with_short_design(name), SPACES[kind])
+
+
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_conformance(name, space, check):
-    if name == "exhaustive" and space.feasible.count is None:
-        pytest.skip("reals cannot be listed")
-    check(_with_short_design(name), space)
-
-
-@pytest.mark.parametrize("name", [n for n in STRATEGIES if n != "exhaustive"])
-def test_a_run_on_conditional_reals_is_feasible_and_resumes(name):
-    resume_is_continue(_with_short_design(name), CONDITIONAL_REALS)
-    several_objectives(_with_short_design(name), CONDITIONAL_REALS)
+def test_a_small_space_is_exhausted(name):
+    ends_when_exhausted(_with_short_design(name), SPACES["small"])
 
 
 @pytest.mark.parametrize("name", [n for n in STRATEGIES if n != "exhaustive"])

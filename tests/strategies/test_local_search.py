@@ -59,12 +59,12 @@ def test_multi_start_is_the_plain_loop(improvement, restart, name, order):
     settings = {"improvement": improvement, "neighbourhood": name, "restart": restart}
     settings["order"] = order
     strategy = create_strategy("multi_start_local_search", settings)
-    rows, tags = Run(strategy, SPACE, rugged, seed=4).go(250)
+    rows, tags = Run(strategy, SPACE, rugged, seed=4).go(150)
     rng, f, starts = RNG(4), Objective(rugged), 0
-    while len(f.seen) < 250:
+    while len(f.seen) < 150:
         climb(f, sample(rng), rng, improvement, name, restart, order)
         starts += 1
-    assert [tuple(row) for row in rows] == list(f.seen)[:250]
+    assert [tuple(row) for row in rows] == list(f.seen)[:150]
     assert starts > 1
     assert [tag["phase"] for tag in tags].count("start") in (starts, starts - 1)
 
@@ -74,12 +74,12 @@ def test_multi_start_is_the_plain_loop(improvement, restart, name, order):
 def test_iterated_is_the_plain_loop(improvement, perturbation, patience):
     settings = {"neighbourhood": "adjacent", "perturbation": perturbation, "patience": patience}
     strategy = create_strategy("iterated_local_search", {"improvement": improvement, **settings})
-    rows, _ = Run(strategy, SPACE, rugged, seed=1).go(200)
+    rows, _ = Run(strategy, SPACE, rugged, seed=1).go(120)
     rng, f = RNG(1), Objective(rugged)
     count = int(perturbation * (10 + 7 + 3 + 4 + 10))  # b takes 7 values
     assert number_of_changes(SPACE, perturbation) == max(1, count)
     best, least, idle, start, restarts = None, math.inf, 0, sample(rng), 0
-    while len(f.seen) < 200:
+    while len(f.seen) < 120:
         minimum, cost = climb(f, start, rng, improvement, "adjacent", False)
         idle = 0 if cost < least else idle + 1
         best, least = (minimum, cost) if cost < least else (best, least)
@@ -87,7 +87,7 @@ def test_iterated_is_the_plain_loop(improvement, perturbation, patience):
             start = perturb(SPACE, best, max(1, count), rng)
         else:
             start, idle, restarts = sample(rng), 0, restarts + 1
-    assert [tuple(row) for row in rows] == list(f.seen)[:200]
+    assert [tuple(row) for row in rows] == list(f.seen)[:120]
     assert restarts > 0 or patience > 2
 
 

@@ -96,22 +96,21 @@ def test_a_limit_is_no_hidden_constraint():
     assert feasible[:5].min() > 0.6 > feasible[-2:].max()
 
 
-@pytest.mark.parametrize("strategy", ["ehvi", "parego", "nsga2", "auto"])
+@pytest.mark.parametrize("strategy", ["parego", "nsga2", "auto"])
 def test_several_objectives_within_a_limit(strategy):
     objectives = {"time": "minimize", "power": "minimize"}
-    optimizer = evaluated(30, strategy, objectives=objectives)
+    optimizer = evaluated(20, strategy, objectives=objectives)
     assert beyond(optimizer)
     assert optimizer.front
     assert all(trial.metrics["size"] <= 6000 for trial in optimizer.front)
-    if strategy in ("ehvi", "auto"):
+    if strategy == "auto":
         feasible = optimizer.predict([{"a": 2, "b": 8, "c": 4}, {"a": 256, "b": 8, "c": 256}])[2]
         assert feasible[0] > 0.9
         assert feasible[1] < 0.1
 
 
-@pytest.mark.parametrize(("strategy", "count"), [("auto", 14), ("auto", 40), ("nsga2", 70)])
-def test_a_resumed_run_suggests_the_same(tmp_path, strategy, count):
-    first = evaluated(count, strategy, storage=tmp_path / "run.jsonl")
+def test_a_resumed_run_with_many_results_suggests_the_same(tmp_path):
+    first = evaluated(40, storage=tmp_path / "run.jsonl")
     copy = shutil.copy(tmp_path / "run.jsonl", tmp_path / "copy.jsonl")
     resumed = Optimizer.load(copy)
     ours, theirs = first.suggest(), resumed.suggest()

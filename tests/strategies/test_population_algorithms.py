@@ -2,6 +2,7 @@ import functools
 
 import numpy as np
 import pytest
+from nightly import cover
 from population_runs import Run
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
@@ -39,10 +40,8 @@ def run_of(name, space=SPACE, cost=bowl, seed=0, **settings):
     return Run(create_strategy(name, {**SMALL[name], **settings}), space, cost, seed)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
-@pytest.mark.parametrize("space", [MIXED, TINY], ids=["mixed", "tiny"])
-@pytest.mark.parametrize("name", NAMES)
-def test_penalties_conform_as_well(name, space, check):
+@pytest.mark.parametrize(("space", "name", "check"), cover([MIXED, TINY], NAMES, CHECKS, share=2))
+def test_penalties_conform_as_well(space, name, check):
     check(create_strategy(name, {**SMALL[name], "constraints": "penalty"}), space)
 
 

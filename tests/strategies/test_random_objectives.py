@@ -1,4 +1,4 @@
-"""Random spaces with every kind of parameter and random objectives: a run resumes at any point bit for bit."""
+"""Random spaces with every kind of parameter and random runs of every kind: each resumes at any point bit for bit."""
 
 import json
 import random
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from baco_like import (
     Categorical,
+    Cover,
     Integer,
     Optimizer,
     Ordinal,
@@ -16,6 +17,7 @@ from baco_like import (
     Real,
     Space,
     SpaceExhausted,
+    WarmStart,
 )
 from baco_like.journal import MemoryJournal
 
@@ -27,8 +29,23 @@ PARAMETERS = {
     "o": [Permutation(["i", "j", "k"]), Permutation(list("ijkl"), metric="kendall")],
 }
 CONSTRAINTS = {("n", "t"): "n * t <= 500", ("r", "n"): "r * n < 200", ("o",): "pos(o, 'i') < 2"}
-STRATEGIES = ["ehvi", "parego", "nsga2", "random_search", "auto"]
+MODELS = ["auto", "bayesian", "smac", "kernel_tuner_bo"]
+SINGLE = [*MODELS, "genetic_algorithm", "racing", "iterated_local_search", "pattern_search"]
+SEVERAL = ["ehvi", "parego", "nsga2", "random_search", "auto"]
+SHORT = {"auto", "bayesian", "smac", "kernel_tuner_bo", "ehvi", "parego"}
 LIMITS = [(), ("f1 <= 3",), ("g < 0.7", "f0 > -100"), ("f0 + f1 < 5 or g > 0.2",)]
+SIZES = [{"size": 64}, {"size": 512}]
+# Of each kind of run: its arguments, and the strategies that know it.
+KINDS = {
+    "several objectives": ({}, SEVERAL),
+    "tasks": ({"tasks": SIZES}, ["auto"]),
+    "a task": ({"tasks": SIZES, "task": "size=64"}, ["auto"]),
+    "levels": ({"fidelity": {"share": [0.1, 1.0]}}, ["auto", "successive_halving"]),
+    "seconds": ({"seconds": 100.0}, ["auto", "bayesian", "smac"]),
+    "noise": ({"noise": "repeat"}, SINGLE),
+    "related results": ({}, MODELS),
+    "one objective": ({}, SINGLE),
+}
 
 
 @st.composite
@@ -41,14 +58,40 @@ def spaces(draw):
     return Space(parameters, constraints, when=when)
 
 
-def outcome(trial, space, objectives, seed):
+@st.composite
+def arguments(draw, space):
+    """Return the arguments of an optimizer for one kind of run."""
+    kind = draw(st.sampled_from(list(KINDS)))
+    given_, strategies = KINDS[kind]
+    directions = st.sampled_from(["minimize", "maximize"])
+    options = {**given_, "strategy": draw(st.sampled_from(strategies)), "budget": 20}
+    if options["strategy"] in SHORT:
+        options["settings"] = {"initial": 3}
+    if kind == "several objectives":
+        several = draw(st.lists(directions, min_size=2, max_size=4))
+        options["objectives"] = {f"f{j}": direction for j, direction in enumerate(several)}
+        options["limits"] = draw(st.sampled_from(LIMITS))
+    else:
+        options |= {"objective": "f0", "direction": draw(directions)}
+        options["limits"] = draw(st.sampled_from([(), ("g < 0.7",)]))
+    if kind == "tasks":
+        options["goal"] = draw(st.sampled_from(["each", "single", Cover(1), Cover(within=1.2)]))
+    if kind == "related results":
+        rows = [(config, i % 5 + 1.5) for i, config in enumerate(space.sample(12, seed=1))]
+        options["warm_start"] = WarmStart(rows, "prior", objective="f0")
+    return options
+
+
+def outcome(run, trial, seed):
     """Return the arguments of `observe`: values of any size, repeats, NaN, failures and time limits."""
     rng = random.Random(f"{seed}-{trial.id}")
+    objectives = run.options.objectives or {"f0": run.options.direction}
+    seconds = {"seconds": {"compile": 1.0 + rng.random(), "run": rng.random()}}
     if rng.random() < 0.2:
-        return {"failed": rng.choice(["compile", "timeout"])}
+        return {"failed": rng.choice(["compile", "timeout"]), **seconds}
     if rng.random() < 0.1 and objectives["f0"] == "minimize":
         return {"failed": "timeout", "bound": 1.0}
-    features = space.features(space.encode([trial.config]))[0]
+    features = run.space.features(run.space.encode([trial.config]))[0]
     values = {"g": rng.random() if rng.random() < 0.95 else float("nan")}
     for j, name in enumerate(objectives):
         weights = random.Random(f"{seed}-{name}")
@@ -56,29 +99,21 @@ def outcome(trial, space, objectives, seed):
         values[name] = value if rng.random() < 0.5 else [value, value * 1.1]
         if j and rng.random() < 0.05:
             values[name] = float("inf")
-    return {"value": values}
+    return {"value": values, **seconds}
 
 
 @pytest.mark.filterwarnings("ignore::baco_like.FailureWarning")
-@settings(max_examples=25)
-@given(
-    space=spaces(),
-    directions=st.lists(st.sampled_from(["minimize", "maximize"]), min_size=2, max_size=4),
-    strategy=st.sampled_from(STRATEGIES),
-    limits=st.sampled_from(LIMITS),
-    batch=st.sampled_from([1, 3]),
-    cut=st.integers(0, 9),
-    seed=st.integers(0, 1000),
-)
-def test_a_run_resumes_at_any_point(space, directions, strategy, limits, batch, cut, seed):
-    objectives = {f"f{j}": direction for j, direction in enumerate(directions)}
-    arguments = {"objectives": objectives, "strategy": strategy, "limits": limits, "seed": seed}
+@settings(max_examples=40)
+@given(data=st.data(), space=spaces(), batch=st.sampled_from([1, 3]), cut=st.integers(0, 7))
+def test_a_run_resumes_at_any_point(data, space, batch, cut):
+    options, seed = data.draw(arguments(space)), data.draw(st.integers(0, 1000))
     journal = MemoryJournal()
-    runs = [Optimizer(space, storage=journal, budget=20, **arguments)]
-    for step in range(12):
+    runs = [Optimizer(space, storage=journal, seed=seed, **options)]
+    for step in range(9):
         if step == cut:
-            events = json.loads(json.dumps(journal.events))
-            runs.append(Optimizer(space, storage=MemoryJournal(events), budget=20, **arguments))
+            events = MemoryJournal(json.loads(json.dumps(journal.events)))
+            options.pop("warm_start", None)  # the journal has its results
+            runs.append(Optimizer(space, storage=events, seed=seed, **options))
         try:
             batches = [run.suggest(batch) for run in runs]
         except SpaceExhausted:
@@ -87,9 +122,10 @@ def test_a_run_resumes_at_any_point(space, directions, strategy, limits, batch, 
             assert trials == batches[0]
             assert [trial.tag for trial in trials] == [trial.tag for trial in batches[0]]
             for trial in trials:
-                assert space.contains(trial.config)
-                run.observe(trial, **outcome(trial, space, objectives, seed))
+                assert run.space.contains(trial.config)
+                run.observe(trial, **outcome(run, trial, seed))
     first = runs[0]
-    assert len({str(dict(trial)) for trial in first.trials}) == len(first.trials)
+    if options.get("noise") != "repeat":
+        assert len({f"{dict(t)} {t.task}" for t in first.trials}) == len(first.trials)
     assert all(run.front == first.front and run.best == first.best for run in runs)
-    assert first.best is None or first.best in first.front
+    assert len(options.get("objectives", [])) < 2 or first.best is None or first.best in first.front

@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 import pytest
+from nightly import cover
 from scipy.spatial.distance import cdist
 
 from baco_like import Space
@@ -130,6 +131,9 @@ def spaces(point):
     yield Space({"at": point, **OTHERS}, constraints=["tile * unroll <= 8"])
 
 
+SPACES = {f"{point.type} {i}": space for point in POINTS for i, space in enumerate(spaces(point))}
+
+
 def corner(at, tile):
     """Return a constraint on the point and another parameter."""
     return at[0] <= at[1] and tile > at[0]
@@ -141,13 +145,14 @@ def test_the_points_conform(point, check):
     check(point)
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_every_strategy_runs(name):
+def _is_listed(name, kind):
+    return name != "exhaustive" or SPACES[kind].feasible.count is not None
+
+
+@pytest.mark.parametrize(("name", "kind"), cover(STRATEGIES, SPACES, valid=_is_listed))
+def test_every_strategy_runs(name, kind):
     shorter = (default_settings(name).get("initial") or 0) > 6
-    strategy = create_strategy(name, {"initial": 6} if shorter else {})
-    for space in (space for point in POINTS for space in spaces(point)):
-        if name != "exhaustive" or space.feasible.count is not None:
-            legal_and_new(strategy, space)
+    legal_and_new(create_strategy(name, {"initial": 6} if shorter else {}), SPACES[kind])
 
 
 @pytest.mark.parametrize("point", POINTS, ids=IDS)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from nightly import cover
 
 from baco_like import Ordinal, Permutation, Real, Space
 from baco_like.surrogates import (
@@ -42,11 +43,9 @@ SURROGATES = {
 }
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
-@pytest.mark.parametrize("make", SURROGATES.values(), ids=SURROGATES)
-def test_conformance(check, make, space):
-    check(make(space), space)
+@pytest.mark.parametrize(("name", "kind", "check"), cover(SURROGATES, SPACES, CHECKS))
+def test_conformance(name, kind, check):
+    check(SURROGATES[name](SPACES[kind]), SPACES[kind])
 
 
 @pytest.mark.parametrize("check", FEASIBILITY_CHECKS, ids=lambda check: check.__name__)

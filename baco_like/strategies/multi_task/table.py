@@ -26,7 +26,7 @@ class TaskTable:
     Attributes:
         rows: The configurations as rows of `Space.at_task`, ``(u, w)``.
         costs: The least cost of the successes, NaN without one, ``(u, t)``.
-        failed: Whether a trial has failed, ``(u, t)``.
+        failed: Whether a trial has failed or reached its time limit, ``(u, t)``.
         pending: Whether a trial is pending, ``(u, t)``.
         feasible: Whether the configuration satisfies the known constraints of the task, ``(u, t)``.
     """
@@ -54,7 +54,7 @@ class TaskTable:
             np.zeros(shape, bool),
             np.zeros(shape, bool),
         )
-        has_failed = history.where(Status.FAILED)[inside]
+        has_failed = ~history.where(Status.OK)[inside]
         for i, (row, t) in enumerate(zip(owner, task, strict=True)):
             table[row] = rows[i]
             if i >= len(inside):
