@@ -189,10 +189,10 @@ def test_our_own_name_wins_with_a_warning(install):
 
 
 @pytest.mark.filterwarnings("default::baco_like.BacoWarning")
-def test_the_command_line_shows_a_warning_of_its_arguments_in_one_line(install, capsys):
+def test_the_command_line_shows_a_warning_of_its_arguments_in_one_line(install, tmp_path, capsys):
     install("clash", "[baco_like.strategies]\nrandom_search = clash:Missing\n")
-    arguments = ["compare", "--problems", "tuor_8", "--strategies", "random_search", "--out", "x"]
-    assert main(arguments) == 2
+    arguments = ["compare", "--problems", "tuor_8", "--strategies", "random_search", "--out"]
+    assert main([*arguments, str(tmp_path / "out")]) == 2
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("baco-like: warning: strategy 'random_search' is the one of baco-like")
     assert second.endswith("did you mean 'tour_8'? Your own is written module:function")

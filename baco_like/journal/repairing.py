@@ -187,7 +187,7 @@ def _describe_damages(file: BinaryIO, lines: Iterable[_ValidLine]) -> Iterator[s
     """Yield one line per damaged part of the file."""
     place, number, before = 0, 0, None
     for line in lines:
-        if line.number == number > 0 and line.previous not in (None, before):
+        if line.number == number > 0 and line.previous != before:
             yield f"event {number} was not written after event {number - 1} of this file; kept"
         if line.number < number:
             yield f"event {line.number} occurs twice; the first is kept"

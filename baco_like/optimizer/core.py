@@ -44,7 +44,6 @@ from baco_like.optimizer.setup import (
     resolve_strategy,
     resolve_task,
     restore_strategy,
-    with_default_settings,
 )
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import Terms, build_single_suggestion, build_suggestion
@@ -223,7 +222,7 @@ class Optimizer(Leasing):
             SpaceError: The journal's space cannot be built, or has Python callables as constraints.
         """
         path = Path(path)
-        header = with_default_settings(read_events(path)[0])
+        header = read_events(path)[0]
         optimizer = cls.__new__(cls)
         optimizer._callbacks = ()
         space = read_space(header, path) if space is None else space

@@ -6,7 +6,7 @@ import gc
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -280,17 +280,6 @@ def plugin_versions(description: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(name, str) and name not in registry.own and name in registry.plugins:
             versions |= registry.plugins[name].versions
     return versions
-
-
-def with_default_settings(header: Header) -> Header:
-    """Return the header with the defaults of settings that its strategy did not have when it was written."""
-    strategy = header.options.strategy
-    name, given = strategy.get("name"), strategy.get("settings")
-    if not isinstance(name, str) or name not in REGISTRY or not isinstance(given, Mapping):
-        return header
-    settings = {**default_settings(name), **given}
-    options = replace(header.options, strategy={**strategy, "settings": settings})
-    return replace(header, options=options)
 
 
 def restore_strategy(

@@ -42,7 +42,6 @@ from baco_like.optimizer.setup import (
     collector_paused,
     plugin_versions,
     split_header,
-    with_default_settings,
 )
 from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
@@ -305,7 +304,7 @@ class JournaledState:
             except JournalConflict:  # another process has created the same file at the same moment
                 header, mark, events = split_header(journal, self._name)
         if header is not None:
-            with_default_settings(header).check(space, options, points, self._name)
+            header.check(space, options, points, self._name)
             check_same(warm, header.earlier, self._name)
             self.state = replace(initial_state(header, space, strategy), mark=mark)
             with collector_paused():

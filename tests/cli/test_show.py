@@ -261,12 +261,13 @@ def test_rebuild_sets_only_the_variables_that_the_commands_read(tmp_path, capsys
         )
         (folder / "job.toml").write_text(text)
         assert cli.main(["tune", str(folder / "job.toml"), "--out", str(folder / "out")]) == 0
-        _, script = shown(capsys, "rebuild", folder / "out" / "run.jsonl")
+        journal = folder / "out" / "run.jsonl"
+        _, script = shown(capsys, "rebuild", journal, "--workdir", folder / "work")
         read = {w.split("=")[0] for w in script.split() if w.startswith("BACO_X")}
         assert read == [{f"BACO_X{i}" for i in range(12)}, {"BACO_X3"}, set()][number - 1]
         assert all(len(line) < 100 for line in script.splitlines() if "/" not in line)
         done = subprocess.run(["sh"], input=script, capture_output=True, text=True, check=True)
-        best = JournalView(folder / "out" / "run.jsonl").history.best()
+        best = JournalView(journal).history.best()
         assert float(done.stdout.split()[1]) == best.value
 
 

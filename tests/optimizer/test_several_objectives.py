@@ -217,7 +217,7 @@ def test_a_resumed_run_needs_the_same_objectives(tmp_path):
     assert len(Optimizer.load(path).trials) == 10
 
 
-def test_a_run_with_one_objective_has_the_header_of_earlier_versions():
+def test_the_header_of_a_run_with_one_objective_lists_none():
     assert "objectives" not in Optimizer(SPACE).options.to_json()
 
 

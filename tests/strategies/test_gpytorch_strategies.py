@@ -1,7 +1,6 @@
 """Model-based strategies with ``surrogate="gpytorch"``: by name in Python and TOML, resumed, with related tasks."""
 
 import functools
-import json
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from baco_like import Optimizer, Ordinal, Space, WarmStart
 from baco_like.cli import main
 from baco_like.exceptions import StrategyError
-from baco_like.journal import MemoryJournal
 from baco_like.strategies.auto import Auto
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.registry import create_strategy
@@ -181,14 +179,3 @@ def test_kernel_tuners_strategy_needs_a_gaussian_process():
         ValueError, match="needs a Gaussian process; choose surrogate gp or gpytorch"
     ):
         create_strategy("kernel_tuner_bo", {"surrogate": "forest"})
-
-
-def test_journals_written_before_a_setting_existed_can_be_resumed():
-    journal = MemoryJournal()
-    run(Optimizer(SPACE, strategy="bayesian", seed=1, storage=journal), 4)
-    written = json.loads(json.dumps(journal.events))
-    settings = written[0]["options"]["strategy"]["settings"]
-    assert settings.pop("surrogate") == "gp"
-    assert settings.pop("device") == "auto"
-    resumed = Optimizer(SPACE, strategy="bayesian", seed=1, storage=MemoryJournal(written))
-    assert len(resumed.trials) == 4
