@@ -26,7 +26,6 @@ from baco_like.parameters import Integer, Ordinal, Real, SteppedReal
 from baco_like.parameters.protocol import is_permutation
 from baco_like.records import History, Objective, Status, Trial, sign_of
 from baco_like.running.front import draw_front
-from baco_like.running.journal_view import first_objective, several_objectives
 from baco_like.running.summary import draw_convergence
 from baco_like.running.tuner import Result
 from baco_like.spaces import Space
@@ -78,7 +77,7 @@ def front(
         ValueError: The run has one objective, or no objectives with these names.
     """
     shown, axes = _open(run, axes)
-    objectives = several_objectives(shown.optimizer.options)
+    objectives = shown.optimizer.objectives
     if not objectives:
         raise ValueError("a run with one objective has no front; plot.history shows its values")
     known = [objective.name for objective in objectives]
@@ -434,11 +433,11 @@ def _open(
         raise TypeError(
             f"run = {run!r:.60}: give an Optimizer or the Result of tune; for a journal Optimizer.load(path)"
         )
-    objective = first_objective(optimizer.options)
+    objective = optimizer.objective
     further = None if name == objective.name else name
     history = history_of(optimizer.history, further)
     if further is not None:
-        (objective,) = (o for o in several_objectives(optimizer.options) if o.name == further)
+        (objective,) = (o for o in optimizer.objectives if o.name == further)
         history = history.view_as(partial(_with_value, further))
     if axes is None:
         pyplot = require("matplotlib.pyplot", "plot")

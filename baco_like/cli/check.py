@@ -21,7 +21,7 @@ from baco_like.evaluators.command import describe_compiler
 from baco_like.exceptions import RunFileError
 from baco_like.journal.header import describe_host
 from baco_like.journal.lock import files_of_run
-from baco_like.optimizer import Optimizer, WarmStart
+from baco_like.optimizer import WarmStart
 from baco_like.records import Direction, Limits
 from baco_like.records.regression import RegressionRule
 from baco_like.running.checking import CheckedPair, CheckResult, check_winner, record_baseline
@@ -34,7 +34,6 @@ from baco_like.shipping import (
     make_table,
     read_stamp,
     read_table,
-    run_of,
     ship,
 )
 from baco_like.shipping.stamp import fingerprint
@@ -115,11 +114,8 @@ def _read(args: argparse.Namespace) -> _Checked:
     view = JournalView(file, with_constraints=True)
     if view.objectives:
         raise RunFileError(f"{file} has several objectives; a check compares one")
-    if view.history.space.tasks is not None:
-        run = Optimizer.load(file).shipped_run()
-    else:
-        run = run_of(view.history, view.opened, args.task)
-    table = make_table([run], view.history.space)
+    run = view.shipped_run(None if view.space.tasks else args.task)
+    table = make_table([run], view.space)
     return _Checked(table, file, file, run_file)
 
 

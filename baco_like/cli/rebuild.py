@@ -13,7 +13,7 @@ from baco_like.evaluators.command import ProgramCommands
 from baco_like.exceptions import RunFileError
 from baco_like.records import Trial
 from baco_like.records.confirmation import winner_of
-from baco_like.running.by_task import best_by_task, recommended_trial
+from baco_like.running.by_task import best_by_task, recommend_by_task, recommended_trial
 from baco_like.running.commands import trial_commands
 from baco_like.running.journal_view import JournalView
 
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     if args.trial is not None:
         trial: Trial | None = view.find(args.trial)
     elif args.task is not None or best_by_task(view.history):
-        trial = recommended_trial(view.recommend(), args.task, view.history)
+        trial = recommended_trial(recommend_by_task(view), args.task, view.history)
     else:
         trial = winner_of(view.history)[0]
     if trial is None:

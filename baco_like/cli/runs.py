@@ -39,7 +39,7 @@ from baco_like.running import (
     plot_front,
 )
 from baco_like.running.best_file import write_best
-from baco_like.running.by_task import recommendation_lines
+from baco_like.running.by_task import recommend_by_task, recommendation_lines
 from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.journal_view import JOURNAL
 from baco_like.running.machine import describe_machine
@@ -371,10 +371,8 @@ def _write_results(
         JournalError: A file cannot be written.
     """
     objectives = run_file.objectives
-    summary = summarise(
-        optimizer.history, run_file.objective, run_file.control.threshold, objectives
-    )
-    recommended = None if summary.by_task is None else optimizer.recommend()
+    summary = summarise(optimizer.history, run_file.objective, run_file.control.threshold)
+    recommended = recommend_by_task(optimizer)
     with optional_output("the summary"):
         print_line("\n".join(["", format_summary(summary), *recommendation_lines(recommended)]))
     evaluator = unwrap(evaluator)

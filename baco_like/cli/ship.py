@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from baco_like._output import explain_os_error, print_line
 from baco_like.exceptions import RunFileError
 from baco_like.journal.lock import files_of_run
-from baco_like.optimizer import Optimizer
 from baco_like.running.journal_view import JournalView, journal_of
-from baco_like.shipping import ShippedRun, ShippedTable, make_table, read_table, run_of, ship
+from baco_like.shipping import ShippedTable, make_table, read_table, ship
 from baco_like.shipping.table import describe_task
 
 
@@ -60,12 +58,5 @@ def _read_sources(args: argparse.Namespace) -> ShippedTable:
             f"{len(args.sources)} journals and {len(tasks)} times --task: give one --task for each journal, in order"
         )
     views = [JournalView(path, with_constraints=True) for path in args.sources]
-    runs = [_run_of(view, task) for view, task in zip(views, tasks, strict=True)]
+    runs = [view.shipped_run(task) for view, task in zip(views, tasks, strict=True)]
     return make_table(runs, views[0].history.space, device=args.device, constraints=args.constraint)
-
-
-def _run_of(view: JournalView, task: dict[str, Any]) -> ShippedRun:
-    """Return the run; a recommendation for several tasks needs the strategy, so the optimizer is loaded for it."""
-    if view.history.space.tasks is None:
-        return run_of(view.history, view.opened, task, name=str(view.path))
-    return Optimizer.load(view.path).shipped_run(task)

@@ -6,7 +6,7 @@ import argparse
 import shutil
 
 from baco_like._output import print_line
-from baco_like.running.by_task import recommendation_lines, recommended_trial
+from baco_like.running.by_task import recommend_by_task, recommendation_lines, recommended_trial
 from baco_like.running.journal_view import (
     JournalView,
     describe_outlook,
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> None:
     if args.trial is not None:
         print_line(describe_trial(view, view.find(args.trial)))
         return
-    found = view.recommend()
+    found = recommend_by_task(view)
     if args.task is not None:
         trial = recommended_trial(found, args.task, view.history)
         print_line(describe_trial(view, trial))

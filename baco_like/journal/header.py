@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -141,9 +141,24 @@ class Options:
             object.__setattr__(self, "objectives", dict(self.objectives))
 
     @property
+    def every_objective(self) -> tuple[Objective, ...]:
+        """All objectives, one or several; with their units and exactness, as far as the context has them."""
+        every: tuple[Objective, ...] = (Objective(self.objective, direction=self.direction),)
+        if self.objectives:
+            every = read_objectives(self.objectives)
+        units, exact = self.context.get(UNITS), self.context.get(EXACT)
+        if not isinstance(units, (list, tuple)) or len(units) != len(every):
+            units = [self.context.get(UNIT, ""), *[""] * (len(every) - 1)]
+        names = exact if isinstance(exact, (list, tuple)) else ()
+        return tuple(
+            replace(o, unit=str(unit), exact=o.name in names)
+            for o, unit in zip(every, units, strict=True)
+        )
+
+    @property
     def several_objectives(self) -> tuple[Objective, ...]:
         """All objectives if there are several, else empty."""
-        return read_objectives(self.objectives) if self.objectives else ()
+        return self.every_objective if self.objectives else ()
 
     def judge(self, outcome: Outcome, *, strict: bool = True) -> Outcome:
         """Return the outcome with its penalties, or a failure if an objective is no number or a limit is exceeded.

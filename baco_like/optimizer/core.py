@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -19,7 +20,14 @@ from baco_like._checks import whole_number
 from baco_like._output import warn_caller
 from baco_like._threads import resolve_threads, thread_limit
 from baco_like.exceptions import ConfigError, FailureWarning, SpaceExhausted, TrialError
-from baco_like.journal import Header, Journal, JsonlJournal, MemoryJournal, Options
+from baco_like.journal import (
+    Header,
+    Journal,
+    JsonlJournal,
+    MemoryJournal,
+    Options,
+    WarmStartResults,
+)
 from baco_like.journal.events import (
     Event,
     abandoned_event,
@@ -55,6 +63,7 @@ from baco_like.records import (
     Goal,
     Noise,
     Outcome,
+    StopRule,
     Trial,
     read_objectives,
 )
@@ -260,6 +269,17 @@ class Optimizer(Leasing):
         if not size and self.worker is None:
             return None
         return ProposalStore(self._run, size, patience, self._terms, self._threads)
+
+    # Read ------------------------------------------------------------------------------------------------------
+
+    @property
+    def warm_start(self) -> tuple[WarmStartResults, ...]:
+        """The results that the run took from each warm start, and the number of those it left out."""
+        return self._run.warm_start
+
+    def should_stop(self, rule: StopRule) -> str | None:
+        """Return why the run should end, or None."""
+        return rule.reason(self.history, time.monotonic() - self._run.opened)
 
     # Suggest ---------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The methods of the optimizer for workers that take long or come late: signs of life, and late results."""
+"""The methods of the optimizer for workers: their trials, signs of life, and late results."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from baco_like._output import warn_caller
 from baco_like.exceptions import BacoError, BacoWarning
 from baco_like.journal.events import renewed_event, suggested_event
+from baco_like.optimizer.ahead import ProposalStore
 from baco_like.optimizer.observing import build_late_results
-from baco_like.optimizer.state import Draft, OptimizerState
+from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
+from baco_like.optimizer.suggesting import Terms, is_of_task
 from baco_like.optimizer.view import RunView
 from baco_like.records import Trial
 from baco_like.records.leases import Lease, Moment
@@ -27,7 +29,42 @@ class _NothingPending(Exception):
 class Leasing(RunView):
     """Extends leases, and records results that come after them."""
 
+    _run: JournaledState
+    _terms: Terms
+    _store: ProposalStore | None
     _reported_skew = 0.0
+
+    @property
+    def worker(self) -> str | None:
+        """Name of this optimizer among several that share a run, or None."""
+        return self._terms.worker
+
+    @property
+    def in_store(self) -> int | None:
+        """Number of proposals in store, or None without ``ahead``."""
+        return len(self._store) if self._store is not None and self._store.size else None
+
+    def size_of_next(self, n: int) -> int:
+        """Return the number of trials to suggest now for n free workers, so that none waits for proposals of others.
+
+        Proposals in store come first. If the store is empty: n if ``patience`` limits the wait of `suggest`, else 1.
+        """
+        if self._store is None or not self._store.size:
+            return n
+        return min(n, len(self._store)) or (1 if self._store.patience is None else n)
+
+    @property
+    def own_pending(self) -> list[Trial]:
+        """Pending trials of its task that a run evaluates first: those with its `worker` name, all if it has none.
+
+        Those that no process evaluates are among them, if this process is alone.
+        """
+        worker, lost = self.worker, self._run.lost
+        own = [t for t in self.pending if worker in (None, t.worker) or t.id in lost]
+        return [trial for trial in own if self._is_of_task(trial, self._terms.task)]
+
+    def _is_of_task(self, trial: Trial | None, task: int | None) -> bool:
+        return trial is not None and (task is None or is_of_task(self.history, trial.config, task))
 
     @property
     def lease(self) -> float | None:

@@ -1,11 +1,11 @@
-"""The views of a run that an optimizer gives: trials, the best of them, tables and files."""
+"""Everything that can be read from a run: trials, the best of them, predictions, explanations, tables and files."""
 
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +13,17 @@ from typing_extensions import override
 
 from baco_like._optional import data_frame
 from baco_like._output import html_table
-from baco_like.exceptions import BacoWarning, RunFileError
-from baco_like.journal import START, Journal, Options, WarmStartResults
+from baco_like._threads import thread_limit
+from baco_like._typing import Array
+from baco_like.exceptions import BacoWarning, RunFileError, TrialError
+from baco_like.journal import START, Event, Journal, Options
 from baco_like.journal.lock import files_of_run
-from baco_like.optimizer.ahead import ProposalStore
-from baco_like.optimizer.explaining import Explanations
-from baco_like.optimizer.objectives import hypervolume_of
-from baco_like.optimizer.setup import resolve_task
+from baco_like.optimizer.objectives import history_of, hypervolume_of
+from baco_like.optimizer.predictions import predict, recommend, why
+from baco_like.optimizer.setup import Config, resolve_task
 from baco_like.optimizer.state import JournaledState, OptimizerState
-from baco_like.optimizer.suggesting import Terms, is_of_task
-from baco_like.records import Goal, History, Objective, Observation, StopRule, Trial
+from baco_like.optimizer.task_recommendation import recommend_for_tasks
+from baco_like.records import Goal, History, Objective, Observation, Trial, read_goal, sign_of
 from baco_like.records.table import table_rows
 from baco_like.records.trial import rank, read_values
 from baco_like.results.formats import write
@@ -34,17 +35,53 @@ from baco_like.spaces.tasks import GivenTask
 if TYPE_CHECKING:
     import pandas as pd
 
+    from baco_like.explanations.ablation import Ablation
+    from baco_like.explanations.dependence import Dependence
+    from baco_like.explanations.importance import Importance
+    from baco_like.explanations.models import HistoryModels
+    from baco_like.explanations.outlook import Outlook
+
 
 _SHOWN = 10
 """Number of trials that notebooks show."""
 
 
-class RunView(Explanations):
-    """Shows a run; nothing here changes it."""
+@dataclass
+class ReadRun:
+    """The state of a run and its journal, for a process that only reads it."""
 
-    _run: JournaledState
-    _terms: Terms
-    _store: ProposalStore | None
+    journal: Journal
+    state: OptimizerState
+
+
+class RunView:
+    """Everything that can be read from a run; nothing here changes it.
+
+    The same history and seed give the same predictions and explanations.
+    """
+
+    _threads: int
+    _run: ReadRun | JournaledState
+
+    @property
+    def state(self) -> OptimizerState:
+        """Options, history and strategy state, as one frozen value."""
+        return self._run.state
+
+    @property
+    def journal(self) -> Journal:
+        """The journal that keeps the events of the run."""
+        return self._run.journal
+
+    @property
+    def opened(self) -> Event:
+        """The first event of the journal, with ``host`` and ``versions``."""
+        return next(iter(self.journal.read(START)))[0]
+
+    @property
+    def modelled(self) -> OptimizerState:
+        """The state with the strategy of the run, which predicts."""
+        return self.state
 
     @override
     def __repr__(self) -> str:
@@ -55,13 +92,13 @@ class RunView(Explanations):
         else:
             best = f"best {self.options.objective} {self.best.value:.6g}"
         counts = f"{len(self.trials)} observed, {len(self.pending)} pending"
-        return f"Optimizer({self.space!r}, {counts}, {best})"
+        return f"{type(self).__name__}({self.space!r}, {counts}, {best})"
 
     def _repr_html_(self) -> str:
         """Return the best trials as a table, for notebooks."""
         options = self.options
         best = self.front if options.objectives else rank(self.trials, options.direction)
-        objectives = options.several_objectives or (Objective(options.objective),)
+        objectives = options.every_objective
         head = ["trial", *self.space.names, *(objective.name for objective in objectives)]
         rows = []
         for trial in best[:_SHOWN]:
@@ -76,20 +113,19 @@ class RunView(Explanations):
         return self.state.problem.space
 
     @property
-    def journal(self) -> Journal:
-        """The journal that keeps the events of the run."""
-        return self._run.journal
-
-    @property
-    @override
-    def state(self) -> OptimizerState:
-        """Options, history and strategy state, as one frozen value."""
-        return self._run.state
-
-    @property
     def _files(self) -> Sequence[Path]:
         path = getattr(self.journal, "path", None)
         return () if path is None else files_of_run(Path(path))
+
+    @property
+    def objective(self) -> Objective:
+        """The first objective with its unit, as far as it is known."""
+        return self.options.every_objective[0]
+
+    @property
+    def objectives(self) -> tuple[Objective, ...]:
+        """All objectives with their units if there are several, else empty."""
+        return self.options.several_objectives
 
     @property
     def options(self) -> Options:
@@ -107,46 +143,9 @@ class RunView(Explanations):
         return list(self.history.pending.values())
 
     @property
-    def worker(self) -> str | None:
-        """Name of this optimizer among several that share a run, or None."""
-        return self._terms.worker
-
-    @property
-    def in_store(self) -> int | None:
-        """Number of proposals in store, or None without ``ahead``."""
-        return len(self._store) if self._store is not None and self._store.size else None
-
-    def size_of_next(self, n: int) -> int:
-        """Return the number of trials to suggest now for n free workers, so that none waits for proposals of others.
-
-        Proposals in store come first. If the store is empty: n if ``patience`` limits the wait of `suggest`, else 1.
-        """
-        if self._store is None or not self._store.size:
-            return n
-        return min(n, len(self._store)) or (1 if self._store.patience is None else n)
-
-    @property
-    def own_pending(self) -> list[Trial]:
-        """Pending trials of its task that a run evaluates first: those with its `worker` name, all if it has none.
-
-        Those that no process evaluates are among them, if this process is alone.
-        """
-        worker, lost = self.worker, self._run.lost
-        own = [t for t in self.pending if worker in (None, t.worker) or t.id in lost]
-        return [trial for trial in own if self._is_of_task(trial, self._terms.task)]
-
-    def _is_of_task(self, trial: Trial | None, task: int | None) -> bool:
-        return trial is not None and (task is None or is_of_task(self.history, trial.config, task))
-
-    @property
     def trials(self) -> list[Trial]:
         """Observed trials, in order of arrival, failures included."""
         return self.history.trials
-
-    @property
-    def warm_start(self) -> tuple[WarmStartResults, ...]:
-        """The results that the run took from each warm start, and the number of those it left out."""
-        return self._run.warm_start
 
     @property
     def best(self) -> Observation | None:
@@ -283,9 +282,145 @@ class RunView(Explanations):
         recommendation = None if self.space.tasks is None else self.recommend(goal=goal)
         if self.space.tasks is not None and recommendation is None:
             raise RunFileError("the run has no successful trial; there is nothing to ship")
-        opened = next(iter(self.journal.read(START)))[0]
-        return run_of(self.history, opened, task, recommendation)
+        path = getattr(self.journal, "path", "the run")
+        return run_of(self.history, self.opened, task, recommendation, str(path))
 
-    def should_stop(self, rule: StopRule) -> str | None:
-        """Return why the run should end, or None."""
-        return rule.reason(self.history, time.monotonic() - self._run.opened)
+    def recommend(
+        self,
+        *,
+        weights: Mapping[str, float] | None = None,
+        limits: Sequence[str] = (),
+        goal: Goal | None = None,
+    ) -> Any:
+        """Return the observed trial with the lowest predicted median cost: the better choice under noise.
+
+        Without a model, or with too few observations for one, repeated measurements decide (see
+        `baco_like.optimizer.predictions.best_by_repeats`); without repeats, it is `best`.
+
+        With several objectives it is the knee of the front, among the trials within the limits: the trial with the
+        smallest weighted distance to the best value of each objective.
+
+        With tasks it is a `baco_like.records.TaskRecommendation`: a configuration for each task, and the rule that
+        picks one for a task that was not tuned; None before the first success.
+
+        Args:
+            weights: For several objectives: weights by name, 1 for those left out. ``{"time": 1, "size": 0}`` returns
+                the fastest trial within the limits.
+            limits: For several objectives: conditions that the trial must satisfy, such as ``["energy <= 3"]``.
+            goal: With tasks: a goal that replaces the run's.
+
+        Raises:
+            ValueError: A weight or a limit is wrong, or there is one objective; or there is a goal without tasks.
+            TrialError: No successful trial satisfies the limits, or a limit names a value that was not measured.
+        """
+        tasks = self.space.tasks
+        if goal is not None and tasks is None:
+            raise ValueError(f"goal = {goal!r:.60}: this run has no tasks")
+        with thread_limit(self._threads):
+            if tasks is not None:
+                own = None if goal is None else read_goal(goal)
+                return recommend_for_tasks(self.modelled, own)
+            return recommend(self.modelled, weights, limits)
+
+    def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:
+        """Return mean and standard deviation (user's unit) and the probability that a configuration runs, each (n,).
+
+        With m objectives, mean and standard deviation have the shape (n, m). The probability is 0 if a known
+        constraint excludes the configuration.
+
+        Raises:
+            TrialError: The strategy has no model, or too few trials are observed.
+            ConfigError: A value is not in its parameter's domain, or ``configs`` is a single configuration.
+        """
+        with thread_limit(self._threads):
+            prediction = predict(self.modelled, configs)
+        options = self.options
+        signs = [sign_of(o.direction) for o in options.several_objectives]
+        mean = prediction.mean * (signs or sign_of(options.direction))
+        return mean, prediction.std, prediction.feasible
+
+    def why(self, trial: Trial) -> dict[str, Any]:
+        """Return the origin of a trial and the predictions of the model when it was suggested.
+
+        Raises:
+            TrialError: The argument is not a trial.
+        """
+        if not isinstance(trial, Trial):
+            raise TrialError(f"why takes a trial, not {trial!r:.80}; trials are in `trials`")
+        return why(trial)
+
+    def importance(self, *, quantile: float = 0.5, objective: str | None = None) -> Importance:
+        """Return which parameters matter, with 90 % intervals, for the value and for failures.
+
+        The shares of variance are estimated by models of the history, over all feasible configurations. They respect
+        known constraints. Permutations are also explained by the position of each element and the order of each pair.
+
+        Args:
+            quantile: Differences among configurations worse than this quantile do not count; 1: all count.
+            objective: Name of one of several objectives; by default the first.
+
+        Raises:
+            TrialError: Fewer than five trials have succeeded.
+            ValueError: ``quantile`` is not above 0 and at most 1, or the run has no such objective.
+        """
+        from baco_like.explanations.importance import compute_importance
+
+        with thread_limit(self._threads):
+            history = history_of(self.history, objective)
+            return compute_importance(history, self.options.seed, quantile=quantile)
+
+    def ablation(
+        self, start: Mapping[str, Any] | None = None, end: Mapping[str, Any] | None = None
+    ) -> Ablation:
+        """Return the path from one configuration to another by single changes, and what each change brings.
+
+        Args:
+            start: First configuration; by default the default configuration of the space, or the first successful trial
+                if a parameter has no default.
+            end: Last configuration; by default the best observed one.
+
+        Raises:
+            ConfigError: A configuration does not belong to the space.
+            TrialError: Fewer than five trials have succeeded.
+        """
+        from baco_like.explanations.ablation import find_ablation
+
+        with thread_limit(self._threads):
+            return find_ablation(self.history, self.options.seed, start=start, end=end)
+
+    def partial_dependence(
+        self, *, pairs: int = 2, objective: str | None = None
+    ) -> tuple[Dependence, ...]:
+        """Return how the value depends on every parameter, the most important first, and on the strongest pairs.
+
+        Args:
+            pairs: Number of pairs of parameters, those with the strongest interaction.
+            objective: Name of one of several objectives; by default the first.
+
+        Raises:
+            TrialError: Fewer than five trials have succeeded.
+            ValueError: The run has no such objective.
+        """
+        from baco_like.explanations.dependence import compute_dependence
+
+        with thread_limit(self._threads):
+            history = history_of(self.history, objective)
+            return compute_dependence(history, self.options.seed, pairs=pairs)
+
+    def outlook(self, evaluations: int = 20, models: HistoryModels | None = None) -> Outlook:
+        """Return the improvement that is left, and the part of it that the next evaluations are expected to find.
+
+        Args:
+            evaluations: Number of the next evaluations.
+            models: Models of the history, if they are fitted already.
+
+        Raises:
+            TrialError: Fewer than five trials have succeeded.
+            ValueError: ``evaluations`` is not positive.
+        """
+        from baco_like.explanations.outlook import estimate_outlook
+
+        with thread_limit(self._threads):
+            return estimate_outlook(
+                self.history, self.options.seed, evaluations=evaluations, models=models
+            )

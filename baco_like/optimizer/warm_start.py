@@ -35,7 +35,7 @@ from baco_like.optimizer.warm_start_sources import (
     read_source,
 )
 from baco_like.parameters.bases import first_own_value
-from baco_like.records import Direction, Objective, Status, sign_of
+from baco_like.records import Direction, Status, sign_of
 from baco_like.records.front import crowding_distances, is_non_dominated
 from baco_like.records.limits import limits_of, measured_name
 from baco_like.records.reading import without_bound
@@ -409,9 +409,7 @@ def _costs(rows: Sequence[ConfigOutcome], options: Options, of_value: str) -> Ar
         options: The options of the run.
         of_value: Name of the objective that the values are of.
     """
-    objectives = options.several_objectives or (
-        Objective(options.objective, direction=options.direction),
-    )
+    objectives = options.every_objective
     costs = np.full((len(rows), len(objectives)), np.inf)
     for i, (_, outcome) in enumerate(rows):
         if outcome.value is None:

@@ -177,7 +177,7 @@ def draw_search(facts: RunFacts, best: Sequence[float], by_time: bool) -> Report
     )
     ticks = altair.Axis() if by_time else altair.Axis(tickMinStep=1)
     x_axis = altair.X("x:Q", title="minutes" if by_time else "evaluations", axis=ticks)
-    y_axis = _value_axis([row["value"] for row in (*values, *steps)], facts.label)
+    y_axis = _value_axis([row["value"] for row in (*values, *steps)], facts.objective.label)
     hints = _hints("trial:Q", "kind:N")
     points = _chart(_select_points(values)).mark_point(filled=True, size=22, opacity=0.6)
     layers = [points.encode(x_axis, y_axis, colour, tooltip=[*hints, *_hints("value:Q")])]
@@ -500,7 +500,7 @@ def draw_metric(facts: RunFacts, metric: str) -> ReportChart:
         for t in facts.ok
         if metric in t.metrics
     ]
-    x_axis = altair.X("x:Q", title=facts.label, **_fit([row["x"] for row in rows]))
+    x_axis = altair.X("x:Q", title=facts.objective.label, **_fit([row["x"] for row in rows]))
     y_axis = altair.Y("y:Q", title=metric, **_fit([row["y"] for row in rows]))
     points = _chart(_select_points(rows)).mark_point(filled=True, size=24, color=_BLUE, opacity=0.6)
     marked = [row for row in rows if best is not None and row["trial"] == best.id]

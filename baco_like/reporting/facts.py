@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from baco_like._threads import resolve_threads, thread_limit
 from baco_like.exceptions import BacoError, JournalError, TrialError
@@ -31,7 +30,6 @@ from baco_like.optimizer.objectives import history_of
 from baco_like.records import Status, Trial
 from baco_like.running.journal_view import JournalView
 from baco_like.running.summary import Summary, relative_spread, summarise
-from baco_like.spaces import Space
 
 
 @dataclass(frozen=True)
@@ -75,23 +73,8 @@ class RunFacts(JournalView):
             raise JournalError(
                 f"peak = {peak:g}: the run has several objectives, and a peak is the best value of one; leave it out"
             )
-        stated = self.context.get(PEAK)
+        stated = self.options.context.get(PEAK)
         self.peak = peak if peak is not None or not isinstance(stated, (int, float)) else stated
-
-    @property
-    def space(self) -> Space:
-        """The space of the run."""
-        return self.history.space
-
-    @property
-    def context(self) -> Mapping[str, Any]:
-        """The settings that decide the measured values."""
-        return self.header.options.context
-
-    @property
-    def label(self) -> str:
-        """Name and unit of the value."""
-        return self.objective.label
 
     @property
     def title(self) -> str:
@@ -100,19 +83,14 @@ class RunFacts(JournalView):
         return " and ".join(filter(None, (", ".join(labels[:-1]), labels[-1])))
 
     @cached_property
-    def trials(self) -> list[Trial]:
-        """Observed trials, in order of arrival."""
-        return self.history.trials
-
-    @cached_property
     def summary(self) -> Summary:
         """The default and the winner, after the confirmation if there is one."""
-        return summarise(self.history, self.objective, objectives=self.objectives)
+        return summarise(self.history, self.objective)
 
     @cached_property
     def explained(self) -> Explained | None:
         """The explanations; None with too few successes."""
-        history, seed = self.history, self.header.options.seed
+        history, seed = self.history, self.options.seed
         with thread_limit(resolve_threads(None)):
             try:
                 models = fit_models(history, seed)
@@ -127,14 +105,14 @@ class RunFacts(JournalView):
                 importance,
                 compute_dependence(history, seed, models=models, ranking=importance),
                 self._ablation(models),
-                None if history.objectives else self.estimate_outlook(models),
+                None if history.objectives else self.outlook(models=models),
                 compute_calibration(history, seed, models=models),
                 further,
             )
 
     def _ablation(self, models: HistoryModels) -> Ablation | None:
         best = self.summary.best
-        seed = self.header.options.seed
+        seed = self.options.seed
         with suppress(BacoError):  # an imported configuration may lie outside the space
             end = None if best is None else dict(best.config)
             return find_ablation(self.history, seed, end=end, models=models)

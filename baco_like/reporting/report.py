@@ -56,7 +56,7 @@ def build_report(
         require_installed(module, "report")
     note(f"reading {journal}")
     facts = RunFacts(Path(journal), peak)
-    options = facts.header.options
+    options = facts.options
     name = options.strategy.get("name") or "a strategy object"
     begun = facts.created or "at an unknown time"
     about = f"{facts.path}, begun {begun}; strategy {name}, seed {options.seed}"

@@ -143,7 +143,7 @@ def _measured_table(facts: RunFacts) -> ReportTable:
         if trial is not None:
             ends = min(trial.repeats, default=None), max(trial.repeats, default=None)
             rows.append([name, trial.value, len(trial.repeats), *ends])
-    head = ["", facts.label, "repeats", "smallest", "largest"]
+    head = ["", facts.objective.label, "repeats", "smallest", "largest"]
     return ReportTable(head, rows, "Measured values")
 
 
@@ -172,7 +172,7 @@ def _candidates(facts: RunFacts) -> ReportTable:
             ]
         )
     head = ["candidate", "in the search", "measured again", "rounds", "speed-up", "interval", ""]
-    return ReportTable(head, rows, f"Candidates; values are {facts.label}")
+    return ReportTable(head, rows, f"Candidates; values are {facts.objective.label}")
 
 
 def search_section(facts: RunFacts) -> Section:
@@ -190,7 +190,7 @@ def search_section(facts: RunFacts) -> Section:
     charts = [draw_search(facts, best, by_time=False)]
     charts += [draw_search(facts, best, by_time=True)] if known else []
     table = ReportTable(
-        ["evaluation", "minutes", "trial", facts.label, "proposed by", "changes"],
+        ["evaluation", "minutes", "trial", facts.objective.label, "proposed by", "changes"],
         _improvements(facts, best)[-_SHOWN:],
         f"The last improvements, at most {_SHOWN}",
     )
@@ -233,7 +233,7 @@ def _duration(minutes: float) -> str:
 def end_section(facts: RunFacts) -> Section:
     """Is it finished?"""
     question, explained = "Is it finished?", facts.explained
-    options, history = facts.header.options, facts.history
+    options, history = facts.options, facts.history
     plan = history.plan
     done = f"{count_trials(history.searched, history.builds, options.budget)} are done"
     if plan is not None:
@@ -305,7 +305,7 @@ def _order_coverage(facts: RunFacts, codes: Codes) -> list[list[object]]:
     names = [n for n in facts.space.active if is_permutation(facts.space.parameters[n])]
     if not names:
         return rows
-    rng = generator(facts.header.options.seed, Purpose.EXPLAIN, len(facts.history) + 5)
+    rng = generator(facts.options.seed, Purpose.EXPLAIN, len(facts.history) + 5)
     sample = np.concatenate([facts.space.feasible.sample(_SAMPLE, rng), codes])
     for name in names:
         parameter = facts.space.parameters[name]
@@ -426,7 +426,9 @@ def peak_section(facts: RunFacts) -> Section:
     ]
     if beaten:
         answer += f" {len(beaten)} evaluations are better than the peak: check the peak, or the measurement."
-    table = ReportTable(["", facts.label, "of the peak"], [*rows, ["peak", peak, "100 %"]])
+    table = ReportTable(
+        ["", facts.objective.label, "of the peak"], [*rows, ["peak", peak, "100 %"]]
+    )
     return Section("peak", question, answer, [table])
 
 
@@ -434,7 +436,7 @@ def metrics_section(facts: RunFacts) -> Section:
     """What about other metrics or inputs?"""
     question = "What about other metrics or inputs?"
     names = list(dict.fromkeys(name for trial in facts.trials for name in trial.metrics))
-    limits = facts.header.options.limits
+    limits = facts.options.limits
     if not names and not limits:
         return Section("metrics", question, "The run measured one value only.")
     beyond = [t for t in facts.trials if t.failure == LIMIT]

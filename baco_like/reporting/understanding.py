@@ -145,8 +145,14 @@ def _ablation_parts(facts: RunFacts, ablation: Ablation | None) -> list[Part]:
         )
     if not all(step.measured for step in ablation):
         caption += ". To check whether the first changes suffice, measure the start with these changes only"
-    head = ["change", facts.label, "measured, or predicted with 90 % interval", "brings", ""]
-    chart = draw_ablation(steps, facts.label)
+    head = [
+        "change",
+        facts.objective.label,
+        "measured, or predicted with 90 % interval",
+        "brings",
+        "",
+    ]
+    chart = draw_ablation(steps, facts.objective.label)
     return [Heading("From the default to the winner"), chart, ReportTable(head, rows, caption)]
 
 
@@ -187,9 +193,9 @@ def choices_section(facts: RunFacts) -> Section:
     answer = "Averaged over all other choices, no choice is better beyond the 90 % intervals."
     if best:
         answer = f"Averaged over all other choices, the best are: {'; '.join(best)}."
-    charts: list[Part] = [draw_dependence(d, facts.label) for d in single[:_DRAWN]]
-    charts += [draw_positions(name, group, facts.label) for name, group in places.items()]
-    charts += [draw_dependence(d, facts.label) for d in pairs]
+    charts: list[Part] = [draw_dependence(d, facts.objective.label) for d in single[:_DRAWN]]
+    charts += [draw_positions(name, group, facts.objective.label) for name, group in places.items()]
+    charts += [draw_dependence(d, facts.objective.label) for d in pairs]
     rows: list[list[object]] = [
         [
             d.names[0],
@@ -206,9 +212,11 @@ def choices_section(facts: RunFacts) -> Section:
     if left > 0:
         which = "parameter is" if left == 1 else f"{left} parameters are"
         caption += f"; the least important {which} left out"
-    head = ["parameter", "choice", facts.label, "90 % interval", "runs"]
+    head = ["parameter", "choice", facts.objective.label, "90 % interval", "runs"]
     tables: list[Part] = [ReportTable(head, rows, caption)] if rows else []
-    tables += [_position_table(name, group, facts.label) for name, group in places.items()]
+    tables += [
+        _position_table(name, group, facts.objective.label) for name, group in places.items()
+    ]
     return Section("choices", question, answer, [*charts, *tables])
 
 
@@ -283,7 +291,7 @@ def trust_section(facts: RunFacts) -> Section:
             f"{in_percent(calibration.coverage)} of {which} lie in their 90 % intervals, predicted from the other "
             f"trials (rank correlation {calibration.correlation:.2f})."
         )
-        parts.append(draw_calibration(calibration, facts.label))
+        parts.append(draw_calibration(calibration, facts.objective.label))
     warm = facts.history.warm
     if spreads:
         noise = float(np.median([spread for _, spread in spreads]))
@@ -373,7 +381,7 @@ def reproduction_section(facts: RunFacts) -> Section:
 
 def _commands(facts: RunFacts, best: Trial) -> str | None:
     """Return the commands of the winner, or None; they need the evaluator's tools."""
-    if facts.context.get("[evaluator] kind") != "command":
+    if facts.options.context.get("[evaluator] kind") != "command":
         return None
     try:
         return trial_commands(facts, best, None, None).to_script()
@@ -393,12 +401,12 @@ def _environment(facts: RunFacts) -> list[list[str]]:
         "system": "operating system",
     }
     rows = [[label, str(host.get(key, "unknown"))] for key, label in names.items()]
-    rows.append(["compiler", str(facts.context.get(COMPILER, "unknown"))])
+    rows.append(["compiler", str(facts.options.context.get(COMPILER, "unknown"))])
     return [*rows, *([name, str(version)] for name, version in versions.items())]
 
 
 def _settings(facts: RunFacts) -> list[list[str]]:
-    options = facts.header.options
+    options = facts.options
     rows = [
         ["begun", facts.created or "unknown"],
         ["seed", str(options.seed)],
@@ -409,7 +417,9 @@ def _settings(facts: RunFacts) -> list[list[str]]:
     ]
     settings = options.strategy.get("settings") or {}
     rows += [[f"strategy: {key}", show(value)] for key, value in settings.items()]
-    rows += [[key, _short(value)] for key, value in facts.context.items() if key != COMPILER]
+    rows += [
+        [key, _short(value)] for key, value in facts.options.context.items() if key != COMPILER
+    ]
     constraints = facts.header.space.get("constraints") or ()
     return [*rows, *(["constraint", str(each)] for each in constraints)]
 

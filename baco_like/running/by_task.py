@@ -7,6 +7,7 @@ from typing import Any
 
 from baco_like._output import align_cells, escape_control_characters
 from baco_like.exceptions import TrialError
+from baco_like.optimizer.view import RunView
 from baco_like.records import History, Objective, Status, TaskRecommendation, Trial
 from baco_like.records.trial import rank
 
@@ -59,6 +60,12 @@ def _shown(cell: object) -> str:
     if isinstance(cell, tuple):
         return " ".join(map(str, cell))
     return f"{cell:.5g}" if isinstance(cell, float) else str(cell)
+
+
+def recommend_by_task(view: RunView) -> TaskRecommendation | None:
+    """Return the recommendation of a run with several tasks; None without them, or before the first success."""
+    found: TaskRecommendation | None = view.recommend() if best_by_task(view.history) else None
+    return found
 
 
 def recommended_trial(

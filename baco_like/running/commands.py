@@ -46,7 +46,7 @@ def trial_commands(
         RunFileError: The journal is not of ``baco-like tune``, its evaluator runs no commands, or its compiler is not
             a known one.
     """
-    context = view.header.options.context
+    context = view.options.context
     entries = {k.removeprefix(_TABLE): v for k, v in context.items() if k.startswith(_TABLE)}
     if not entries:
         raise RunFileError(f"{view.path} has no commands; only journals of 'baco-like tune' do")

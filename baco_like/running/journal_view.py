@@ -1,6 +1,6 @@
 """Read a journal while another process may be writing it, and describe the run as text.
 
-Nothing here takes a lock, writes, or needs the strategy or the constraints of the run.
+Nothing here takes a lock or writes. Only predictions and recommendations need the strategy of the run.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._output import align_cells, escape_control_characters, in_percent, wrap_items
-from baco_like._threads import thread_limit
+from baco_like._threads import resolve_threads
 from baco_like.exceptions import JournalError, SpaceError, TrialError
-from baco_like.explanations import HistoryModels, Outlook, estimate_outlook
-from baco_like.journal import START, Event, Header, JsonlJournal, Mark, Options
-from baco_like.journal.header import EXACT, UNIT, UNITS
+from baco_like.explanations import HistoryModels, Outlook
+from baco_like.journal import START, Event, Header, JsonlJournal, Mark
 from baco_like.journal.lock import find_holders, lock_file
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.predictions import why
 from baco_like.optimizer.setup import collector_paused
-from baco_like.optimizer.state import apply_events, initial_state
-from baco_like.records import History, Objective, TaskRecommendation, Trial
+from baco_like.optimizer.state import OptimizerState, apply_events, initial_state
+from baco_like.optimizer.view import ReadRun, RunView
+from baco_like.records import History, Trial
 from baco_like.records.confirmation import winner_of
 from baco_like.records.trial import CONTROL, different_configs, rank
 from baco_like.running.by_task import best_by_task, format_task_table, task_table
@@ -57,8 +58,8 @@ def journal_of(path: Path) -> Path:
     return journal if os.path.isfile(journal) else path
 
 
-class JournalView:
-    """The events of a journal so far.
+class JournalView(RunView):
+    """A run of another process, read from its journal so far.
 
     Args:
         path: The journal, or the folder of a run.
@@ -68,7 +69,6 @@ class JournalView:
     Attributes:
         header: The header.
         created: When the run began, as text.
-        opened: The whole first event, with ``host`` and ``versions``.
         suggested_at: Unix time at which each trial was suggested the last time, by its number.
         observed_at: Unix time at which each trial was observed, by its number.
 
@@ -83,27 +83,28 @@ class JournalView:
         self.path = path
         self.suggested_at: dict[int, float] = {}
         self.observed_at: dict[int, float] = {}
-        self.opened, mark = self._read_first()
+        self._threads = resolve_threads(None)
+        journal = JsonlJournal(path)
+        first = next(iter(journal.peek(START)), None)
+        if first is None:
+            raise JournalError(f"{path} holds no event yet; try again when the run has begun")
+        self._opened, mark = first
         self.header = Header.read(self.opened, str(path))
         self.created = str(self.opened.get("created", ""))
         space = _space_of(self.header, with_constraints)
-        self._state = replace(initial_state(self.header, space, RandomSearch()), mark=mark)
+        state = replace(initial_state(self.header, space, RandomSearch()), mark=mark)
+        self._run = ReadRun(journal, state)
         self.refresh()
 
     @property
-    def history(self) -> History:
-        """Observations and pending trials."""
-        return self._state.history
+    @override
+    def opened(self) -> Event:
+        return self._opened
 
     @property
-    def objective(self) -> Objective:
-        """Name, unit and direction of the value; the unit is known for runs of ``baco-like tune`` only."""
-        return first_objective(self.header.options)
-
-    @property
-    def objectives(self) -> tuple[Objective, ...]:
-        """All objectives with their units if there are several, else empty."""
-        return several_objectives(self.header.options)
+    @override
+    def modelled(self) -> OptimizerState:
+        return Optimizer.load(self.path).state
 
     def refresh(self) -> None:
         """Read the events that were added since the last call.
@@ -111,9 +112,9 @@ class JournalView:
         Raises:
             JournalError: The file is damaged, or is now the journal of another run.
         """
-        events = JsonlJournal(self.path).peek(self._state.mark)
+        events = JsonlJournal(self.path).peek(self.state.mark)
         with collector_paused():
-            self._state, _ = apply_events(self._state, self._keep_times(events), str(self.path))
+            self._run.state, _ = apply_events(self.state, self._keep_times(events), str(self.path))
 
     def find_runner(self) -> list[int]:
         """Return the processes that run `tune` on the journal, without taking their lock."""
@@ -139,35 +140,16 @@ class JournalView:
             )
         return trial
 
-    def recommend(self) -> TaskRecommendation | None:
-        """Return the recommendation of a run with several tasks; None without them, or before the first success."""
-        found: TaskRecommendation | None = None
-        if best_by_task(self.history):
-            found = Optimizer.load(self.path).recommend()
-        return found
-
     @property
     def has_constraints(self) -> bool:
         """Whether the space of `history` has the constraints of the run, or the run has none."""
         return bool(self.history.space.constraints) or not self.header.space.get("constraints")
 
-    def estimate_outlook(self, models: HistoryModels | None = None) -> Outlook:
-        """Return the outlook; without the constraints of the run, the number of configurations is unknown.
-
-        Args:
-            models: Models of the history, if they are fitted already.
-
-        Raises:
-            TrialError: Fewer than five trials have succeeded.
-        """
-        outlook = estimate_outlook(self.history, self.header.options.seed, models=models)
+    @override
+    def outlook(self, evaluations: int = 20, models: HistoryModels | None = None) -> Outlook:
+        """Return the outlook; without the constraints of the run, the number of configurations is unknown."""
+        outlook = super().outlook(evaluations, models)
         return outlook if self.has_constraints else replace(outlook, feasible=None, untried=None)
-
-    def _read_first(self) -> tuple[Event, Mark]:
-        first = next(iter(JsonlJournal(self.path).peek(START)), None)
-        if first is None:
-            raise JournalError(f"{self.path} holds no event yet; try again when the run has begun")
-        return first
 
     def _keep_times(self, events: Iterable[tuple[Event, Mark]]) -> Iterator[tuple[Event, Mark]]:
         """Yield the events, and keep the times of their trials."""
@@ -219,10 +201,10 @@ def describe_run(view: JournalView, top: int, width: int = 100) -> str:
 
 
 def _status(view: JournalView) -> str:
-    history, options = view.history, view.header.options
+    history, options = view.history, view.options
     runner = ", ".join(map(str, view.find_runner()))
     name = options.strategy.get("name") or "a strategy object"
-    summary = summarise(view.history, view.objective, objectives=view.objectives)
+    summary = summarise(view.history, view.objective)
     again = history.evaluations - history.builds
     lines = [
         f"{view.path}: "
@@ -286,8 +268,8 @@ def describe_outlook(view: JournalView) -> str:
     """Return one line on the improvement that is left; empty with too few results, several objectives or tasks."""
     if best_by_task(view.history):
         return ""
-    with suppress(TrialError), thread_limit(1):
-        return f"outlook: {view.estimate_outlook()}"
+    with suppress(TrialError):
+        return f"outlook: {view.outlook()}"
     return ""
 
 
@@ -394,28 +376,6 @@ def describe_trial(view: JournalView, trial: Trial) -> str:
     if trial.message:
         sections.append(["log", *(f"  {line}" for line in trial.message.splitlines())])
     return "\n\n".join("\n".join(section) for section in sections)
-
-
-def first_objective(options: Options) -> Objective:
-    """Return the first objective of a run with its unit, which is known for runs of ``baco-like tune`` only."""
-    unit = str(options.context.get(UNIT, ""))
-    return Objective(
-        options.objective, unit, options.direction, _is_exact(options, options.objective)
-    )
-
-
-def _is_exact(options: Options, name: str) -> bool:
-    exact = options.context.get(EXACT, ())
-    return isinstance(exact, (list, tuple)) and name in exact
-
-
-def several_objectives(options: Options) -> tuple[Objective, ...]:
-    """Return all objectives of a run with their units if there are several, else empty."""
-    units = options.context.get(UNITS)
-    every = tuple(replace(o, exact=_is_exact(options, o.name)) for o in options.several_objectives)
-    if not isinstance(units, (list, tuple)) or len(units) != len(every):
-        return every
-    return tuple(replace(o, unit=str(unit)) for o, unit in zip(every, units, strict=True))
 
 
 def describe_progress(view: JournalView, width: int) -> str:

@@ -150,7 +150,6 @@ def summarise(
     history: History,
     objective: Objective,
     threshold: float = 0.05,
-    objectives: tuple[Objective, ...] = (),
 ) -> Summary:
     """Return the summary of a history, after its confirmation; drift beyond the threshold is named.
 
@@ -158,7 +157,6 @@ def summarise(
         history: The history.
         objective: The measured quantity, the first of several.
         threshold: Relative drift that is named.
-        objectives: All objectives with their units; by default those of the history.
     """
     config = history.space.default_config
     defaults = [] if config is None else history.trials_of(config)
@@ -191,7 +189,7 @@ def summarise(
             *describe_notes(history.best()),
         ),
         utilisation=read_utilisation(history),
-        objectives=(objectives or history.objectives) if history.objectives else (),
+        objectives=history.objectives,
         front=tuple(history.front()) if history.objectives else (),
         by_task=task_table(history, objective) if best_by_task(history) else None,
     )

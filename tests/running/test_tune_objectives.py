@@ -22,7 +22,7 @@ def measure(trial):
 
 def tuned(evaluations=20, **settings):
     settings = {"stop": MaxEvals(evaluations), "progress": False, **settings}
-    return tune(measure, SPACE, objectives=OBJECTIVES, **settings)
+    return tune(measure, SPACE, objectives=UNITS, **settings)
 
 
 def test_tune_returns_the_front_and_its_knee():
@@ -97,7 +97,7 @@ def test_no_improvement_asks_for_new_points_of_the_front(rel, latest, ends):
 
 def test_the_summary_shows_the_front_the_knee_and_the_default():
     optimizer = tuned().optimizer
-    summary = summarise(optimizer.history, UNITS[0], objectives=UNITS)
+    summary = summarise(optimizer.history, UNITS[0])
     text = format_summary(summary)
     assert summary.speedup is None
     assert "speed-up" not in text
@@ -120,7 +120,7 @@ def test_a_large_front_is_shown_in_part_with_its_knee():
 
 def test_the_file_of_the_result_has_the_front(tmp_path):
     optimizer = tuned().optimizer
-    summary = summarise(optimizer.history, UNITS[0], objectives=UNITS)
+    summary = summarise(optimizer.history, UNITS[0])
     write_best(summary, tmp_path / "best.json", seed=0)
     content = json.loads((tmp_path / "best.json").read_text())
     assert content["objectives"][0] == {"name": "time", "unit": "ms", "direction": "minimize"}
