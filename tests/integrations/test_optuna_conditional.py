@@ -236,8 +236,8 @@ def bound_by_four_values(trial):
 )
 def test_bounds_that_depend_on_other_parameters_are_learned(moving, constraint):
     study = optuna.create_study(sampler=BacoSampler(seed=1))
-    study.optimize(moving, n_trials=20)
-    assert distinct(study) == 20
+    study.optimize(moving, n_trials=30)
+    assert distinct(study) == 30
     assert any(constraint in str(text) for text in observed(study).space.constraints or [""])
     again = BacoSampler(seed=2)
     assert observed(study, again).space == observed(study).space

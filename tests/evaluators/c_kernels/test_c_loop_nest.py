@@ -183,13 +183,14 @@ def test_what_a_kernel_may_do(tmp_path: Path) -> None:
 
 @needs_cc
 def test_the_largest_error_of_all_checks_is_a_metric(tmp_path: Path) -> None:
-    errors = []
-    for added in ("0.0f", "0.25f", "0.5f"):
-        body = f"{SECOND_TIME} C[7] += {added};"  # only the last check sees it
-        text = f"void kernel(const float *A, const float *B, float *C) {{ {body} }}"
-        evaluator = with_sources(tmp_path, text, tolerance=0.9, repeats=Repeats(2, 2))
-        errors.append(evaluate(evaluator, ti=1).metrics["error"])
-        evaluator.close()
+    sources = [
+        "void kernel(const float *A, const float *B, float *C) "
+        f"{{ {SECOND_TIME} C[7] += {added}; }}"  # only the last check sees it
+        for added in ("0.0f", "0.25f", "0.5f")
+    ]
+    evaluator = with_sources(tmp_path, *sources, tolerance=0.9, repeats=Repeats(2, 2))
+    errors = [evaluate(evaluator, ti=1).metrics["error"] for _ in sources]
+    evaluator.close()
     assert 0.0 <= errors[0] < 1e-6
     assert errors[2] == pytest.approx(2.0 * errors[1], rel=1e-3)
     assert 0.01 < errors[2] < 0.9
