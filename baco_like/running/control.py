@@ -53,13 +53,13 @@ class ControlSettings:
         """
         if not self.every or any(trial.origin == CONTROL for trial in history.pending.values()):
             return None
-        latest = history.trials[history.warm :][-self.every :]
+        latest = history.searched_trials[-self.every :]
         is_due = len(latest) == self.every and all(t.origin != CONTROL for t in latest)
         if not is_due and (not latest or latest[-1].origin != CONTROL):
             return None
         drift = read_drift(history, self.threshold)
         count = len(drift.points)
-        if drift.is_deterministic or count > 2 + _SHARE * history.evaluations:
+        if drift.is_deterministic or count > 2 + _SHARE * history.searched:
             return None
         if is_due:
             return drift.points[-1].trial.config if count else _incumbent(history)

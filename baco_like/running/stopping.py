@@ -98,7 +98,7 @@ class MaxEvals(StoppingRule):
             return f"{self.evaluations} evaluations"
         if history.builds < self._builds:
             return None
-        return f"{self._builds} builds, of which {history.searched} gave a new program"
+        return f"{self._builds} builds, of which {history.searched} are evaluations"
 
     @override
     def room(self, history: History) -> int | None:

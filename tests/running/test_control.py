@@ -108,6 +108,15 @@ def test_a_deterministic_function_is_measured_again_twice_at_most() -> None:
     assert all(trial.origin != "control" for trial in result.trials[60:])
 
 
+def test_controls_follow_evaluations_not_builds() -> None:
+    def inert(trial: Trial) -> dict[str, Any]:
+        return {"value": 1.0, "program": "always"}
+
+    result = tune(inert, SPACE, stop=MaxEvals(3), recheck=2, **PLAIN)
+    assert len(result.trials) == 30
+    assert all(trial.origin != "control" for trial in result.trials)
+
+
 def test_a_resumed_run_makes_the_same_controls(tmp_path: Path) -> None:
     whole = tune(machine(1.3), SPACE, stop=MaxEvals(70), recheck=15, **PLAIN)
     for evaluations in (16, 48, 70):

@@ -37,12 +37,12 @@ def test_as_many_builds_as_evaluations_count_each_trial():
     result = search(8, builds=8)
     new = result.optimizer.history.searched
     assert (len(result.trials), new < 8) == (8, True)
-    assert result.reason == f"8 builds, of which {new} gave a new program"
+    assert result.reason == f"8 builds, of which {new} are evaluations"
 
 
 def test_a_run_ends_where_no_parameter_changes_the_program():
     result = search(2, lambda trial: {"value": 1.0, "program": "always"})
-    assert (len(result.trials), result.reason) == (20, "20 builds, of which 1 gave a new program")
+    assert (len(result.trials), result.reason) == (20, "20 builds, of which 1 are evaluations")
 
 
 @pytest.mark.parametrize("first", [{"evaluations": 3}, {"evaluations": 8, "builds": 6}])

@@ -38,7 +38,7 @@ def test_max_evals_counts_different_programs():
     opt.observe(pending, 1.0, program="q")
     assert MaxEvals(4).room(opt.history) == 1
     assert MaxEvals(9, builds=8).room(opt.history) == 2
-    assert opt.should_stop(MaxEvals(6, builds=6)) == "6 builds, of which 3 gave a new program"
+    assert opt.should_stop(MaxEvals(6, builds=6)) == "6 builds, of which 3 are evaluations"
     assert opt.should_stop(MaxEvals(3)) == "3 evaluations"
 
 
