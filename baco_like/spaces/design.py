@@ -194,6 +194,33 @@ def _off_middle(space: Space, rows: Codes) -> Array:
     return np.asarray(off.round(9))
 
 
+def changes_of_default(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
+    """Return changes of the default configuration: each parameter is changed in one of the rows.
+
+    A change that a constraint does not allow is left out. Without a default configuration the rows are drawn uniformly.
+    """
+    start = space.default_config
+    if start is None:
+        return uniform(space, n, rng, taken)
+    rows = np.repeat(space.encode([start]), n, axis=0)
+    locations = locate_parameters(space)
+    order = rng.permutation(len(locations))
+    for begin in range(0, len(order), n):
+        changed = rows.copy()
+        for row, i in enumerate(order[begin : begin + n]):
+            own = rows[row, locations[i].columns]
+            codes = locations[i].choices()
+            if codes is None:
+                codes = space.feasible.sample(4, rng)[:, locations[i].columns]
+            other = codes[(codes != own).any(axis=1)]
+            if len(other):
+                changed[row, locations[i].columns] = other[rng.integers(len(other))]
+        changed = space.activity.at_rest(changed)
+        allowed = space.feasible.contains(changed)
+        rows[allowed] = changed[allowed]
+    return _complete(space, n, rng, taken, rows)
+
+
 def middle_of_branch(space: Space, seen: Codes, rng: Rng, taken: Taken) -> Codes:
     """Return the row nearest to the middle of those that enter the most new branches, ``(1, w)``; none if all are seen.
 

@@ -15,13 +15,17 @@ _TABLED = 4096
 """Most values of a parameter for which its features are tabulated."""
 
 
-def feature_column(parameter: Parameter) -> Array | None:
-    """Return the feature of each code, or None if there are many codes or several columns of features."""
+def feature_columns(parameter: Parameter) -> Array | None:
+    """Return the features of each code, ``(codes, k)``, or None if there are many codes."""
     if parameter.width > 1 or parameter.cardinality > _TABLED:
         return None
-    every = np.arange(parameter.cardinality, dtype=np.float64)[:, None]
-    table = parameter.features(every)
-    return table[:, 0] if table.shape[1] == 1 else None
+    return parameter.features(np.arange(parameter.cardinality, dtype=np.float64)[:, None])
+
+
+def feature_column(parameter: Parameter) -> Array | None:
+    """Return the feature of each code, or None if there are many codes or several columns of features."""
+    table = feature_columns(parameter)
+    return table[:, 0] if table is not None and table.shape[1] == 1 else None
 
 
 class FeatureTable:

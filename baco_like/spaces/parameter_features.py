@@ -11,7 +11,7 @@ from baco_like._typing import Codes, Features, Ints
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.activity import ActiveSources
 from baco_like.spaces.derived_features import FeaturedSpace
-from baco_like.spaces.feature_table import FeatureTable, feature_column
+from baco_like.spaces.feature_table import FeatureTable, feature_columns
 
 _DRAWN = 1024
 """Values of a parameter from which the mean of its features is taken, if it has more."""
@@ -54,15 +54,15 @@ class ParameterFeatures:
 
     @cached_property
     def _gather(self) -> FeatureTable | None:
-        """One table of all features, or None unless every parameter has few values and one column of features."""
+        """One table of all features, or None unless every parameter has few values."""
         if self._space.activity:
             return None
         tables = []
         for name in self._space.active:
-            table = feature_column(self._space.parameters[name])
+            table = feature_columns(self._space.parameters[name])
             if table is None:
                 return None
-            tables.append((self._space.columns[name].start, table))
+            tables += [(self._space.columns[name].start, column) for column in table.T]
         return FeatureTable(tables)
 
     @cached_property

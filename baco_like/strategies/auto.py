@@ -9,7 +9,7 @@ from typing import Any, ClassVar, final
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Rng
-from baco_like.acquisitions.optimizers.searches import LocalSearch
+from baco_like.acquisitions.optimizers.searches import AlternatingSearch, LocalSearch
 from baco_like.parameters import ParameterKind
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Proposal
@@ -40,6 +40,7 @@ from baco_like.strategies.protocol import (
 )
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.prior import LogNormal, Priors
+from baco_like.surrogates.linear import SparseLinear
 from baco_like.surrogates.registry import create_surrogate
 
 FEW = 3
@@ -63,6 +64,17 @@ six spaces, 20 seeds, the relative log regret differs by 0.001 (0.019); see benc
 
 MOST_FOR_VOLUME = 3
 """Largest number of objectives for which the expected gain of hypervolume is used; the boxes of more are too many."""
+
+
+MANY = 21
+"""From this number of parameters on, the model is linear and the search stays near the best configurations."""
+
+
+def model_of_many() -> Bayesian:
+    """Return the Bayesian optimization of the default strategy for many parameters, without a design."""
+    search = LocalSearch(candidates=200, near=0.9, starts=5, gain=0.01)
+    mixed = AlternatingSearch(candidates=200, near=0.9, starts=5)
+    return Bayesian(SparseLinear(), failed_as=FAILED_AS, search=search, mixed=mixed)
 
 
 def model_of_auto(surrogate: str = "gp", device: str = "auto") -> Bayesian:
@@ -117,7 +129,10 @@ class Auto:
         if size is not None and size <= FEW:
             return Exhaustive(), f"exhaustive: there are {shown} configurations"
         bayesian = model_of_auto(self.surrogate, self.device)
-        if has_long_order(problem.space):
+        many = self._has_many(problem)
+        if many:
+            bayesian = model_of_many()
+        elif has_long_order(problem.space):
             bayesian = replace(bayesian, search=LocalSearch(candidates=DRAWS_BESIDE_LONG_ORDERS))
         how = "all scored" if size is not None and size <= bayesian.scan_limit else "searched"
         reason = f"bayesian: {shown} configurations, {how} by the model"
@@ -129,11 +144,16 @@ class Auto:
         if problem.related:
             return Phased(later, 1, self.design), reason
         if self.initial is None and self.design is middle:
-            return AdaptiveDesign(later), reason
+            return AdaptiveDesign(later, most=9 if many else 8, many=many), reason
         initial = size_by_orders(problem.space) if self.initial is None else self.initial
         before_success = distinct_middle if self.design is middle else None
         phased = Phased(later, initial, self.design, before_success=before_success)
         return phased, f"{reason} after {initial} of the design"
+
+    def _has_many(self, problem: Problem) -> bool:
+        """Return whether the model is linear."""
+        is_single = not (problem.objectives or problem.related)
+        return is_single and self.surrogate == "gp" and len(problem.space.active) >= MANY
 
     def _several(self, problem: Problem, bayesian: Bayesian) -> Strategy[Any]:
         """Return the strategy for several objectives, after a design."""

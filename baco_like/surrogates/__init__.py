@@ -15,6 +15,7 @@ from baco_like.surrogates.gp.gaussian_process import (
 )
 from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, RBF, Kernel
 from baco_like.surrogates.gp.prior import FLAT_PRIORS, Gamma, LogNormal, Priors
+from baco_like.surrogates.linear import SparseLinear
 from baco_like.surrogates.protocol import (
     Data,
     FeasibilityModel,
@@ -56,6 +57,7 @@ __all__ = [
     "Priors",
     "RandomForest",
     "SamplingModel",
+    "SparseLinear",
     "Surrogate",
     "UpdatableModel",
     "fit_transform",

@@ -42,6 +42,9 @@ _MANY = 64
 _DRAWN = 96
 """Number of random changes of a climber in a step."""
 
+_NEAR = 6.0
+"""Mean number of changes of a draw near an incumbent."""
+
 _STARTS_DRAWN = 500
 """Most uniform draws that are scored first: with many parameters, none is near the incumbents."""
 
@@ -127,6 +130,7 @@ class LocalSearch(ScoredSearch):
         kept: Share of the climbers, the highest, that continue after a step; 1 keeps all.
         gain: The search ends after a step that raises the highest score by less than this; with 0 it ends when no
             climber can improve.
+        near: Share of the draws that are made near the incumbents, by a random number of changes, instead of uniformly.
     """
 
     candidates: int = 1_500
@@ -135,6 +139,7 @@ class LocalSearch(ScoredSearch):
     steps: int = 100
     kept: float = 0.5
     gain: float = 0.0
+    near: float = 0.0
 
     @override
     def find_best(
@@ -142,7 +147,7 @@ class LocalSearch(ScoredSearch):
     ) -> tuple[Codes, Array]:
         """Return the n best scored rows that are not excluded; climbers may pass through excluded rows."""
         climbers = Climbers(score, space, n, rng, is_excluded)
-        climbers.choose_starts(start, self.candidates, self.starts)
+        climbers.choose_starts(start, self.candidates, self.starts, self.near)
         highest = climbers.heights.max(initial=-math.inf)
         for _ in range(self.steps):
             if not climbers.step(self.values):
@@ -180,6 +185,7 @@ class AlternatingSearch(ScoredSearch):
     rounds: int = 20
     kept: float = 0.7
     gain: float = 1e-3
+    near: float = 0.0
 
     @override
     def find_best(
@@ -187,7 +193,7 @@ class AlternatingSearch(ScoredSearch):
     ) -> tuple[Codes, Array]:
         """Return the n best rows that are not excluded, of the draws, the steps and the ends of the ascents."""
         climbers = Climbers(score, space, n, rng, is_excluded)
-        climbers.choose_starts(start, self.candidates, self.starts)
+        climbers.choose_starts(start, self.candidates, self.starts, self.near)
         highest = climbers.heights.max(initial=-math.inf)
         for _ in range(self.rounds):
             ends, heights = self.ascent.climb(score, space, climbers.rows, climbers.heights, rng)
@@ -245,10 +251,12 @@ class Climbers:
         first = find_first_rows(rows)
         self.best, self.best_scores = best_rows(rows[first], scores[first], n, self._rng)
 
-    def choose_starts(self, given: Codes, draws: int, count: int) -> None:
-        """Start from the given rows and from the ``count`` best of ``draws`` uniform draws, all distinct."""
+    def choose_starts(self, given: Codes, draws: int, count: int, near: float = 0.0) -> None:
+        """Start from the given rows and from the ``count`` best of ``draws`` draws, all distinct; some are near."""
         draws = draws if self._changes is None else min(draws, _STARTS_DRAWN)
-        drawn = self._space.feasible.sample(self._space.affordable(draws), self._rng)
+        close = self._draw_near(given, round(near * draws)) if len(given) and near else given[:0]
+        far = self._space.affordable(draws - len(close))
+        drawn = np.concatenate([close, self._space.feasible.sample(far, self._rng)])
         rows = np.concatenate([given, drawn])
         scores = self._scores_of(rows)
         split = len(given)
@@ -259,6 +267,19 @@ class Climbers:
         first = find_first_rows(rows)
         first = first[: int((first < split).sum()) + count]
         self.rows, self.heights = rows[first], heights[first]
+
+    def _draw_near(self, given: Codes, count: int) -> Codes:
+        """Return random changes of the given rows, the first ones most often: `_NEAR` changes on average."""
+        place = self._rng.exponential(0.3 * len(given), count).astype(np.int64)
+        rows = given[np.minimum(place, len(given) - 1)]
+        left = self._rng.geometric(1.0 / _NEAR, count)
+        changes = self._changes or RandomChanges(self._space)
+        while left.any():
+            open_rows = np.flatnonzero(left)
+            changed, owner = changes.draw(rows[open_rows], self._rng, 1)
+            rows[open_rows[owner]] = changed
+            left[open_rows] -= 1
+        return rows
 
     def keep_highest(self, share: float) -> None:
         """Keep a share of the climbers, the highest ones, but at least `_FEWEST_CLIMBERS`."""

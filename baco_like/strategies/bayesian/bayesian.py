@@ -43,6 +43,7 @@ from baco_like.strategies.bayesian.incremental import (
     propose,
     weight_by_user_prior,
 )
+from baco_like.strategies.bayesian.known_programs import prefer_new_programs
 from baco_like.strategies.bayesian.limits import FeasibilityWithLimits, fit_margins, margins_of
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask
 from baco_like.surrogates import FeasibilityModel, FeasibilitySurrogate
@@ -237,6 +238,7 @@ class Bayesian:
         score = bind_acquisition(self.acquisition, model, fitted.incumbent, rng)
         score = weight_by_user_prior(score, problem.space, len(history), self.belief)
         weighted = acquisitions.weight_by_feasibility(score, fitted.feasibility, minimum)
+        weighted = prefer_new_programs(weighted, history)
         return weighted if problem.region is None else _prefer(problem.region, weighted)
 
     def tell(

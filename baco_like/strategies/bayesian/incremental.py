@@ -443,8 +443,10 @@ def _choose_in_turn(scored: Scored, n: int) -> list[int]:
 
 
 def incumbents(history: History) -> Codes:
-    """Return the best observed configurations, from which a search starts, ``(m, w)``."""
-    ok = np.flatnonzero(history.where(Status.OK))
+    """Return the best observed configurations, from which a search starts, ``(m, w)``; of equal programs one."""
+    programs = history.programs
+    first = (programs < 0) | (programs == np.arange(len(programs)))
+    ok = np.flatnonzero(history.where(Status.OK) & first)
     best = ok[np.argsort(history.costs[ok], kind="stable")[:INCUMBENTS]]
     return history.codes[best]
 

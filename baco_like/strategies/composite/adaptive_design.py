@@ -15,6 +15,7 @@ from baco_like.parameters.protocol import ParameterKind
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Proposal, Trial
 from baco_like.spaces.design import (
+    changes_of_default,
     exclude_nothing,
     has_distinct_middle,
     latin_hypercube,
@@ -35,6 +36,8 @@ MIDDLE = "middle"
 SPREAD = "latin_hypercube"
 
 BRANCHES = "branches"
+
+CHANGES = "changes of the default"
 
 MOST_BRANCHES = 16
 """Most trials that enter the branches of a space with conditional parameters before a model begins."""
@@ -98,6 +101,7 @@ class AdaptiveDesign:
     then: Strategy[Any]
     middles: int = 2
     most: int = 8
+    many: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.middles < self.most:
@@ -165,6 +169,8 @@ class AdaptiveDesign:
             return self._next_branch(space, history, done, seed)
         if done >= self.most:
             return None
+        if self.many:
+            return {"phase": "design", "design": CHANGES if space.default_config else SPREAD}
         if not has_distinct_middle(space, generator(seed, Purpose.MODEL)):
             return {"phase": "design", "design": SPREAD}
         if done <= self.middles:
@@ -201,7 +207,11 @@ class AdaptiveDesign:
         if design == MIDDLE:
             return middle(space, 1, rng, history.is_excluded)
         # The same hypercube at every call, so that the points of single calls spread as those of one call do.
-        cube = latin_hypercube(space, self.most, generator(seed, Purpose.MODEL, 1), exclude_nothing)
+        shared = generator(seed, Purpose.MODEL, 1)
+        if design == CHANGES:  # of the default configuration, which is the first trial
+            cube = changes_of_default(space, self.most - 1, shared, exclude_nothing)
+        else:
+            cube = latin_hypercube(space, self.most, shared, exclude_nothing)
         free = cube[~history.is_excluded(cube)]
         return free[:1] if len(free) else uniform(space, 1, rng, history.is_excluded)
 
