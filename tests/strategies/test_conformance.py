@@ -29,7 +29,7 @@ def _applies(name, kind, check):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "check"), cover(STRATEGIES, SPACES, CHECKS, valid=_applies, share=4)
+    ("name", "kind", "check"), cover(STRATEGIES, SPACES, CHECKS, valid=_applies, share=5)
 )
 def test_conformance(name, kind, check):
     check(_with_short_design(name), SPACES[kind])

@@ -223,19 +223,9 @@ def test_there_are_enough_members_for_the_differences():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"constraints": "no"}, "constraints 'no' is unknown"),
-        ({"method": "worst1bin"}, "method 'worst1bin' is unknown; choose from best1bin, best1exp"),
-        (
-            {"population_per_parameter": 0},
-            "population_per_parameter = 0: expected a number of at least 1",
-        ),
         ({"weight": 3.0}, "weight .* is out of range"),
         ({"weight": [0.7, 0.2]}, "weight .* is out of range"),
         ({"weight": [0.1, 0.2, 0.3]}, "must be one number or two"),
-        (
-            {"recombination": -0.1},
-            "recombination = -0.1: expected a number of at least 0 and at most 1",
-        ),
     ],
 )
 def test_wrong_settings_are_refused_at_once(settings, message):

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Space
@@ -115,17 +114,3 @@ def test_settings_of_the_papers():
     assert create_strategy("firefly").for_budget(None) == Firefly()
     unaware = create_strategy("firefly", {"constraints": "penalty"}).for_budget(25)
     assert (unaware.population, unaware.is_aware) == (20, False)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"constraints": "no"}, "constraints 'no' is unknown"),
-        ({"population": 0}, "population = 0: expected a number of at least 1"),
-        ({"absorption": -1.0}, "absorption = -1.0: expected a number of at least 0"),
-        ({"noise": float("nan")}, "noise = nan: expected a number of at least 0"),
-    ],
-)
-def test_wrong_settings_are_refused_at_once(settings, message):
-    with pytest.raises(ValueError, match=message):
-        create_strategy("firefly", settings)

@@ -159,18 +159,3 @@ def test_settings_follow_the_budget_unless_they_are_given():
     assert algorithm(None) == algorithm(200)
     assert algorithm(100).crossover != algorithm(400).crossover
     assert algorithm(1600, population=7).population == 7
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"population": 1}, "population = 1: expected a number of at least 2"),
-        ({"crossover": "x"}, "crossover 'x' is unknown"),
-        ({"selection": "x"}, "selection 'x' is unknown; choose from restricted_tournament"),
-        ({"hill_climber": "none"}, "hill_climber 'none' is unknown; choose from random_first"),
-        ({"neighbourhood": "x"}, "neighbourhood 'x' is unknown"),
-    ],
-)
-def test_bad_settings_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        create_strategy("genetic_local_search", settings)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from baco_like.strategies import BasinHopping, DualAnnealing
 from baco_like.strategies.direct.global_minimisers import METHODS, LocalMinimiser
 
 COUNTS = np.array([10.0, 25.0, np.inf])
@@ -49,9 +48,3 @@ def test_a_flat_function_ends_without_a_warning(method):
     found = LocalMinimiser(method, np.full(2, 5.0))(lambda point: 1.0, np.array([0.0, 1.0]))
     assert found.cost == 1.0
     assert ((found.point >= 0) & (found.point <= 1)).all()
-
-
-@pytest.mark.parametrize("strategy", [BasinHopping, DualAnnealing])
-def test_an_unknown_method_is_refused(strategy):
-    with pytest.raises(ValueError, match=r"method 'bfgs' is unknown; choose from powell, cobyla"):
-        strategy(method="bfgs")

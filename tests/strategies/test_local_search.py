@@ -59,12 +59,12 @@ def test_multi_start_is_the_plain_loop(improvement, restart, name, order):
     settings = {"improvement": improvement, "neighbourhood": name, "restart": restart}
     settings["order"] = order
     strategy = create_strategy("multi_start_local_search", settings)
-    rows, tags = Run(strategy, SPACE, rugged, seed=4).go(150)
+    rows, tags = Run(strategy, SPACE, rugged, seed=4).go(250)
     rng, f, starts = RNG(4), Objective(rugged), 0
-    while len(f.seen) < 150:
+    while len(f.seen) < 250:
         climb(f, sample(rng), rng, improvement, name, restart, order)
         starts += 1
-    assert [tuple(row) for row in rows] == list(f.seen)[:150]
+    assert [tuple(row) for row in rows] == list(f.seen)[:250]
     assert starts > 1
     assert [tag["phase"] for tag in tags].count("start") in (starts, starts - 1)
 
@@ -74,12 +74,12 @@ def test_multi_start_is_the_plain_loop(improvement, restart, name, order):
 def test_iterated_is_the_plain_loop(improvement, perturbation, patience):
     settings = {"neighbourhood": "adjacent", "perturbation": perturbation, "patience": patience}
     strategy = create_strategy("iterated_local_search", {"improvement": improvement, **settings})
-    rows, _ = Run(strategy, SPACE, rugged, seed=1).go(120)
+    rows, _ = Run(strategy, SPACE, rugged, seed=1).go(200)
     rng, f = RNG(1), Objective(rugged)
     count = int(perturbation * (10 + 7 + 3 + 4 + 10))  # b takes 7 values
     assert number_of_changes(SPACE, perturbation) == max(1, count)
     best, least, idle, start, restarts = None, math.inf, 0, sample(rng), 0
-    while len(f.seen) < 120:
+    while len(f.seen) < 200:
         minimum, cost = climb(f, start, rng, improvement, "adjacent", False)
         idle = 0 if cost < least else idle + 1
         best, least = (minimum, cost) if cost < least else (best, least)
@@ -87,7 +87,7 @@ def test_iterated_is_the_plain_loop(improvement, perturbation, patience):
             start = perturb(SPACE, best, max(1, count), rng)
         else:
             start, idle, restarts = sample(rng), 0, restarts + 1
-    assert [tuple(row) for row in rows] == list(f.seen)[:120]
+    assert [tuple(row) for row in rows] == list(f.seen)[:200]
     assert restarts > 0 or patience > 2
 
 
@@ -324,23 +324,9 @@ def test_the_table_reaches_the_algorithms():
     assert [best.for_budget(n).neighbourhood for n in (100, 200)] == ["adjacent", "hamming"]
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("multi_start_local_search", {"improvement": "second"}, "'second' is unknown; choose from first, best"),
-        ("multi_start_local_search", {"neighbourhood": "near"}, "'near' is unknown; choose from hamming"),
-        ("multi_start_local_search", {"improvement": "best", "restart": True}, "restart True has no effect"),
-        ("iterated_local_search", {"perturbation": 0.0}, "perturbation = 0.0: expected a number above 0 and at most 1"),
-        ("iterated_local_search", {"perturbation": 1.5}, "perturbation = 1.5: expected a number above 0 and at most 1"),
-        ("iterated_local_search", {"patience": 0}, "patience = 0: expected a number of at least 1"),
-        ("tabu_search", {"tabu_size": 0}, "tabu_size = 0: expected a number of at least 1"),
-        ("tabu_search", {"improvement": "x"}, "improvement 'x' is unknown"),
-        ("tabu_search", {"neighbourhood": "x"}, "neighbourhood 'x' is unknown"),
-    ],
-)  # fmt: skip
-def test_bad_settings_are_refused(name, settings, message):
-    with pytest.raises(ValueError, match=message):
-        create_strategy(name, settings)
+def test_a_restart_goes_with_first_improvement():
+    with pytest.raises(ValueError, match="restart True has no effect"):
+        create_strategy("multi_start_local_search", {"improvement": "best", "restart": True})
 
 
 SMOOTH = Space({f"x{i}": Integer(0, 11) for i in range(5)}, ["x0 + x1 >= 4"])

@@ -148,30 +148,3 @@ def test_settings_of_the_papers():
         "particle_swarm", {"constraints": "penalty", "particles": 30, "social": 1.5}
     )
     assert (chosen.for_budget(25).particles, chosen.for_budget(25).social) == (30, 1.5)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"constraints": "no"}, "constraints 'no' is unknown"),
-        ({"particles": 0}, "particles = 0: expected a number of at least 1"),
-        ({"neighbours": 0}, "neighbours = 0: expected a number of at least 1"),
-        (
-            {"inertia": float("nan")},
-            "inertia = nan: expected a finite number",
-        ),
-        ({"social": float("inf")}, "social = inf: expected a finite number"),
-    ],
-)
-def test_wrong_settings_are_refused_at_once(settings, message):
-    with pytest.raises(ValueError, match=message):
-        create_strategy("particle_swarm", settings)
-
-
-@pytest.mark.parametrize("factor", [float("nan"), 10**400])
-def test_a_factor_beyond_numbers_is_refused(factor):
-    with pytest.raises(
-        ValueError,
-        match=r"inertia = .*: expected a finite number",
-    ):
-        create_strategy("particle_swarm", {"inertia": factor})

@@ -183,16 +183,3 @@ def test_better_elites_have_more_draws():
     elites = np.array([[0.0] * 4, [11.0, 0.0, 0.0, 11.0]])
     rows = draw_near_elites(SPACE, elites, 1200, 0.01, 0.0, np.random.default_rng(1))
     assert (rows[:, 0] < 6).mean() == pytest.approx(2 / 3, abs=0.05)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"first_test": 1}, "first_test = 1: expected a number of at least 2"),
-        ({"confidence": 1.0}, "confidence = 1.0: expected a number of at least 0.5 and below 1"),
-        ({"effort": 0}, "effort = 0: expected a number of at least 1"),
-    ],
-)
-def test_bad_settings_are_refused(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        Racing(**wrong)

@@ -199,39 +199,6 @@ def test_visits_are_scipys(visiting, temperature):
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: BasinHopping("newton"), "method 'newton' is unknown; choose from powell"),
-        (
-            lambda: BasinHopping(temperature=-1.0),
-            "temperature = -1.0: expected a number of at least 0",
-        ),
-        (lambda: BasinHopping(step=0.0), "step = 0.0: expected a number above 0 and at most 1"),
-        (lambda: DualAnnealing("newton"), "method 'newton' is unknown"),
-        (
-            lambda: DualAnnealing(temperature=0.0),
-            "temperature = 0.0: expected a number above 0.01 and at most 50000",
-        ),
-        (
-            lambda: DualAnnealing(visiting=3.0),
-            "visiting = 3.0: expected a number above 1 and below 3",
-        ),
-        (
-            lambda: DualAnnealing(acceptance=-4.0),
-            "acceptance = -4.0: expected a number above -10000 and at most -5",
-        ),
-        (
-            lambda: DualAnnealing(restart=1.0),
-            "restart = 1.0: expected a number above 0 and below 1",
-        ),
-    ],
-)
-def test_bad_settings_are_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
-@pytest.mark.parametrize(
     ("budget", "hopping", "annealing"),
     [(25, "powell", "cobyla"), (300, "cobyla", "powell"), (1600, "slsqp", "powell")],
 )

@@ -100,9 +100,6 @@ def test_settings_follow_the_budget_unless_they_are_given():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"exploration": 0.0}, "exploration = 0.0: expected a number above 0 and at most 1"),
-        ({"hill_climber": "first"}, "hill_climber 'first' is unknown; choose from none, random_first"),
-        ({"neighbourhood": "x"}, "neighbourhood 'x' is unknown"),
         ({"temperature": 1e-6}, "temperature 1e-06 and final_temperature 0.0001 do not fit"),
         ({"temperature": math.inf}, "do not fit"),
         ({"final_temperature": 0.0}, "do not fit"),
