@@ -27,6 +27,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_watch(commands)
     _add_report(commands)
     _add_rebuild(commands)
+    _add_simplify(commands)
     _add_ship(commands)
     _add_check(commands)
     _add_serve(commands)
@@ -114,6 +115,17 @@ def _add_rebuild(commands: Any) -> None:
 def _add_task_choice(add: Any) -> None:
     task = "the configuration that is recommended for this task, such as n=512"
     add("--task", type=_task_or_name, metavar="TASK", help=task)
+
+
+def _add_simplify(commands: Any) -> None:
+    summary = "return parameters of the winner to their defaults where that changes nothing"
+    add = commands.add_parser("simplify", help=summary).add_argument
+    run = "folder or journal of a run, or its run file (then its newest run)"
+    add("run", type=_path, metavar="RUN", help=run)
+    run_file = "run file with the evaluator; trust it like a Makefile"
+    add("--run-file", type=_path, metavar="FILE.toml", help=run_file)
+    budget = "measurements of all tests so far (default: a quarter of the builds, at least 15)"
+    add("--budget", type=_whole(1), metavar="N", help=budget)
 
 
 def _add_ship(commands: Any) -> None:

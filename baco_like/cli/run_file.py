@@ -223,7 +223,7 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
         evaluator_table=table,
         **_read_budget(top.table("budget")),
         **_read_optimizer(top.table("optimizer")),
-        confirmation=_read_confirmation(top),
+        confirmation=_read_confirmation(top, is_exact),
         limits=_read_limits(top.table("constraints")),
         peak=_objective_tables(top)[0].values(keys.OBJECTIVE)["peak"],
         objectives=objectives,
@@ -283,7 +283,8 @@ def _measured_once(top: Table, table: Table) -> Table:
         RunFileError: The file asks for more measurements.
     """
     given = [f"[evaluator] {key}" for key in _REPEATS if table.entries.get(key, 1) != 1]
-    given += [f"[{key}]" for key in ("confirmation", "drift") if top.has(key)]
+    confirmation = [k for k in top.table("confirmation").entries if k != "simplify"]
+    given += [f"[confirmation] {key}" for key in confirmation] + ["[drift]"] * top.has("drift")
     if given:
         raise RunFileError(
             f"{given[0]} measures again, and the objective is exact: each value would be the same; leave it out"
@@ -362,10 +363,12 @@ def _read_optimizer(table: Table) -> dict[str, Any]:
     return {**values, "settings": settings}
 
 
-def _read_confirmation(top: Table) -> ConfirmationSettings | None:
+def _read_confirmation(top: Table, is_exact: bool) -> ConfirmationSettings | None:
+    """Return how the winner is confirmed; exact values are not measured again, so it is only simplified."""
     if not top.has("confirmation"):
         return None
-    return ConfirmationSettings(**top.table("confirmation").read(keys.CONFIRMATION))
+    settings = ConfirmationSettings(**top.table("confirmation").read(keys.CONFIRMATION))
+    return replace(settings, top=0) if is_exact else settings
 
 
 def _read_control(top: Table, is_exact: bool) -> ControlSettings:

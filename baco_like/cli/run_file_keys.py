@@ -22,6 +22,7 @@ from baco_like.journal.warm_start_results import MODES
 from baco_like.parameters.registry import find_type
 from baco_like.records import Direction, Noise
 from baco_like.records.covering import Aggregate
+from baco_like.running.confirming import SIMPLIFY
 from baco_like.running.control import RECHECK
 from baco_like.strategies.registry import find_maker
 
@@ -164,6 +165,13 @@ CONFIRMATION = (
     ),
     Key("confidence", SHARE, "probability of the intervals and of the ranking", default=0.95),
     Key("tolerance", POSITIVE, "relative difference that does not matter", default=0.01),
+    Key(
+        "simplify",
+        {"title": "a whole number, or a share below 1", "anyOf": [whole(0), SHARE]},
+        "largest number of measurements, or a share of the run's builds, to [return parameters of the winner to their "
+        "defaults](../flags.md#the-smallest-winner); 0: none",
+        default=SIMPLIFY,
+    ),
 )
 
 DRIFT = (

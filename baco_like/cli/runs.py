@@ -10,7 +10,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -233,16 +232,13 @@ def _run_and_confirm(
     progress = show_progress(sys.stdout, run_file.evaluations, unit, run_file.seconds, threshold)
     try:
         settings = run_file.confirmation
-        search = stop if settings is None else leave_time(stop, settings)
+        search = stop if settings is None else leave_time(stop, settings, optimizer.history)
         reason = run_locked(optimizer, evaluator, search, progress, run_file.control)
         if settings is not None:
             display = Display(sys.stdout, None, "eval")
-            announce = partial(
-                print_line, "confirming the winner: the best and the default are measured in rounds"
-            )
             with contextlib.closing(display):
                 seconds = time_limit(stop)
-                confirm_winner(optimizer, evaluator, settings, seconds, display, announce)
+                confirm_winner(optimizer, evaluator, settings, seconds, display, print_line)
     except KeyboardInterrupt:
         reason = None
     except BaseException:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 
@@ -19,7 +19,7 @@ from baco_like._forks import renew_lock_in_child
 from baco_like._typing import Array, Codes
 from baco_like.exceptions import BacoError, ConfigError, JournalConflict, JournalError, TrialError
 from baco_like.journal.fields import PARTS, check_event
-from baco_like.records.confirmation import ConfirmationPlan
+from baco_like.records.confirmation import ConfirmationPlan, Simplification
 from baco_like.records.leases import Lease, Moment
 from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial
 
@@ -257,7 +257,10 @@ def enqueued_event(configs: Sequence[Mapping[str, Any]]) -> Event:
 
 
 def confirming_event(plan: ConfirmationPlan) -> Event:
-    """Return the event that begins a confirmation; its measurements are ``suggested`` and ``observed`` events."""
+    """Return the event that begins a confirmation; its measurements are ``suggested`` and ``observed`` events.
+
+    The event after a simplification has the values that are known already.
+    """
     return {
         "event": "confirming",
         "configs": [dict(config) for config in plan.configs],
@@ -265,6 +268,9 @@ def confirming_event(plan: ConfirmationPlan) -> Event:
         "default": plan.default,
         "confidence": plan.confidence,
         "tolerance": plan.tolerance,
+        **({"known": [list(values) for values in plan.known]} if plan.known else {}),
+        **({"exact": True} if plan.exact else {}),
+        **({"simplification": asdict(plan.simplification)} if plan.simplification else {}),
     }
 
 
@@ -275,7 +281,14 @@ def _read_plan(event: Event) -> ConfirmationPlan:
         raise TrialError(f"observed has {len(observed)} numbers for {len(configs)} candidates")
     if default is not None and default >= len(configs):
         raise TrialError(f"default is {default}, but there are {len(configs)} candidates")
-    return ConfirmationPlan(configs, observed, default, event["confidence"], event["tolerance"])
+    known = tuple(map(tuple, event.get("known", ())))
+    if known and len(known) != len(configs):
+        raise TrialError(f"known has {len(known)} lists for {len(configs)} candidates")
+    found = event.get("simplification")
+    simplification = None if found is None else Simplification(**found)
+    numbers = event["confidence"], event["tolerance"]
+    exact = event.get("exact", False)
+    return ConfirmationPlan(configs, observed, default, *numbers, 0, known, exact, simplification)
 
 
 def read_outcome(row: Mapping[str, Any]) -> Outcome:

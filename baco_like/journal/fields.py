@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from baco_like.exceptions import TrialError
+from baco_like.records.trial import AFTER_SEARCH, CONTROL
 
 _LARGEST = sys.float_info.max
 
@@ -127,14 +128,24 @@ _EVENTS: Mapping[str, Mapping[str, Field]] = {
             lambda value: is_number(value) and 0 < value < 1, "a number between 0 and 1"
         ),
         "tolerance": _POSITIVE,
+        "known": Field(_list_of(_NUMBERS.is_valid), "lists of finite numbers", required=False),
+        "exact": Field(lambda value: type(value) is bool, "true or false", required=False),
+        "simplification": _OBJECT.optional(),
     },
 }
 """The fields of each kind of event."""
 
+_SIMPLIFICATION: Mapping[str, Field] = {
+    **dict.fromkeys(("trial", "measurements", "budget"), _COUNT),
+    **dict.fromkeys(("dropped", "kept"), Field(_list_of(_TEXT.is_valid), "a list of texts")),
+    "is_minimal": Field(lambda value: type(value) is bool, "true or false"),
+}
+"""The fields of ``simplification`` in a ``confirming`` event."""
+
 _TRIAL: Mapping[str, Field] = {
     "id": _COUNT,
     "config": _OBJECT,
-    "origin": _one_of("strategy", "fill", "enqueued", "confirmation", "control"),
+    "origin": _one_of("strategy", "fill", "enqueued", CONTROL, *AFTER_SEARCH),
     "tag": Field(lambda value: True, "a JSON value"),
     "known": _COUNT.optional(),  # number of events that the strategy knew, of a proposal made ahead of time
     "ahead": _COUNT.optional(),  # number of proposals in store at that time
@@ -201,6 +212,8 @@ def check_event(event: Mapping[str, Any]) -> None:
             _check_fields(row, _TRIAL, f"trials[{i}].")
     elif kind == "observed":
         check_outcomes(event["outcomes"], "outcomes")
+    elif kind == "confirming" and "simplification" in event:
+        _check_fields(event["simplification"], _SIMPLIFICATION, "simplification.")
 
 
 def check_outcomes(rows: list[Any], name: str) -> None:

@@ -53,6 +53,7 @@ from baco_like.optimizer.setup import (
     resolve_task,
     restore_strategy,
 )
+from baco_like.optimizer.simplifying import Simplifier
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import Terms, build_single_suggestion, build_suggestion
 from baco_like.optimizer.warm_start import warm_starts
@@ -67,6 +68,7 @@ from baco_like.records import (
     Trial,
     read_objectives,
 )
+from baco_like.records.confirmation import check_settings, measurement_budget
 from baco_like.records.direction import GivenObjectives
 from baco_like.records.leases import Moment, read_clocks
 from baco_like.records.measurement import ObservedValue
@@ -380,7 +382,8 @@ class Optimizer(Leasing):
 
         Args:
             config: A configuration of the space.
-            origin: The purpose, which the trial keeps: ``control`` (see `tune`) or ``confirmation``.
+            origin: The purpose, which the trial keeps: ``control`` (see `tune`), ``confirmation``, ``simplification``
+                or ``comparison`` (see `simplify`).
 
         Raises:
             ConfigError: The configuration does not belong to the space.
@@ -400,6 +403,42 @@ class Optimizer(Leasing):
         """
         self.space.encode(plan.configs)
         self._commit(lambda state: Draft(confirming_event(plan)))
+
+    def simplify(
+        self,
+        evaluations: float = 0.25,
+        confirm_evaluations: float = 0.1,
+        *,
+        tolerance: float = 0.01,
+        fits: Callable[[int], bool] = lambda count: True,
+    ) -> Iterator[Trial]:
+        """Yield trials to measure, to find which parameters of the winner can return to their defaults.
+
+        Observe each trial before the next one; `recommend` returns the result after the last. The winner is the
+        recommended trial of a confirmation, else `recommend`, or `best` if the objective is exact. A parameter returns
+        if the program stays the same (``program=`` of `observe`), an exact value does not become
+        worse, or the mean of some rounds with the winner is within the tolerance. Then the result is measured in
+        rounds with the winner and the default, unless its program or its value is known, and is recommended if it is
+        within the tolerance of the winner. A later call continues an interrupted one, and one that has spent its budget
+        if the budget is larger.
+
+        Args:
+            evaluations: Largest number of measurements in the tests, or a share of the run's builds, but then at least
+                15 (or as many as the run has builds).
+            confirm_evaluations: The same for the rounds at the end, as a share of the evaluations.
+            tolerance: Relative difference that does not matter. A confirmation of the run has its own.
+            fits: Called with a number of measurements; False if there is no time for them.
+
+        Raises:
+            ValueError: The run has several objectives or tasks, or no feasible default configuration; or an argument is
+                out of range.
+            TrialError: No trial has succeeded; or, at the next trial, one is not observed.
+        """
+        plan = ConfirmationPlan((), (), tolerance=tolerance)
+        check_settings(plan.confidence, plan.tolerance)
+        budget = measurement_budget(evaluations, self.history.builds)
+        last = measurement_budget(confirm_evaluations, self.history.searched)
+        return Simplifier(self, budget, last, plan, fits).run()
 
     # Observe ---------------------------------------------------------------------------------------------------
 

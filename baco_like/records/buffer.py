@@ -11,8 +11,8 @@ from typing_extensions import override
 from baco_like._typing import Array
 from baco_like.records.pending import row_keys
 from baco_like.records.trial import (
-    CONFIRMATION,
-    MEASURED_AGAIN,
+    AFTER_SEARCH,
+    CONTROL,
     PROGRAM,
     WARM,
     Observation,
@@ -33,7 +33,7 @@ class Buffer:
     def __init__(self, width: int) -> None:
         self.trials: list[Observation] = []
         self.rows_by_id: dict[int, int] = {}
-        self.confirming: list[int] = []  # rows of the trials of confirmations
+        self.confirming: list[int] = []  # rows of the trials after the search
         self.equal: list[
             int
         ] = []  # rows whose program another configuration of this run had before
@@ -72,11 +72,11 @@ class Buffer:
         if isinstance(program := trial.extra.get(PROGRAM), str):  # the user may have anything there
             first = self.first_rows.setdefault((program, trial.origin == WARM), n)
             self.programs[n] = self.first_rows.get((program, True), first)
-            is_new = first == n or trial.origin in (WARM, *MEASURED_AGAIN)
+            is_new = first == n or trial.origin in (WARM, CONTROL, *AFTER_SEARCH)
             if not is_new and dict(self.trials[first].config) != dict(trial.config):
                 self.equal.append(n)
         self.rows_by_id[trial.id] = n
-        if trial.origin == CONFIRMATION:
+        if trial.origin in AFTER_SEARCH:
             self.confirming.append(n)
 
     def copy(self, length: int) -> Buffer:

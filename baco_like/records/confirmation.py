@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,9 @@ from baco_like._typing import Array
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.race import Race, Speedup
 from baco_like.records.trial import (
+    AFTER_SEARCH,
     CONFIRMATION,
-    MEASURED_AGAIN,
+    CONTROL,
     Outcome,
     Status,
     Trial,
@@ -30,6 +31,31 @@ _UNSTABLE = 0.05
 """Relative change of a speed-up that counts, as for drift: within the rounds, and from the search to the rounds."""
 
 
+LEAST_BUDGET = 15
+"""Measurements that a share allows at least: five rounds of the default and two candidates."""
+
+
+@dataclass(frozen=True)
+class Simplification:
+    """How the winner of a run became simpler, see `Optimizer.simplify`.
+
+    Attributes:
+        trial: Number of the trial that was the winner before.
+        dropped: Names of its parameters that have returned to their defaults.
+        kept: Names of those that still differ from their defaults.
+        measurements: Number of measurements that tested which of them matter.
+        budget: Largest number of these measurements.
+        is_minimal: Whether it is shown that no single one of ``kept`` can return too.
+    """
+
+    trial: int
+    dropped: Sequence[str]
+    kept: Sequence[str]
+    measurements: int
+    budget: int
+    is_minimal: bool
+
+
 @dataclass(frozen=True)
 class ConfirmationPlan:
     """The candidates of a confirmation, as in the journal.
@@ -41,6 +67,9 @@ class ConfirmationPlan:
         confidence: Joint probability of the intervals.
         tolerance: Relative difference that does not matter.
         start: Number of observations before the confirmation.
+        known: Values of each candidate that were measured before, in rounds; empty if there are none.
+        exact: Whether each measurement of a candidate gives the same value, so that intervals have no width.
+        simplification: How the winner of an earlier confirmation became one of the candidates, or None.
     """
 
     configs: tuple[Mapping[str, Any], ...]
@@ -49,6 +78,9 @@ class ConfirmationPlan:
     confidence: float = 0.95
     tolerance: float = 0.01
     start: int = 0
+    known: tuple[tuple[float, ...], ...] = ()
+    exact: bool = False
+    simplification: Simplification | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +150,7 @@ class Confirmation:
             sign_of(self.direction),
             self.plan.confidence,
             self.plan.tolerance,
+            self.plan.exact,
         )
 
     @cached_property
@@ -250,13 +283,17 @@ def read_confirmation(history: History) -> Confirmation | None:
     if plan is None:
         return None
     results = []
-    for config, observed in zip(plan.configs, plan.observed, strict=True):
+    known = plan.known or ((),) * len(plan.configs)
+    for config, observed, values in zip(plan.configs, plan.observed, known, strict=True):
         trial = None if observed is None else history.find(observed)
-        results.append(CandidateResults(Trial(-1, config) if trial is None else trial))
+        results.append(CandidateResults(Trial(-1, config) if trial is None else trial, values))
+    default = None if plan.default is None else plan.configs[plan.default]
+    if default is None and plan.simplification is not None:  # the default has failed
+        default = history.space.default_config
     distances = np.empty(0)
-    if plan.default is not None:
-        features = history.space.features(history.space.encode(list(plan.configs)))
-        distances = np.sqrt(((features - features[plan.default]) ** 2).sum(axis=1))
+    if default is not None:
+        features = history.space.features(history.space.encode([*plan.configs, default]))
+        distances = np.sqrt(((features[:-1] - features[-1]) ** 2).sum(axis=1))
     configs = [dict(config) for config in plan.configs]
     for trial in history.trials[plan.start :]:
         if trial.origin == CONFIRMATION and trial.outcome and dict(trial.config) in configs:
@@ -276,7 +313,9 @@ def winner_of(history: History) -> tuple[Trial | None, Confirmation | None]:
     if confirmation is None or plan is None or confirmation.winner is None:
         return history.best(), confirmation
     targets = zip(history.trials[plan.start :], history.is_target[plan.start :], strict=True)
-    later = (trial for trial, kept in targets if kept and trial.origin not in MEASURED_AGAIN)
+    later = (
+        trial for trial, kept in targets if kept and trial.origin not in (CONTROL, *AFTER_SEARCH)
+    )
     (best,) = select_best([confirmation.winner, *later], history.direction, 1)
     return (confirmation.recommended, confirmation) if best is confirmation.winner else (best, None)
 
@@ -286,7 +325,26 @@ def is_current(history: History) -> bool:
     plan = history.plan
     if plan is None:
         return False
-    return all(trial.origin == CONFIRMATION for trial in history.trials[plan.start :])
+    return all(trial.origin in AFTER_SEARCH for trial in history.trials[plan.start :])
+
+
+def measurement_budget(evaluations: float, searched: int) -> int:
+    """Return a number of measurements, given as one or as a share of the evaluations of the search.
+
+    A share allows at least `LEAST_BUDGET` measurements, but no more than there were evaluations.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if isinstance(evaluations, int) and evaluations >= 1:
+        return evaluations
+    if not 0 < evaluations < 1:
+        raise ValueError(
+            f"evaluations = {evaluations!r}: expected a whole number of at least 1, or a share of the run's "
+            "evaluations between 0 and 1"
+        )
+    share = math.floor(evaluations * searched + 1e-9)
+    return max(share, min(LEAST_BUDGET, searched))
 
 
 def check_settings(confidence: float, tolerance: float) -> None:

@@ -140,6 +140,7 @@ class Race:
         confidence: Joint probability of the intervals, such as 0.95.
         tolerance: Difference, on the scale of the comparison, that does not matter.
         is_log: Whether costs are logarithms.
+        is_exact: Whether each measurement of a candidate gives the same value, so that intervals have no width.
     """
 
     costs: tuple[tuple[float, ...], ...]
@@ -148,6 +149,7 @@ class Race:
     confidence: float
     tolerance: float
     is_log: bool
+    is_exact: bool = False
 
     @classmethod
     def of(
@@ -158,6 +160,7 @@ class Race:
         sign: float,
         confidence: float,
         tolerance: float,
+        exact: bool = False,
     ) -> Race:
         """Return the race of values in the user's unit.
 
@@ -168,15 +171,18 @@ class Race:
             sign: 1 if values are minimised, -1 if they are maximised.
             confidence: Joint probability of the intervals.
             tolerance: Relative difference that does not matter, such as 0.01.
+            exact: Whether each measurement of a candidate gives the same value.
         """
         is_log = all(value > 0.0 for row in values for value in row)
         if is_log:
             costs = tuple(tuple(sign * math.log(value) for value in row) for row in values)
-            return cls(costs, tuple(failed), default, confidence, math.log1p(tolerance), True)
+            return cls(
+                costs, tuple(failed), default, confidence, math.log1p(tolerance), True, exact
+            )
         costs = tuple(tuple(sign * value for value in row) for row in values)
         sizes = [abs(float(np.mean(row))) for row in costs if row]
         absolute = tolerance * min(sizes, default=0.0)
-        return cls(costs, tuple(failed), default, confidence, absolute, False)
+        return cls(costs, tuple(failed), default, confidence, absolute, False, exact)
 
     @property
     def alpha(self) -> float:
@@ -249,6 +255,7 @@ class Race:
         if not len(gains):
             return None
         mean, half = confidence_sequence(gains, self.alpha)
+        half = 0.0 if self.is_exact else half
         high = math.inf if half == math.inf else math.exp(mean + half)
         return Speedup(math.exp(mean), math.exp(mean - half), high)
 
@@ -341,6 +348,7 @@ class Race:
             length = min(len(self.costs[k]), len(self.costs[other]))
             differences = np.subtract(self.costs[k][:length], self.costs[other][:length])
             means, halves = confidence_sequences(differences, self.alpha)
+            halves = 0.0 * means if self.is_exact else halves
             self._sequences[k, other] = ((means - halves).tolist(), (means + halves).tolist())
         lows, highs = self._sequences[k, other]
         return lows[n - 1], highs[n - 1]

@@ -64,8 +64,17 @@ CONFIRMATION = "confirmation"
 CONTROL = "control"
 """Origin of trials that measure the incumbent again."""
 
-MEASURED_AGAIN = (CONFIRMATION, CONTROL)
+SIMPLIFICATION = "simplification"
+"""Origin of trials of the winner without some of its changes to the default configuration."""
+
+COMPARISON = "comparison"
+"""Origin of trials that compare such a configuration with the winner, in rounds."""
+
+MEASURED_AGAIN = (CONFIRMATION, CONTROL, COMPARISON)
 """Origins of trials whose configuration is measured again on purpose."""
+
+AFTER_SEARCH = (CONFIRMATION, SIMPLIFICATION, COMPARISON)
+"""Origins of trials that are no part of the search, so its budget does not count them."""
 
 
 class Status(str, Enum):
@@ -252,8 +261,9 @@ class Trial(Mapping[str, Any]):
         tag: The strategy's own note; the strategy gets it back with the observation.
         origin: ``strategy``, ``fill`` (uniform draw), ``enqueued``, ``told`` (observed without a suggestion),
             ``imported`` (the same, and possibly outside the space), ``warm`` (from a warm start), ``confirmation`` or
-            ``control`` (both: measured again), or ``late`` (a further result of a trial that was finished by another
-            worker or abandoned; ``extra["late"]`` is its number).
+            ``control`` (both: measured again), ``simplification`` or ``comparison`` (both: of `Optimizer.simplify`), or
+            ``late`` (a further result of a trial that was finished by another worker or abandoned; ``extra["late"]`` is
+            its number).
         outcome: The outcome, or None while pending.
         lease: While the trial is pending, the lease of its worker, or None. When it expires, the trial is suggested
             again; the first reported outcome counts.

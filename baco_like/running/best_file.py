@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,9 @@ def _confirmation_entries(
     if confirmation is None:
         return {}
     winner, entries = confirmation.winner, _speedup_entries(speedup)
+    simplification = confirmation.plan.simplification
     return {
+        **({"simplification": asdict(simplification)} if simplification else {}),
         "speedup_low": entries["speedup_low"],
         "speedup_high": entries["speedup_high"],
         "confidence": confirmation.plan.confidence,

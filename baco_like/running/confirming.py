@@ -1,4 +1,4 @@
-"""Confirm the winner of a run: choose the candidates, measure them in rounds, and keep everything in the journal.
+"""Confirm the winner of a run: choose the candidates, measure them in rounds, and simplify the winner.
 
 The best of many noisy measurements is partly the luckiest. The value that made a configuration a candidate says
 nothing more about it, so only new measurements decide. `baco_like.records.race` has the statistics.
@@ -10,9 +10,8 @@ import contextlib
 import itertools
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from typing_extensions import override
@@ -22,7 +21,7 @@ from baco_like.evaluators import Evaluator
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
 from baco_like.exceptions import BacoWarning, EvaluatorError, TrialError
 from baco_like.optimizer import Optimizer
-from baco_like.optimizer.setup import default_points
+from baco_like.optimizer.simplifying import can_simplify, default_trial
 from baco_like.records import (
     Confirmation,
     ConfirmationPlan,
@@ -38,6 +37,7 @@ from baco_like.records.confirmation import (
     check_settings,
     include_default,
     is_current,
+    measurement_budget,
 )
 from baco_like.records.drift import read_drift
 from baco_like.records.reading import without_bound
@@ -54,8 +54,8 @@ Intervals of three rounds are finite, but wide: 17 standard deviations of one di
 _MOST_LOST = 3
 """Number of times in a row that an evaluator may give up a measurement."""
 
-LEAST_BUDGET = 15
-"""Measurements that a share allows at least: five rounds of the default and two candidates."""
+SIMPLIFY = 0.25
+"""Share of the run's evaluations that the simplification of the winner may take by default."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,15 @@ class ConfirmationSettings:
     """How the winner of a run is confirmed.
 
     Attributes:
-        top: Number of candidates besides the default configuration; fewer if the budget is below five rounds of them.
+        top: Number of candidates besides the default configuration; fewer if the budget is below five rounds of them. 0
+            measures none again: the values are exact.
         evaluations: Largest number of measurements: an integer, or a share of the run's evaluations below 1. A share
             allows at least 15 measurements, but no more than the run has evaluations.
         rounds: Largest number of rounds, or None.
         confidence: Joint probability of the intervals.
         tolerance: Relative difference that does not matter.
+        simplify: Largest number of measurements that test which parameters of the winner matter, like ``evaluations``;
+            0: none.
 
     Raises:
         ValueError: A value is out of range.
@@ -79,27 +82,23 @@ class ConfirmationSettings:
     rounds: int | None = None
     confidence: float = 0.95
     tolerance: float = 0.01
+    simplify: float = SIMPLIFY
 
     def __post_init__(self) -> None:
         check_settings(self.confidence, self.tolerance)
-        is_count = isinstance(self.evaluations, int) and self.evaluations >= 1
-        if not is_count and not 0 < self.evaluations < 1:
-            raise ValueError(
-                f"confirmation: evaluations = {self.evaluations!r}: expected a whole number of at least 1, or a share "
-                "of the run's evaluations between 0 and 1"
-            )
+        measurement_budget(self.evaluations, 1)
+        if self.simplify:
+            measurement_budget(self.simplify, 1)
 
-    @property
-    def share(self) -> float:
-        """Share of a limited time that is left to the confirmation."""
-        return 0.1 if isinstance(self.evaluations, int) else self.evaluations
+    def time_share(self, history: History) -> float:
+        """Return the share of a limited time that is left to the confirmation and the simplification."""
+        share = 0.1 if isinstance(self.evaluations, int) else self.evaluations
+        simplifies = self.simplify and can_simplify(history)
+        return (share if self.top else 0.0) + (0.1 if simplifies else 0.0)
 
     def budget(self, evaluations: int) -> int:
         """Return the largest number of measurements after a search of so many evaluations."""
-        if isinstance(self.evaluations, int):
-            return self.evaluations
-        share = math.floor(self.evaluations * evaluations + 1e-9)
-        return max(share, min(LEAST_BUDGET, evaluations))
+        return measurement_budget(self.evaluations, evaluations)
 
 
 @dataclass(frozen=True)
@@ -116,12 +115,12 @@ class _SearchTime(StoppingRule):
         return f"{self.seconds:g} of {self.limit:g} seconds; the rest is for the confirmation"
 
 
-def leave_time(stop: StopRule, settings: ConfirmationSettings) -> StopRule:
+def leave_time(stop: StopRule, settings: ConfirmationSettings, history: History) -> StopRule:
     """Return the rule that ends the search before the rule's time limit, if it has one."""
-    limit = time_limit(stop)
-    if limit is None:
+    limit, share = time_limit(stop), settings.time_share(history)
+    if limit is None or not share:
         return stop
-    return AnyOf((stop, _SearchTime(limit * (1.0 - settings.share), limit)))
+    return AnyOf((stop, _SearchTime(limit * (1.0 - share), limit)))
 
 
 def confirm_winner(
@@ -130,20 +129,20 @@ def confirm_winner(
     settings: ConfirmationSettings,
     seconds: float | None = None,
     display: Display | None = None,
-    announce: Callable[[], None] | None = None,
+    announce: Callable[[str], None] = lambda text: None,
 ) -> Confirmation | None:
-    """Measure the best trials and the default configuration of a run again, and close the evaluator.
+    """Measure the best trials and the default configuration of a run again, and simplify the winner; then close.
 
     An interrupted confirmation continues where it stopped. A finished one is not repeated, unless the run
     has new evaluations.
 
     Args:
         optimizer: The optimizer of the run; it observes the measurements.
-        evaluator: Measures. A cache around it is bypassed.
-        settings: Number of candidates and budget.
+        evaluator: Measures, and is closed. A cache around it is bypassed.
+        settings: Number of candidates and budgets.
         seconds: Time limit of the run, as in `MaxTime`; a measurement that would exceed it is not started.
         display: Shows the measurements, or None.
-        announce: Called before the first measurement, if there is one.
+        announce: Called with a sentence before the first measurement of each part.
 
     Returns:
         The result, or None without a successful trial.
@@ -151,47 +150,77 @@ def confirm_winner(
     Raises:
         ValueError: The run has several objectives.
     """
-    history = optimizer.history
-    if history.objectives:
+    if optimizer.history.objectives:
         raise ValueError("a confirmation compares one objective, and this run has several")
+    inner, longest, announced = bypass_caches(evaluator), 0.0, set[str]()
+
+    def measure(trial: Trial, part: str, name: str) -> Outcome:
+        """Measure a trial once, record the outcome, and show it."""
+        nonlocal longest
+        if part not in announced:
+            announced.add(part)
+            announce(part)
+        started = time.monotonic()
+        outcome = without_bound(measure_trial(inner, trial), optimizer.options.direction)
+        optimizer.complete([outcome])
+        longest = max(longest, time.monotonic() - started)
+        outcome = optimizer.options.judge(outcome)
+        if display is not None:
+            done = optimizer.history.evaluations - optimizer.history.builds
+            display.show(done, f"{name} {format_result(Trial(0, {}, outcome=outcome))}")
+        return outcome
+
+    def has_time(count: int = 1) -> bool:
+        """Return whether so many measurements fit into the time limit, by the longest one so far."""
+        left = None if seconds is None else MaxTime(max(seconds - count * longest, 1e-9))
+        return left is None or optimizer.should_stop(left) is None
+
+    with contextlib.closing(evaluator):
+        if settings.top:
+            _measure_rounds(optimizer, settings, measure, has_time)
+        # Without a confirmation although it was wanted, there is too little to compare with.
+        is_ready = not settings.top or is_current(optimizer.history)
+        if settings.simplify and is_ready and optimizer.best and can_simplify(optimizer.history):
+            part = (
+                "simplifying the winner: parameters return to their defaults where that is as good"
+            )
+            given = settings.simplify, settings.evaluations
+            for trial in optimizer.simplify(*given, tolerance=settings.tolerance, fits=has_time):
+                measure(trial, part, f"simplified: trial {trial.id}")
+    return read_confirmation(optimizer.history)
+
+
+def _measure_rounds(
+    optimizer: Optimizer,
+    settings: ConfirmationSettings,
+    measure: Callable[[Trial, str, str], Outcome],
+    has_time: Callable[[], bool],
+) -> None:
+    """Measure the candidates until the ranking is decided or the budget is spent."""
+    history = optimizer.history
     budget = settings.budget(history.searched)
     if not is_current(history):
         plan = _make_plan(optimizer, settings, budget)
         if plan is None:
-            return None
+            return
         if budget < len(plan.configs):
             _warn_of_budget(budget, len(plan.configs))
-            return None
+            return
         optimizer.start_confirmation(plan)
     confirmation = read_confirmation(optimizer.history)
     assert confirmation is not None
-    plan, done = confirmation.plan, confirmation.measurements
-    inner = bypass_caches(evaluator)
-    begun, longest = 0, 0.0
+    plan = confirmation.plan
+    part = "confirming the winner: the best and the default are measured in rounds"
 
-    def measure(k: int) -> Outcome:
-        """Measure a candidate once, and show the result."""
-        nonlocal begun, longest
-        if announce is not None and not begun:
-            announce()
-        begun, started = begun + 1, time.monotonic()
-        outcome = _measure_config(optimizer, inner, plan.configs[k])
-        longest = max(longest, time.monotonic() - started)
-        if display is not None:
-            name = "default" if k == plan.default else f"trial {plan.observed[k]}"
-            result = format_result(Trial(0, {}, outcome=outcome))
-            display.show(done + begun, f"measured again: {name} {result}")
-        return outcome
+    def measure_candidate(k: int) -> Outcome:
+        wanted = (CONFIRMATION, plan.configs[k])
+        pending = (t for t in optimizer.pending if (t.origin, dict(t.config)) == wanted)
+        trial = next(pending, None) or optimizer.measure_again(plan.configs[k], CONFIRMATION)
+        name = "default" if k == plan.default else f"trial {plan.observed[k]}"
+        return measure(trial, part, f"measured again: {name}")
 
-    def has_time() -> bool:
-        """Return whether another measurement fits into the time limit, by the longest one so far."""
-        left = None if seconds is None else MaxTime(max(seconds - longest, 1e-9))
-        return left is None or optimizer.should_stop(left) is None
-
-    with contextlib.closing(evaluator):
-        seed = optimizer.options.seed
-        run_rounds(confirmation, measure, seed, budget, settings.rounds, has_time)
-    return read_confirmation(optimizer.history)
+    seed = optimizer.options.seed
+    run_rounds(confirmation, measure_candidate, seed, budget, settings.rounds, has_time)
 
 
 def run_rounds(
@@ -252,23 +281,11 @@ def bypass_caches(evaluator: Evaluator) -> Evaluator:
     return evaluator
 
 
-def _measure_config(
-    optimizer: Optimizer, evaluator: Evaluator, config: Mapping[str, Any]
-) -> Outcome:
-    pending = (
-        t for t in optimizer.pending if t.origin == CONFIRMATION and dict(t.config) == config
-    )
-    trial = next(pending, None) or optimizer.measure_again(config, CONFIRMATION)
-    outcome = without_bound(measure_trial(evaluator, trial), optimizer.options.direction)
-    optimizer.complete([outcome])
-    return optimizer.options.judge(outcome)
-
-
 def _make_plan(
     optimizer: Optimizer, settings: ConfirmationSettings, budget: int
 ) -> ConfirmationPlan | None:
     """Return the plan with the best candidates and the default configuration, or None without a success."""
-    default = _default_trial(optimizer)
+    default = default_trial(optimizer.history)
     rest = 0 if default is None else 1
     top = min(settings.top, max(2, budget // _LEAST_ROUNDS) - rest)
     candidates = rank_candidates(optimizer, top)
@@ -282,20 +299,6 @@ def _make_plan(
         settings.confidence,
         settings.tolerance,
     )
-
-
-def _default_trial(optimizer: Optimizer) -> Trial | None:
-    """Return the first successful trial of the default configuration, one without number if it is unobserved, or None.
-
-    None if there is no feasible default, or all its evaluations have failed.
-    """
-    config = next(iter(default_points(optimizer.space)), None)
-    if config is None:
-        return None
-    trials = optimizer.history.trials_of(config, start=optimizer.history.warm)
-    if not trials:
-        return Trial(-1, config)
-    return next((trial for trial in trials if trial.value is not None), None)
 
 
 def rank_candidates(optimizer: Optimizer, top: int) -> list[Trial]:

@@ -16,7 +16,7 @@ from baco_like._threads import thread_limit
 from baco_like.exceptions import TrialError
 from baco_like.records import LIMIT, History, Objective, Status, StopRule, sign_of
 from baco_like.records.front import is_non_dominated
-from baco_like.records.trial import CONFIRMATION
+from baco_like.records.trial import AFTER_SEARCH
 
 OUTLOOK_EVERY = 10
 """Number of evaluations after which `LowOutlook` computes the outlook again."""
@@ -102,7 +102,7 @@ class MaxEvals(StoppingRule):
 
     @override
     def room(self, history: History) -> int | None:
-        pending = sum(trial.origin != CONFIRMATION for trial in history.pending.values())
+        pending = sum(trial.origin not in AFTER_SEARCH for trial in history.pending.values())
         room = min(self.evaluations - history.searched, self._builds - history.builds)
         return max(0, room - pending)
 

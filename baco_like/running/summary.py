@@ -29,7 +29,7 @@ from baco_like.records import (
 )
 from baco_like.records.confirmation import winner_of
 from baco_like.records.drift import describe_first_repeats, read_drift
-from baco_like.records.trial import MEASURED_AGAIN, WARM, measurement_notes
+from baco_like.records.trial import CONTROL, WARM, measurement_notes
 from baco_like.running.by_task import best_by_task, format_task_table, task_table
 from baco_like.running.front import describe_front, format_front
 from baco_like.running.progress import (
@@ -54,6 +54,10 @@ _RANDOM_WEIGHTS = 10
 
 COMPLETE = 15
 """Most parameters whose unchanged values are shown too."""
+
+_UNTRIED = (
+    "Not each of them was tried: raise [confirmation] simplify (simplify in Python) and resume."
+)
 
 _MORE = "for more measurements, raise [confirmation] evaluations (confirm_evaluations in Python) and resume"
 
@@ -335,7 +339,9 @@ def describe_kept_default(summary: Summary) -> str:
 
 
 def format_speedup(speedup: Speedup, confidence: float) -> str:
-    """Return a speed-up with its interval in words."""
+    """Return a speed-up with its interval in words; an exact one has none."""
+    if speedup.low == speedup.high:
+        return f"{speedup.value:.3f}"
     if math.isinf(speedup.high):
         return f"{speedup.value:.3g}, too few rounds for an interval"
     text = f"{speedup.value:.3f}, {in_percent(confidence)} interval {speedup.low:.3f} to {speedup.high:.3f}"
@@ -349,9 +355,14 @@ def describe_confirmation(confirmation: Confirmation) -> list[str]:
     n, rounds = len(confirmation.candidates), confirmation.rounds
     end = "decided" if confirmation.is_decided else f"not decided; {_MORE}"
     measured = _count(confirmation.measurements, "measurement")
-    lines = [
-        f"Confirmed in {_count(rounds, 'round')} of {_count(n, 'candidate')} ({measured}): {end}."
-    ]
+    lines = (
+        []
+        if confirmation.plan.exact
+        else [
+            f"Confirmed in {_count(rounds, 'round')} of {_count(n, 'candidate')} ({measured}): {end}."
+        ]
+    )
+    lines += _describe_simplification(confirmation)
     others = len(confirmation.tied) - 1
     if others > 0 and confirmation.recommended is not None:
         names = ", ".join(_name(trial, confirmation) for trial in confirmation.tied)
@@ -379,6 +390,21 @@ def describe_confirmation(confirmation: Confirmation) -> list[str]:
         if trial.failure
     ]
     return [*lines, f"Failed when measured again: {', '.join(failed)}."] if failed else lines
+
+
+def _describe_simplification(confirmation: Confirmation) -> list[str]:
+    """Return which parameters of the winner returned to their defaults, and which ones did not."""
+    found, best = confirmation.plan.simplification, confirmation.recommended
+    if found is None or best is None or best is confirmation.default:
+        return []
+    n, kept = len(found.dropped), ", ".join(found.kept[:COMPLETE])
+    changed = f"{n} of the {n + len(found.kept)} changed parameters"
+    tests = f"({_count(found.measurements, 'measurement')})"
+    if best.id == found.trial and n:
+        return [f"Without {changed} the winner is not as good {tests}."]
+    more = "" if len(found.kept) <= COMPLETE else ", ..."
+    text = f"{changed} returned to their defaults {tests}. Those that differ: {kept}{more}."
+    return [text if found.is_minimal else f"{text} {_UNTRIED}"]
 
 
 def _count(number: int, noun: str) -> str:
@@ -409,11 +435,11 @@ def _format_column(trial: Trial | None, names: Sequence[str]) -> list[str]:
 def best_so_far(history: History) -> Array:
     """Return the best value after each evaluation in the user's unit, ``(n,)``; NaN before the first success.
 
-    Imported configurations outside the space and other fidelities do not count, and neither do measurements that repeat
-    an earlier configuration for a control or a confirmation: the best of them is luck, not progress of the search.
+    Imported configurations outside the space and other fidelities do not count, and neither do measurements for a
+    control, and those after the search: the best of them is luck, not progress of the search.
     """
-    is_search = np.array([t.origin not in MEASURED_AGAIN for t in history.trials], bool)
-    counts = history.where(Status.OK) & history.is_target & is_search
+    is_control = np.array([t.origin == CONTROL for t in history.trials], bool)
+    counts = history.where(Status.OK) & history.is_target & history.is_search & ~is_control
     costs = np.where(counts, history.costs, np.inf)
     best: Array = np.minimum.accumulate(costs)
     return sign_of(history.direction) * np.where(np.isinf(best), np.nan, best)

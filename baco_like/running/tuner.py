@@ -27,6 +27,7 @@ from baco_like.journal import Journal
 from baco_like.journal.run_lock import journal_file, sole_runner
 from baco_like.optimizer import Callback, Optimizer
 from baco_like.optimizer.objectives import resolve_objectives
+from baco_like.optimizer.simplifying import can_simplify
 from baco_like.records import (
     AnyLimit,
     Confirmation,
@@ -43,7 +44,12 @@ from baco_like.records import (
 )
 from baco_like.records.direction import GivenObjectives
 from baco_like.records.trial import CONTROL
-from baco_like.running.confirming import ConfirmationSettings, confirm_winner, leave_time
+from baco_like.running.confirming import (
+    SIMPLIFY,
+    ConfirmationSettings,
+    confirm_winner,
+    leave_time,
+)
 from baco_like.running.control import RECHECK, ControlSettings
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Progress, show_progress
@@ -139,6 +145,7 @@ def tune(
     callbacks: Iterable[Callback] = (),
     confirm_best: int = 0,
     confirm_evaluations: float = 0.1,
+    simplify: float | None = None,
     threads: int | None = None,
     limits: Iterable[AnyLimit] = (),
     slots: Sequence[Any] | None = None,
@@ -189,6 +196,10 @@ def tune(
             integer, or a share of the run's evaluations (at least 15, but no more than the run has evaluations). They
             end earlier when the ranking is decided. A time limit in ``stop`` includes them: the search leaves this
             share of the time.
+        simplify: Largest number of measurements after them, to return parameters of the winner to their defaults where
+            that changes neither the program nor the value; an integer or a share, as before; see `Optimizer.simplify`.
+            0: none. None: 0.25 with ``confirm_best``, if there is a default configuration. It also works without
+            ``confirm_best``, as for an objective that is exact.
         threads: Largest number of threads of the numerical libraries during a suggestion; see `Optimizer`. It does not
             limit ``fn``.
         limits: Conditions on the metrics that ``fn`` returns, such as ``["size <= 40000"]``: a configuration beyond
@@ -249,7 +260,13 @@ def tune(
     space = space.with_tasks(tasks)
     has_tasks = space.tasks is not None and len(space.tasks) > 1
     _check_combination(stop, several, has_tasks, confirm_best, recheck)
-    confirmation = ConfirmationSettings(confirm_best, confirm_evaluations)
+    if simplify is None:
+        simplify = SIMPLIFY if confirm_best else 0
+    elif simplify and (several or not can_simplify(History.start(space))):
+        raise ValueError(
+            f"simplify = {simplify} needs one objective, one task and a default configuration that is feasible"
+        )
+    confirmation = ConfirmationSettings(confirm_best, confirm_evaluations, simplify=simplify)
     is_exact = objectives is not None and all(o.exact for o in read_objectives(objectives))
     if is_exact and (repeats > 1 or confirm_best or recheck):
         raise ValueError(
@@ -330,9 +347,9 @@ def _run(
     control: ControlSettings,
 ) -> Result:
     try:
-        search = leave_time(stop, confirmation) if confirmation.top else stop
+        search = leave_time(stop, confirmation, optimizer.history)
         reason = run_locked(optimizer, evaluator, search, progress, control)
-        if not confirmation.top:
+        if not (confirmation.top or confirmation.simplify):
             return Result(optimizer, reason)
         seconds = time_limit(stop)
         return Result(

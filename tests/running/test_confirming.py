@@ -240,9 +240,12 @@ def test_the_time_limit_holds_for_search_and_confirmation(monkeypatch: pytest.Mo
     assert time_limit(MaxTime(30) & MaxTime(60)) == 60
     assert time_limit(NoImprovement(5)) is None
     history = Optimizer(SPACE).history
-    rule = leave_time(MaxEvals(5) | MaxTime(60), ConfirmationSettings())
+    rule = leave_time(MaxEvals(5) | MaxTime(60), ConfirmationSettings(simplify=0), history)
     assert rule.reason(history, 53.0) is None
     assert rule.reason(history, 54.5) == "54 of 60 seconds; the rest is for the confirmation"
+    both = leave_time(MaxTime(60), ConfirmationSettings(), history)
+    assert both.reason(history, 47.0) is None
+    assert both.reason(history, 48.5) is not None, "a tenth more for the simplification"
     optimizer = Optimizer(SPACE, strategy="random_search")
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
@@ -447,14 +450,14 @@ def test_repeats_of_a_confirmation_are_not_progress_of_the_search_but_tell_the_n
 def test_nothing_is_announced_without_a_success() -> None:
     optimizer = Optimizer(SPACE, strategy="random_search")
     optimizer.observe(optimizer.suggest(), failed="compile")
-    announced: list[int] = []
+    announced: list[str] = []
     settings = ConfirmationSettings(evaluations=9)
     evaluator = FunctionEvaluator(lambda trial: 1.0)
-    confirm_winner(optimizer, evaluator, settings, announce=lambda: announced.append(1))
+    confirm_winner(optimizer, evaluator, settings, announce=announced.append)
     assert not announced
     optimizer.observe(optimizer.suggest(), 2.0)
-    confirm_winner(optimizer, evaluator, settings, announce=lambda: announced.append(1))
-    assert announced == [1]
+    confirm_winner(optimizer, evaluator, settings, announce=announced.append)
+    assert [text.partition(":")[0] for text in announced] == ["confirming the winner"]
 
 
 def test_a_run_without_results_does_not_name_none_as_a_failure() -> None:

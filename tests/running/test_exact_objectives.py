@@ -105,7 +105,7 @@ def test_a_run_file_with_an_exact_objective_measures_once(tmp_path):
     [
         ("repeats = 3", "", r"\[evaluator\] repeats"),
         ("max_repeats = 9\nrelative_error = 0.1", "", r"\[evaluator\] max_repeats"),
-        ("", "[confirmation]", r"\[confirmation\]"),
+        ("", "[confirmation]\ntop = 2", r"\[confirmation\] top"),
         ("", "[drift]", r"\[drift\]"),
     ],
 )
