@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from baco_like.exceptions import ConfigError, TrialError
-from baco_like.journal.header import EXACT
 from baco_like.optimizer.predictions import recommend
 from baco_like.optimizer.setup import default_points
 from baco_like.records import ConfirmationPlan, History, Trial, row_keys, sign_of
@@ -103,7 +102,7 @@ class Simplifier:
             )
         history, self._recorded = _split(optimizer.history)
         self._history, self._default = history, default_trial(history)
-        self._is_exact = optimizer.options.objective in optimizer.options.context.get(EXACT, ())
+        self._is_exact = optimizer.objective.exact
         state = read_confirmation(history) if is_current(history) else None
         winner = None if state is None else state.recommended
         if state is None or winner is None:
