@@ -38,9 +38,9 @@ from baco_like.strategies.protocol import (
     Strategy,
     require_predictive,
 )
+from baco_like.surrogates.effects import SparseEffects
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.prior import LogNormal, Priors
-from baco_like.surrogates.linear import SparseLinear
 from baco_like.surrogates.registry import create_surrogate
 
 FEW = 3
@@ -67,14 +67,14 @@ MOST_FOR_VOLUME = 3
 
 
 MANY = 21
-"""From this number of parameters on, the model is linear and the search stays near the best configurations."""
+"""From this number of parameters on, the model has sparse effects and the search stays near the best configurations."""
 
 
 def model_of_many() -> Bayesian:
     """Return the Bayesian optimization of the default strategy for many parameters, without a design."""
     search = LocalSearch(candidates=200, near=0.9, starts=5, gain=0.01)
     mixed = AlternatingSearch(candidates=200, near=0.9, starts=5)
-    return Bayesian(SparseLinear(), failed_as=FAILED_AS, search=search, mixed=mixed)
+    return Bayesian(SparseEffects(), failed_as=FAILED_AS, search=search, mixed=mixed)
 
 
 def model_of_auto(surrogate: str = "gp", device: str = "auto") -> Bayesian:
@@ -101,7 +101,7 @@ class Auto:
         initial: Number of trials before the model is used, 0 or more; the model needs two successes. None lets the
             first trials decide (`AdaptiveDesign`); for another design than the middle, `size_by_orders` decides.
         design: Chooses the configurations of these trials.
-        surrogate: "gp" (closed form), "gpytorch" or "forest".
+        surrogate: "gp" (closed form; "effects" for many parameters), "gpytorch", "forest" or "effects".
         device: Torch device of "gpytorch": "auto" (the GPU if there is one), "cpu", "cuda" or "cuda:N".
 
     Raises:
@@ -151,7 +151,7 @@ class Auto:
         return phased, f"{reason} after {initial} of the design"
 
     def _has_many(self, problem: Problem) -> bool:
-        """Return whether the model is linear."""
+        """Return whether the space has so many parameters that the model has sparse effects."""
         is_single = not (problem.objectives or problem.related)
         return is_single and self.surrogate == "gp" and len(problem.space.active) >= MANY
 

@@ -106,7 +106,7 @@ def _kernel_tuner_bo(
     """Kernel Tuner's Bayesian optimization; acquisition: advanced_multi, multi, ei; exploration None: contextual."""
     selectors: Mapping[str, AcquisitionSelector]
     selectors = {"advanced_multi": AdvancedMulti(), "multi": Multi(), "ei": Multi()}
-    if surrogate == "forest":
+    if surrogate in ("forest", "effects"):
         raise ValueError(
             "kernel_tuner_bo needs a Gaussian process; choose surrogate gp or gpytorch"
         )

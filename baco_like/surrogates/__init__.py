@@ -6,6 +6,7 @@ A surrogate is a frozen recipe; `Surrogate.fit` returns a `Model`. `GaussianProc
 
 from typing import TYPE_CHECKING, Any
 
+from baco_like.surrogates.effects import SparseEffects
 from baco_like.surrogates.forest import ConstantFeasibility, ForestFeasibility, RandomForest
 from baco_like.surrogates.gp.fit import Effort
 from baco_like.surrogates.gp.gaussian_process import (
@@ -15,7 +16,6 @@ from baco_like.surrogates.gp.gaussian_process import (
 )
 from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, RBF, Kernel
 from baco_like.surrogates.gp.prior import FLAT_PRIORS, Gamma, LogNormal, Priors
-from baco_like.surrogates.linear import SparseLinear
 from baco_like.surrogates.protocol import (
     Data,
     FeasibilityModel,
@@ -57,7 +57,7 @@ __all__ = [
     "Priors",
     "RandomForest",
     "SamplingModel",
-    "SparseLinear",
+    "SparseEffects",
     "Surrogate",
     "UpdatableModel",
     "fit_transform",

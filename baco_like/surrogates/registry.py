@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from baco_like._plugins import Plugin, Registry
+from baco_like.surrogates.effects import SparseEffects
 from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
-from baco_like.surrogates.linear import SparseLinear
 from baco_like.surrogates.protocol import Surrogate
 
 ClosedForm = GaussianProcess | FixedGaussianProcess
@@ -16,9 +16,9 @@ SURROGATES: Mapping[str, Callable[[ClosedForm, str], Surrogate]] = {
     "gp": lambda closed_form, device: closed_form,
     "gpytorch": lambda closed_form, device: closed_form.to_gpytorch(device),
     "forest": lambda closed_form, device: RandomForest(),
-    "linear": lambda closed_form, device: SparseLinear(),
+    "effects": lambda closed_form, device: SparseEffects(),
 }
-"""The closed-form Gaussian process, the same model in GPyTorch, a random forest, a linear model of many parameters."""
+"""The closed-form Gaussian process, the same model in GPyTorch, a random forest, the effects of many parameters."""
 
 REGISTRY = Registry("baco_like.surrogates", "surrogate", SURROGATES, "gp")
 """`SURROGATES`, and the surrogates of plug-ins."""

@@ -117,6 +117,7 @@ def run_one(own: suite.Suite, unit: Unit, seed: int) -> dict[str, Any]:
     method = METHODS[unit["method"]]
     function: Callable[..., None] = getattr(import_module(method.module), method.function)
     measure = Measure(valued, unit["evaluations"], clock)
+    measure.program = lambda number: problem.results[number].program
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stdout(io.StringIO()),

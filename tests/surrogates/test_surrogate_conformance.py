@@ -12,7 +12,7 @@ from baco_like.surrogates import (
     GaussianProcess,
     GPyTorchGP,
     RandomForest,
-    SparseLinear,
+    SparseEffects,
 )
 from baco_like.surrogates.ranking_ensemble import RankingEnsemble, Source
 from baco_like.testing.doubles import ChosenModel
@@ -40,7 +40,7 @@ SURROGATES = {
     "GPyTorch": lambda space: GPyTorchGP(device="cpu", starts=1, steps=10),
     "fixed in GPyTorch": lambda space: FixedGaussianProcess().to_gpytorch("cpu"),
     "forest": lambda space: RandomForest(),
-    "linear": lambda space: SparseLinear(),
+    "effects": lambda space: SparseEffects(),
     "related task": ensemble,
 }
 

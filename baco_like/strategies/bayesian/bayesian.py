@@ -106,7 +106,7 @@ class Bayesian:
     the task and of the related ones. Before the second success it proposes what the related tasks predict to be best.
 
     Attributes:
-        surrogate: Models the transformed values; also by name: "gp", "gpytorch" or "forest".
+        surrogate: Models the transformed values; also by name: "gp", "gpytorch", "forest", "effects".
         acquisition: Scores candidates by the fitted surrogate.
         feasibility: Models the probability that a configuration runs.
         scan: Acquisition optimizer for at most ``scan_limit`` feasible configurations.

@@ -21,7 +21,7 @@ class Measure:
     """Answers a peer's questions until its evaluations are spent, or it is `stopped` from outside.
 
     A configuration that succeeds or fails is an evaluation the first time it is requested. Excluded and repeated
-    configurations are answered but not counted, in the peers' favour.
+    configurations are answered but not counted, in the peers' favour. ``program`` names the build of a row.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class Measure:
         self.asked: list[int] = []
         self.worst = 0.0
         self.stopped = False
+        self.program: Callable[[int], str | None] = lambda _: None
         self._known: set[int] = set()
         self._clock = clock
         self._began, self._began_wall = clock(), time.perf_counter()

@@ -35,8 +35,9 @@ def _run(measure: Measure, seed: int, strategy: str, batch: int) -> None:
         except SpaceExhausted:
             return
         for trial in trials:
-            cost = measure(problem.number[tuple(trial[name] for name in problem.names)])
+            number = problem.number[tuple(trial[name] for name in problem.names)]
+            cost = measure(number)
             if cost is None:
                 optimizer.observe(trial, failed="runtime")
             else:
-                optimizer.observe(trial, cost)
+                optimizer.observe(trial, cost, program=measure.program(number))

@@ -1,16 +1,19 @@
-"""A linear model in which few effects are strong, for spaces of many parameters such as the flags of a compiler.
+"""A model of few strong effects and their interactions, for spaces of many parameters such as the flags of a compiler.
 
-Most flags change little, and few observations must find those that matter. Each effect has a normal prior with its own
-variance, and the variances have a heavy-tailed prior: together a Student t prior of the effects. They are found by
-expectation maximisation (Tipping, "Sparse Bayesian Learning and the Relevance Vector Machine", JMLR 2001, Eqs. 12, 13
-and appendix A), in the space of the observations, of which there are fewer than effects.
+Most flags change little, and few observations must find those that matter. Each main effect has a normal prior with
+its own variance, and the variances have a heavy-tailed prior: together a Student t prior of the effects. They are found
+by expectation maximisation (Tipping, "Sparse Bayesian Learning and the Relevance Vector Machine", JMLR 2001, Eqs. 12,
+13 and appendix A), in the space of the observations, of which there are fewer than effects.
+
+Two parameters interact if both have strong effects: the prior variance of an interaction is proportional to the product
+of the variances of the two effects. So the covariance is a polynomial of the linear one (Rasmussen and Williams,
+"Gaussian Processes for Machine Learning", 2006, Eq. 4.23).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,14 +30,15 @@ _LEAST_VARIANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModel(ExactPosterior):
-    """A linear model given n observations; it predicts the noise-free value.
+class EffectsModel(ExactPosterior):
+    """Effects and interactions given n observations; it predicts the noise-free value.
 
     Attributes:
         space: Gives the features.
         centre: Features that are subtracted, those of the best observation, ``(k,)``: the prior variance of a
             configuration grows with its distance from them.
-        variances: Prior variance of each effect, ``(k,)``.
+        variances: Prior variance of each main effect, ``(k,)``.
+        interaction: Weight of the interactions: factor of the squared linear covariance.
         noise: Variance of what the model cannot explain.
         rows: Centred features times the root of the variances, ``(n, k)``.
         factor: Lower Cholesky factor of the covariance of the observations, ``(n, n)``.
@@ -45,6 +49,7 @@ class LinearModel(ExactPosterior):
     space: Featured
     centre: Array
     variances: Array
+    interaction: float
     noise: float
     rows: Features
     factor: Array
@@ -62,52 +67,44 @@ class LinearModel(ExactPosterior):
         """Number of observations that the model uses."""
         return len(self.rows)
 
-    @cached_property
-    def _weights(self) -> tuple[Array, float, Array, Array]:
-        """Mean effects and level, and the factors that reduce the variance by the observations."""
-        inverse = self.inverse_factor
-        effects, level = self.rows.T @ self.alpha, LEVEL * float(self.alpha.sum())
-        return effects, level, (inverse @ self.rows).T, LEVEL * inverse.sum(axis=1)
-
     def predict(self, codes: Codes) -> tuple[Array, Array]:
         """Return mean and variance of the noise-free value, ``(m, w)`` -> ``(m,)``, ``(m,)``."""
-        effects, level, reduction, level_reduction = self._weights
         rows = self._scaled(codes)
-        known = rows @ reduction + level_reduction
-        variance = LEVEL + np.einsum("ij,ij->i", rows, rows) - np.einsum("ij,ij->i", known, known)
-        return rows @ effects + level, np.maximum(variance, 1e-10)
+        covariance = _polynomial(rows @ self.rows.T, self.interaction)
+        prior = _polynomial(np.einsum("ij,ij->i", rows, rows), self.interaction)
+        known = covariance @ self.inverse_factor.T
+        variance = prior - np.einsum("ij,ij->i", known, known)
+        return covariance @ self.alpha, np.maximum(variance, 1e-10)
 
-    def condition(self, codes: Codes, y: Array) -> LinearModel:
+    def condition(self, codes: Codes, y: Array) -> EffectsModel:
         """Return the model that also uses these values, ``(m, w)``, ``(m,)``."""
         rows = np.concatenate([self.rows, self._scaled(codes)])
         known = np.concatenate([self.known, np.zeros(len(y))])
-        factor = safe_cholesky(_covariance(rows, self.noise + known))
-        return replace(
-            self,
-            rows=rows,
-            factor=factor,
-            residual=np.concatenate([self.residual, y]),
-            known=known,
-        )
+        factor = safe_cholesky(_covariance(rows, self.noise + known, self.interaction))
+        residual = np.concatenate([self.residual, y])
+        return replace(self, rows=rows, factor=factor, residual=residual, known=known)
 
     def _scaled(self, codes: Codes) -> Features:
         return (self.space.features(codes) - self.centre) * np.sqrt(self.variances)
 
 
 @dataclass(frozen=True)
-class SparseLinear:
-    """A linear model in which few effects are strong; censored values count at their bounds.
+class SparseEffects:
+    """Few strong effects and their interactions; censored values count at their bounds.
 
     Attributes:
         freedom: Degrees of freedom of the t prior: the fewer, the fewer effects are strong. Of 0.1 to 10, measured on
             sizes of five programs by the flags of gcc, 0.3 to 1 predicted best.
-        least_noise: Least standard deviation of the noise: interactions of the features are noise to the model.
+        interactions: Prior variance of all interactions of an average observation, divided by the variance of its main
+            effects.
+        least_noise: Least standard deviation of the noise.
         rounds: Rounds of expectation maximisation; a quarter of them from a start.
         fitted_rows: Most observations that the variances are fitted to.
         seen_rows: Most observations that predictions use.
     """
 
     freedom: float = 0.5
+    interactions: float = 1.0
     least_noise: float = 0.1
     rounds: int = 24
     fitted_rows: int = 256
@@ -115,7 +112,7 @@ class SparseLinear:
 
     def fit(
         self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
-    ) -> LinearModel:
+    ) -> EffectsModel:
         """Return the model; see `Surrogate.fit`."""
         if len(data.y) > self.seen_rows:
             data = data.rows(chosen_rows(data.y, self.seen_rows, rng))
@@ -127,9 +124,14 @@ class SparseLinear:
             few = chosen_rows(data.y, self.fitted_rows, rng)
         variances, noise = self._fit(features[few], data.y[few], data.variance[few], start)
         rows = features * np.sqrt(variances)
-        factor = safe_cholesky(_covariance(rows, noise + data.variance))
-        return LinearModel(
-            space, centre, variances, noise, rows, factor, data.y, np.asarray(data.variance)
+        size = float(np.einsum("ij,ij->i", rows, rows).mean())
+        interaction = self.interactions / size if size > 0.0 else 0.0
+        known = np.asarray(data.variance)
+        if self.interactions:  # interactions explain a part of the noise
+            noise = max(self.least_noise**2, noise / 2.0)
+        factor = safe_cholesky(_covariance(rows, noise + known, interaction))
+        return EffectsModel(
+            space, centre, variances, interaction, noise, rows, factor, data.y, known
         )
 
     def _fit(
@@ -162,8 +164,13 @@ class SparseLinear:
         return variances, noise
 
 
-def _covariance(rows: Features, noise: Array | float) -> Array:
+def _polynomial(linear: Array, interaction: float) -> Array:
+    """Return the prior covariance for the covariance of the main effects."""
+    return np.asarray(LEVEL + linear + interaction * linear**2)
+
+
+def _covariance(rows: Features, noise: Array | float, interaction: float = 0.0) -> Array:
     """Return the covariance of observations with these scaled features and variances of their noise."""
-    covariance = rows @ rows.T + LEVEL
+    covariance = _polynomial(rows @ rows.T, interaction)
     covariance[np.diag_indices_from(covariance)] += noise
     return covariance
