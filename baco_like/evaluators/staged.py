@@ -7,6 +7,7 @@ times to measure and when to build ahead.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,9 @@ from baco_like.records.trial import (
     Status,
     Trial,
 )
+
+_NEAR = 1.25
+"""A configuration may be recommended if its value is at most this factor from the best one: values are noisy."""
 
 
 class StageFailure(Exception):
@@ -60,13 +64,14 @@ class StageFailure(Exception):
 class Built(Protocol):
     """A configuration that is built and can be measured."""
 
-    def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
+    def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:
         """Measure it; the first call also does the warm-up and checks the result.
 
         Args:
             count: Number of measurements, at least 1.
             limit: Largest value worth measuring, in the objective's unit (smaller is better), or None. A run that
                 reaches it may be stopped (`StageFailure` with a bound), and no further run need start.
+            near: Largest value with which it may be recommended: up to it, costly checks of the result are made, too.
 
         Returns:
             The measured values, 1 to ``count``; the last may exceed ``limit``.
@@ -174,9 +179,9 @@ class StagedEvaluator:
 
     def recall(self, trials: Sequence[Trial], fidelity: str | None = None) -> None:
         """Learn the best value and the measured programs of the trials that a resumed run has observed."""
-        self._best, self._programs = BestValues(fidelity, trials), {}
+        self._best, self._programs = BestValues(fidelity), {}
         for trial in trials:
-            self._keep_program(trial)
+            self.note(trial)
 
     def submit(self, trial: Trial) -> None:
         """Queue a trial; with ``ahead`` its build starts now."""
@@ -230,7 +235,10 @@ class StagedEvaluator:
     def _measure(self, job: _Job) -> Outcome:
         trial_id, values = job.trial.id, list[float]()
         best = self._best.find(job.trial)
-        limit = self._repeats.limit(best)
+        limit, near = self._repeats.limit(best), math.inf
+        # A configuration that is recommended for several tasks need not be near the best of each.
+        if best is not None and job.trial.origin not in MEASURED_AGAIN and job.trial.task is None:
+            near = _NEAR * best
         metrics, notes = read_metrics({}), dict[str, Any]()
         try:
             build = job.build
@@ -240,7 +248,7 @@ class StagedEvaluator:
                 if (known := self._find_program(job)) is not None:
                     return known
                 while (count := self._missing(job, values, best)) > 0:
-                    values += built.measure(count, limit)
+                    values += built.measure(count, limit, near)
                 if isinstance(built, MetricsProvider):
                     metrics = read_metrics(built.metrics())
                 if isinstance(built, NotesProvider) and built.notes:

@@ -17,6 +17,7 @@ from baco_like.records.trial import (
     AFTER_SEARCH,
     CONFIRMATION,
     CONTROL,
+    NOTES,
     Outcome,
     Status,
     Trial,
@@ -91,11 +92,13 @@ class CandidateResults:
         trial: The trial that made it a candidate, or a new one of an unobserved default.
         values: Its new values in the user's unit, in the order of the rounds.
         failure: Its failed outcome, or None.
+        notes: Those of its last value, see `baco_like.records.trial.NOTES`.
     """
 
     trial: Trial
     values: tuple[float, ...] = ()
     failure: Outcome | None = None
+    notes: Any = None
 
     def add(self, outcome: Outcome) -> CandidateResults:
         """Return the results with one more outcome.
@@ -103,7 +106,8 @@ class CandidateResults:
         A censored outcome that was measured at least once counts with its median: only repeats were saved.
         """
         if outcome.value is not None:
-            return replace(self, values=(*self.values, outcome.value))
+            notes = outcome.extra.get(NOTES)
+            return replace(self, values=(*self.values, outcome.value), notes=notes)
         repeats = outcome.extra.get("repeats")
         if outcome.status is Status.CENSORED and repeats:
             return replace(self, values=(*self.values, median(tuple(repeats))))
@@ -114,7 +118,7 @@ class CandidateResults:
         if self.failure is None and not self.values:
             return replace(self.trial, outcome=None)
         outcome = self.failure or Outcome.success(self.trial.id, self.values)
-        extra = {**outcome.extra, "observed": self.trial.value}
+        extra = {**outcome.extra, NOTES: self.notes, "observed": self.trial.value}
         return self.trial.with_outcome(replace(outcome, trial_id=self.trial.id, extra=extra))
 
 

@@ -281,7 +281,7 @@ def trust_section(facts: RunFacts) -> Section:
     """May I trust it?"""
     question, explained = "May I trust it?", facts.explained
     spreads, drift = facts.relative_spread(), read_drift(facts.history)
-    sentences: list[str] = []
+    sentences = list(facts.summary.notes)
     parts: list[Part] = []
     if explained is not None:
         calibration = explained.calibration

@@ -72,6 +72,7 @@ def write_best(
         "prior_weights": dict(summary.prior_weights),
         "seed": seed,
         "drift": list(summary.drift),
+        "notes": summary.notes,
         **_utilisation_entries(summary.utilisation),
         **recommendation_entries(recommended, make_commands),
         **_front_entries(summary.front, summary.objectives),

@@ -222,7 +222,7 @@ def _status(view: JournalView) -> str:
     noise = read_noise(history)
     if noise is not None:
         lines.append(f"noise: repeats of one configuration spread by {in_percent(noise, 1)}")
-    lines += summary.drift
+    lines += [*summary.drift, *summary.notes]
     if not summary.drift and any(trial.origin == CONTROL for trial in history.trials):
         lines.append("drift: none beyond 5 %")
     return "\n".join(map(escape_control_characters, lines))

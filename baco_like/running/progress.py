@@ -18,7 +18,7 @@ from baco_like.explanations import estimate_outlook
 from baco_like.records import History, Status, Trial
 from baco_like.records.confirmation import is_current
 from baco_like.records.drift import drift_notes
-from baco_like.records.trial import CONTROL, measurement_notes
+from baco_like.records.trial import CONTROL, NOT_COMPARED, measurement_notes
 from baco_like.running.by_task import best_beside
 from baco_like.running.front import describe_front, describe_values
 from baco_like.running.stopping import OUTLOOK_EVERY
@@ -176,7 +176,7 @@ class TrialProgress:
                 if self._failures[new.failure] == 1:
                     notes.append(f"first failure of kind {new.failure}: {first_line(new)}")
             for kind, sentence in measurement_notes(new).items():
-                if kind not in self._noted:
+                if kind not in self._noted and kind != NOT_COMPARED:
                     notes.append(f"first note of kind {kind}, trial {new.id}: {sentence}")
                 self._noted.add(kind)
         notes += drift_notes(history, trial, self._threshold)

@@ -126,6 +126,12 @@ class Summary:
         return None if winner is self.confirmation.default else winner
 
     @property
+    def notes(self) -> list[str]:
+        """A sentence for each note on how the best trial, or one of the front, was measured."""
+        trials = self.front or ([] if self.best is None else [self.best])
+        return [f"Trial {t.id}: {text}." for t in trials for text in measurement_notes(t).values()]
+
+    @property
     def confirmed_speedup(self) -> Speedup | None:
         """The speed-up of the recommended candidate with its interval, or None without a confirmation."""
         return None if self.confirmation is None else self.confirmation.speedup_of(self.best)
@@ -190,20 +196,12 @@ def summarise(
             *read_drift(history, threshold).describe(),
             *describe_first_repeats(history),
             *_describe_warm_default(defaults, own),
-            *describe_notes(history.best()),
         ),
         utilisation=read_utilisation(history),
         objectives=history.objectives,
         front=tuple(history.front()) if history.objectives else (),
         by_task=task_table(history, objective) if best_by_task(history) else None,
     )
-
-
-def describe_notes(trial: Trial | None) -> list[str]:
-    """Return a sentence for each note on how a trial was measured."""
-    if trial is None:
-        return []
-    return [f"Trial {trial.id}: {text}." for text in measurement_notes(trial).values()]
 
 
 def _describe_warm_default(defaults: Sequence[Trial], own: Trial | None) -> list[str]:
@@ -259,11 +257,11 @@ def format_summary(summary: Summary) -> str:
     if summary.objectives:
         table = format_front(summary.front, summary.objectives, best, summary.default, COMPLETE)
         on_front = describe_front(summary.front, summary.objectives)
-        lines = [table, "", *summary.drift, on_front, total.lstrip("\n")]
+        lines = [table, "", *summary.drift, *summary.notes, on_front, total.lstrip("\n")]
         return "\n".join([*lines, *_useless_priors(summary)])
     if summary.by_task is not None:
         table = format_task_table(*summary.by_task)
-        return "\n".join([table, "", *summary.drift, total.lstrip("\n")])
+        return "\n".join([table, "", *summary.drift, *summary.notes, total.lstrip("\n")])
     label = objective.label
     speedup, other, title = summary.speedup, best, "best"
     if summary.leader is not None and summary.confirmation is not None:
@@ -315,7 +313,7 @@ def _verdict(summary: Summary) -> list[str]:
         ]
     else:
         lines = []
-    lines = [*summary.drift, *lines]
+    lines = [*summary.drift, *summary.notes, *lines]
     if confirmation is None:
         return ["", *lines] if lines else []
     if speedup is not None and not summary.is_default_best:

@@ -414,13 +414,16 @@ def run_locked(
         "the run begins: up to %d trials at a time by %s", capacity, type(evaluator).__name__
     )
     history, fidelity = optimizer.history, optimizer.space.fidelity
-    recall_history(
-        evaluator, history.trials[history.warm :], None if fidelity is None else fidelity.name
-    )
     judge = optimizer.options.judge
     for inner in find_innermost(evaluator):
         if isinstance(inner, StagedEvaluator):
-            inner.is_accepted = lambda outcome: judge(outcome, strict=False).value is not None
+            # Of several objectives the first decides nothing alone.
+            inner.is_accepted = lambda outcome: (
+                not history.objectives and judge(outcome, strict=False).value is not None
+            )
+    recall_history(
+        evaluator, history.trials[history.warm :], None if fidelity is None else fidelity.name
+    )
     has_leases = optimizer.lease is not None
     signs = optimizer.heartbeat(running.list_trials) if has_leases else contextlib.nullcontext()
     try:

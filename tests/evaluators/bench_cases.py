@@ -57,6 +57,14 @@ MANY = (
     "half2[i] = half1[i]; pair2[2 * i] = pair1[2 * i]; pair2[2 * i + 1] = -pair1[2 * i + 1];"
     "flag2[i] = !flag1[i]; real[i] = d * i; }"
 )
+KNOWN = ", ".join(
+    "{" + ", ".join(str(2 * n) for n in np.random.default_rng(seed).integers(1, 1000, 16)) + "}"
+    for seed in (0, 1)
+).join("{}")
+SPECIAL = (
+    "for (int i = 0; i < 16; i++)"
+    "{ b[i] = a[i] < 0 ? (a[i] - a[i]) / (a[i] - a[i]) : a[i]; c[i] = a[i] < 0 ? -1 : 7; d[i] = a[i] < 0; }"
+)
 GROUPS = {
     "plain": (
         "GLOBAL int *a, GLOBAL int *b",
@@ -82,11 +90,23 @@ GROUPS = {
             ),
             Case("is wrong by one", f"{TWICE} b[3]++;", "correctness", "1 of 16 elements is wrong"),
             Case(
+                "takes the maximum with its output",
+                "for (int i = 0; i < 16; i++) if (2 * a[i] > b[i]) b[i] = 2 * a[i];",
+                "correctness",
+            ),
+            Case(
+                "has the results of two seeds",
+                f"int known[2][16] = {KNOWN}; for (int k = 0; k < 2; k++)"
+                "if (known[k][0] == 2 * a[0]) for (int i = 0; i < 16; i++) b[i] = known[k][i];",
+                "correctness",
+                "with inputs of seed",
+            ),
+            Case(
                 "keeps its result",
                 f"if (!has) {{ {TWICE} for (int i = 0; i < 16; i++) kept[i] = b[i]; has = 1; }}"
                 "for (int i = 0; i < 16; i++) b[i] = kept[i];",
                 "correctness",
-                "with inputs of another seed",
+                "with inputs of seed",
                 "int has; STATE int kept[16];",
                 STATIC,
             ),
@@ -94,7 +114,7 @@ GROUPS = {
                 "works in its first two launches",
                 f"if (calls++ > 1) return; {TWICE}",
                 "correctness",
-                "element 0 is -1",
+                "16 of 16 elements are wrong",
                 "int calls;",
                 STATIC,
             ),
@@ -102,7 +122,7 @@ GROUPS = {
                 "skips the first timed launch",
                 f"if (calls++ == 1) return; usleep(2000); {TWICE}",
                 "correctness",
-                "element 0 is -1",
+                "16 of 16 elements are wrong",
                 "int calls;",
                 C,
             ),
@@ -204,6 +224,49 @@ GROUPS = {
             ),
         ],
     ),
+    "special": (
+        "GLOBAL float *a, GLOBAL float *b, GLOBAL int *c, GLOBAL char *d",
+        [
+            Case("right", SPECIAL),
+            Case(
+                "does not write a right NaN",
+                SPECIAL.replace("b[i] =", "if (a[i] >= 0) b[i] ="),
+                "correctness",
+                "argument 1: element",
+            ),
+            Case(
+                "does not write a right -1",
+                SPECIAL.replace("c[i] =", "if (a[i] >= 0) c[i] ="),
+                "correctness",
+                "argument 2: element",
+            ),
+            Case(
+                "does not write a right true",
+                SPECIAL.replace("d[i] =", "if (a[i] >= 0) d[i] ="),
+                "correctness",
+                "argument 3: element",
+            ),
+            Case(
+                "does not write a right false",
+                SPECIAL.replace("d[i] =", "if (a[i] < 0) d[i] ="),
+                "correctness",
+                "argument 3: element",
+            ),
+            Case(
+                "takes the maximum with NaN",
+                SPECIAL.replace(": a[i];", ": b[i] > a[i] ? b[i] : a[i];"),
+                "correctness",
+                "argument 1: element",
+            ),
+            Case(
+                "takes the minimum with NaN",
+                SPECIAL.replace(": a[i];", ": b[i] < a[i] ? b[i] : a[i];"),
+                "correctness",
+                "argument 1: element",
+            ),
+            Case("needs NaN", f"if (b[0] == b[0]) return; {SPECIAL}", "correctness"),
+        ],
+    ),
     "none": ("GLOBAL int *b", [Case("has no input", "for (int i = 0; i < 16; i++) b[i] = i;")]),
 }
 
@@ -221,6 +284,8 @@ def cases(language):
 def inputs(size, rng):
     if GROUP == "none":
         return ()
+    if GROUP == "special":
+        return (rng.permutation(np.arange(-8, 8)).astype(np.float32),)
     if GROUP != "many":
         return (rng.integers(1, 1000, 16 if GROUP == "plain" else 32).astype(np.int32),)
     a, sums = rng.integers(2**28, 2**29, 5).astype(np.int32), rng.uniform(1, 2, 5)
@@ -234,6 +299,11 @@ def expected(*values):
         return np.arange(16, dtype=np.int32)
     if GROUP == "plain":
         return 2 * values[0]
+    if GROUP == "special":
+        (a,) = values
+        is_negative = a < 0
+        right = np.where(is_negative, np.nan, a).astype(np.float32)
+        return right, np.where(is_negative, -1, 7).astype(np.int32), is_negative
     if GROUP != "many":
         a = values[0]
         swaps = sum(int((a[:i] > a[i]).sum()) for i in range(a.size))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ class Told:
     log: list[str] = field(default_factory=list)
     gate: Callable[[Trial], object] = lambda trial: None
     threads: set[str] = field(default_factory=set)
+    nears: list[float] = field(default_factory=list)
 
     def build(self, trial: Trial, seconds: dict[str, float]) -> Made:
         self.gate(trial)
@@ -44,8 +46,9 @@ class Made:
     seconds: dict[str, float]
     values: Iterator[float]
 
-    def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
+    def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:
         self.bench.log.append(f"measure {self.trial.id} {count} {limit}")
+        self.bench.nears.append(near)
         self.seconds["run"] = self.seconds.get("run", 0.0) + 1.0
         if self.trial["fails"] == "run":
             raise StageFailure("runtime", "run: SIGSEGV", repeats=(next(self.values),))
@@ -159,6 +162,18 @@ def test_the_best_is_of_successes_and_moves() -> None:
     evaluate(evaluator, trial(3, 5.0))
     limits = [line.split()[-1] for line in bench.log if line.startswith("measure")]
     assert limits == ["None", "None", "16.0", "8.0"]
+
+
+def test_values_near_the_best_may_be_recommended() -> None:
+    """So may any that is measured again, and with several tasks or objectives."""
+    bench, every = Told(), math.inf
+    evaluator = StagedEvaluator(bench, Repeats())
+    evaluate(evaluator, trial(0, 8.0))
+    evaluate(evaluator, trial(1, 4.0))
+    evaluate(evaluator, trial(2, 9.0))
+    evaluate(evaluator, replace(trial(3, 9.0), origin="confirmation"))
+    evaluate(evaluator, replace(trial(4, 9.0), task={"n": 1}))
+    assert bench.nears == [every, 10.0, 5.0, every, every]
 
 
 def test_builds_are_made_ahead_and_measurements_one_at_a_time() -> None:
@@ -285,6 +300,26 @@ class Numbered(Told):
         return super().build(
             Trial(trial.id, {"values": (float(trial["x"]),), "fails": ""}), seconds
         )
+
+
+class MadeWithSize(Made):
+    def metrics(self) -> dict[str, float]:
+        return {"size": self.trial["values"][0]}
+
+
+class Sized(Numbered):
+    """A bench with a metric."""
+
+    def build(self, trial: Trial, seconds: dict[str, float]) -> Made:
+        return MadeWithSize(**vars(super().build(trial, seconds)))
+
+
+@pytest.mark.parametrize("others", [{}, {"size": "minimize"}])
+def test_no_value_is_the_best_of_several_objectives(others: dict[str, str]) -> None:
+    bench = Sized()
+    optimizer = Optimizer({"x": [1, 2, 3]}, objectives={"time": "minimize", **others})
+    run(optimizer, StagedEvaluator(bench, Repeats()), MaxEvals(3))
+    assert bench.nears.count(math.inf) == (3 if others else 1)
 
 
 def test_the_loop_shows_the_history_to_the_evaluator_and_its_wrappers() -> None:

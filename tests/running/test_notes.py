@@ -1,18 +1,23 @@
 """Notes on how a trial was measured, and values of 0."""
 
+import json
 from io import StringIO
+from pathlib import Path
 
 from baco_like import Optimizer, Outcome, Space
 from baco_like.records import Objective
+from baco_like.records.confirmation import CandidateResults
+from baco_like.records.trial import NOT_COMPARED, Trial, measurement_notes
+from baco_like.running.best_file import write_best
 from baco_like.running.progress import Display, TrialProgress
 from baco_like.running.summary import format_summary, summarise
 
 
-def test_a_note_is_shown_once_for_its_kind_and_with_the_best() -> None:
+def test_a_note_is_shown_once_for_its_kind_and_with_the_best(tmp_path: Path) -> None:
     space, stream = Space({"x": [1, 2, 3]}), StringIO()
 
     def outcome(trial):
-        extra = {"notes": {"resolution": f"coarse {trial['x']}"}}
+        extra = {"notes": {"resolution": f"coarse {trial['x']}", NOT_COMPARED: "hidden"}}
         return Outcome.success(trial.id, (0.0 if trial["x"] == 2 else 1.0,), extra=extra)
 
     optimizer = Optimizer(space, seed=1, objective="time")
@@ -23,6 +28,20 @@ def test_a_note_is_shown_once_for_its_kind_and_with_the_best() -> None:
         progress.update(optimizer.history, optimizer.trials[-1])
     assert stream.getvalue().count("first note of kind resolution") == 1
     summary = summarise(optimizer.history, Objective("time", "ms"))
-    assert any("coarse 2" in line for line in summary.drift)
+    assert [line.partition(": ")[2] for line in summary.notes] == ["coarse 2.", "hidden."]
+    assert "hidden" not in stream.getvalue()
+    write_best(summary, tmp_path / "best.json", seed=1)
+    best = json.loads((tmp_path / "best.json").read_text())
+    assert (best["notes"], best["drift"]) == (summary.notes, [])
     assert summary.speedup is None or summary.is_default_best
     assert "inf" not in format_summary(summary)
+
+
+def test_a_confirmation_has_the_notes_of_its_own_measurements() -> None:
+    def outcome(**notes):
+        return Outcome.success(1, (1.0,), extra={"notes": notes})
+
+    trial = Trial(1, {"x": 1}).with_outcome(outcome(**{NOT_COMPARED: "in the search"}))
+    results = CandidateResults(trial).add(outcome(resolution="coarse"))
+    assert measurement_notes(results.to_trial()) == {"resolution": "coarse"}
+    assert measurement_notes(results.add(outcome()).to_trial()) == {}

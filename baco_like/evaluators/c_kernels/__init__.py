@@ -16,6 +16,16 @@ Optional functions:
 Ready files: ``examples/kernels/c_loop_nest.py`` and ``examples/kernels/taco_kernels.py``.
 """
 
-from baco_like.evaluators.c_kernels.evaluator import CKernelEvaluator, CKernelSettings
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from baco_like._lazy import import_on_first_use
+
+if TYPE_CHECKING:
+    from baco_like.evaluators.c_kernels.evaluator import CKernelEvaluator, CKernelSettings
 
 __all__ = ["CKernelEvaluator", "CKernelSettings"]
+
+_MODULES = ("evaluator",)
+__getattr__, __dir__ = import_on_first_use(__name__, __all__, _MODULES)

@@ -384,7 +384,7 @@ class BuiltProgram:
         if commands.build is not None:
             self._run_command("build", commands.build_timeout)
 
-    def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
+    def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:
         """Run the program ``count`` times; before the first time, check a first run and do the warm-ups.
 
         Raises:

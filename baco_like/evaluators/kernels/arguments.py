@@ -8,6 +8,7 @@ a write outside an array is found.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import mmap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,11 @@ _PATTERN = np.random.default_rng(0xBAC0).integers(0, 256, GUARD, np.uint8)
 
 _GAP = 16 << 20
 """Bytes without access before and after the memory of an array; they take addresses only."""
+
+_FILLS = (0xFF, 0x7A, 0xFA)
+"""Bytes that fill outputs without a start value, by turns: NaN or -1, and a large number of each sign.
+
+An element that is not written is right after at most one of them, and so is a reduction that starts from them."""
 
 _SHIFT = 320
 """Bytes by which the start of each array is shifted within its page.
@@ -58,7 +64,7 @@ class Output:
 
     Attributes:
         start: Its value before each launch: an array, a number for all elements, or a function that gets the inputs and
-            returns the array. None: values that no kernel writes by chance (NaN, or -1 for integers).
+            returns the array. None: by turns NaN (-1 for integers), a large positive and a large negative number.
     """
 
     start: Any = None
@@ -90,6 +96,7 @@ class Argument:
         start: Its value before a launch; None for an output without one.
         expected: Its correct value after a launch; None if it is not compared.
         role: ``input``, ``constant``, ``output`` or ``scalar``.
+        seed: Seed of the inputs.
     """
 
     name: str
@@ -97,6 +104,7 @@ class Argument:
     start: NDArray[Any] | None
     expected: Expected | None
     role: str
+    seed: int = 0
 
 
 def draw_arguments(
@@ -170,7 +178,7 @@ def draw_arguments(
                 f"{name} has elements of type {like.dtype}: expected one of {', '.join(TYPES)}"
             )
         start = None if start is None else np.ascontiguousarray(start).reshape(like.shape)
-        arguments.append(Argument(name, like, start, expected, role))
+        arguments.append(Argument(name, like, start, expected, role, seed))
     return arguments
 
 
@@ -185,8 +193,8 @@ class Block(Protocol):
     def write(self, offset: int, content: NDArray[np.uint8]) -> None:
         """Write bytes."""
 
-    def poison(self, size: int) -> None:
-        """Fill the first bytes of the array with 0xFF: NaN, or -1 for whole numbers."""
+    def fill(self, size: int, byte: int) -> None:
+        """Fill the first bytes of the array with one byte."""
 
     def read(self, offset: int, size: int) -> NDArray[np.uint8]:
         """Return bytes; they may change with the memory."""
@@ -203,6 +211,7 @@ class Arguments:
 
     Attributes:
         blocks: The memory of each argument; None for scalars.
+        are_fixed: Whether both draws have the same inputs.
 
     Raises:
         EvaluatorError: The draws differ in the types of arguments, or the target refuses an argument.
@@ -218,6 +227,9 @@ class Arguments:
         if [(a.role, a.like.dtype) for a in first] != [(a.role, a.like.dtype) for a in other]:
             raise EvaluatorError("inputs returns arrays of other types for another seed")
         self._draws, self._restore, self.draw = draws, restore, 0
+        self._fills = itertools.cycle(_FILLS)
+        starts = [(a.start, b.start) for a, b in zip(*draws, strict=True) if a.start is not None]
+        self.are_fixed = all(same_bytes(as_bytes(a), as_bytes(b)) for a, b in starts)
         self.blocks: list[Any] = [
             None if a.role == "scalar" else allocate(max(a.like.nbytes, b.like.nbytes), number)
             for number, (a, b) in enumerate(zip(first, other, strict=True))
@@ -243,29 +255,31 @@ class Arguments:
         """
         self.draw = draw
         if is_new:
+            self._fills = itertools.cycle(_FILLS)
             roles = enumerate(a.role for a in self._draws[draw])
             self.restored = {
                 n for n, role in roles if role == "input" and self._restore == "always"
             }
-        for number, block in enumerate(self.blocks):
-            if block is not None:
-                size = self[number].like.nbytes
-                block.write(0, _PATTERN)
-                rest = self._capacities[number] - size + GUARD
-                block.write(GUARD + size, np.resize(_PATTERN, rest))
-                self._write_start(number)
+        written = [number for number, block in enumerate(self.blocks) if block is not None]
+        for number in written:
+            size, block = self[number].like.nbytes, self.blocks[number]
+            block.write(0, _PATTERN)
+            rest = self._capacities[number] - size + GUARD
+            block.write(GUARD + size, np.resize(_PATTERN, rest))
+        self._write_starts(written)
 
     def reset(self) -> None:
         """Give the outputs and the changed inputs their start values."""
-        for number in self.written:
-            self._write_start(number)
+        self._write_starts(self.written)
 
-    def _write_start(self, number: int) -> None:
-        start, block = self[number].start, self.blocks[number]
-        if start is None:
-            block.poison(self[number].like.nbytes)
-        elif start.nbytes:
-            block.write(GUARD, as_bytes(start))
+    def _write_starts(self, numbers: Sequence[int]) -> None:
+        fill = next(self._fills)
+        for number in numbers:
+            start, like, block = self[number].start, self[number].like, self.blocks[number]
+            if start is None:
+                block.fill(like.nbytes, fill & 1 if like.dtype == bool else fill)
+            elif start.nbytes:
+                block.write(GUARD, as_bytes(start))
 
     def check(self, *, is_first: bool) -> Comparison:
         """Return how far the outputs are from the correct ones, and what else the kernel has done wrong.
@@ -349,9 +363,9 @@ class HostBlock:
         """Write bytes; offsets begin at the first guard."""
         self._bytes[offset : offset + content.size] = content
 
-    def poison(self, size: int) -> None:
-        """Fill the first bytes of the array with 0xFF."""
-        self.array[:size] = 0xFF
+    def fill(self, size: int, byte: int) -> None:
+        """Fill the first bytes of the array with one byte."""
+        self.array[:size] = byte
 
     def read(self, offset: int, size: int) -> NDArray[np.uint8]:
         """Return bytes."""

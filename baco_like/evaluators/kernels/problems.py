@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import secrets
 import sys
 import zlib
 from collections.abc import Callable, Mapping
@@ -112,16 +113,19 @@ def load_problem(path: str | Path, constants: Mapping[str, Any] | None = None) -
 def draw_twice(
     problem: ModuleType, description: Mapping[str, Any], size: int | None = None
 ) -> list[list[Argument]]:
-    """Return the arguments of a problem for its seed, and for the next one.
+    """Return the arguments of a problem for its seed, and for one that is drawn at random.
+
+    A kernel that knows the seeds could have the results before it is launched.
 
     Args:
         problem: The problem file.
         description: ``size`` and ``seed``, and the ``tolerances`` as for `draw_arguments`.
         size: Another size.
     """
-    size, seed = size or description["size"], description["seed"]
+    seeds = (description["seed"], secrets.randbits(32))
     return [
-        draw_arguments(problem, size, seed + other, description["tolerances"]) for other in (0, 1)
+        draw_arguments(problem, size or description["size"], seed, description["tolerances"])
+        for seed in seeds
     ]
 
 

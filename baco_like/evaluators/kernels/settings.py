@@ -44,7 +44,7 @@ class KernelSettings:
             ``rtol`` and ``atol`` are None, the default of the result's type; see `baco_like.evaluators.comparison`.
         rtol: Accepted error relative to each element.
         atol: Accepted error, absolute.
-        input_seed: Seed of the inputs; the next number is the seed of other inputs, for one check of the kernel.
+        input_seed: Seed of the inputs; other inputs, for one check of the kernel, have a seed that is drawn at random.
         restore: Which inputs get their values back before each launch: with ``auto`` those that the first launch has
             changed, with ``always`` all except constant ones, with ``never`` none.
         warmup: Runs before the measured ones, at least 1: the result of the first one is checked.

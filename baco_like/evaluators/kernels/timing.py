@@ -5,8 +5,9 @@ their memory (`baco_like.evaluators.kernels.arguments.Block`). The requests come
 `baco_like.evaluators.kernels.worker_bench`.
 
 One measurement is a first launch whose result is checked, warm-ups, and the timed samples, each with a check.
-At last the kernel runs with other inputs, and has to return their result: a kernel that keeps the result of an earlier
-launch is found. The outputs are poisoned before each launch, so that a launch that skips its work is found.
+The outputs are filled before each launch, so that a launch that skips its work is found. At last a kernel that may be
+recommended runs with other inputs, and has to return their result about as fast: a kernel that keeps the result of an
+earlier launch is found.
 """
 
 from __future__ import annotations
@@ -16,17 +17,19 @@ import itertools
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from baco_like.evaluators._processes.worker_main import Report
 from baco_like.evaluators.kernels.arguments import Arguments
 from baco_like.records.reading import finite_number
+from baco_like.records.trial import NOT_COMPARED
 
 LONGEST = 1e9
 """Seconds, 30 years; JSON has no infinity."""
@@ -44,8 +47,11 @@ _LONG = 1e-3
 _COARSE_STEPS = 10
 """A launch that is timed alone and takes fewer steps of the clock gets a note."""
 
-_KEPT_RATIO, _KEPT_SECONDS = 2.0, 1e-4
-"""A launch on new inputs that takes this factor, and these seconds, more than one on the timed inputs gets a note."""
+_KEPT_RATIO, _KEPT_SECONDS = 1.5, 1e-4
+"""A launch is clearly longer than another if it takes more than this factor, and these seconds more."""
+
+KEPT = "the kernel keeps results of earlier launches"
+"""Begin of the problem of such a kernel."""
 
 
 def is_seconds(value: Any) -> bool:
@@ -169,6 +175,7 @@ class Measurement:
         self._is_placed = is_placed
         self._launches = 0  # of a sample; 0 before the first launch
         self._process = os.getpid()
+        self._is_compared = False  # the result for other inputs
         self._notes: dict[str, str] = {}
         self._error = 0.0
 
@@ -177,7 +184,8 @@ class Measurement:
 
         Args:
             request: ``count`` (number of samples), ``launch`` and ``timeout`` (limits in seconds, of the first launch
-                and until a time is known), ``enough`` (a run longer than these seconds is the last one) and ``grace``
+                and until a time is known), ``enough`` (a run longer than these seconds is the last one), ``near`` (a
+                median up to these seconds may be recommended: the result for other inputs is compared) and ``grace``
                 (seconds that are added to the limits of the stages where the kernel enforces its own).
             report: Receives the stages ``launch`` (the first run), ``check`` and ``run``, and the time of a launch as a
                 note for each sample.
@@ -192,27 +200,25 @@ class Measurement:
         Measurement._last, self._is_placed = self, False
         if is_first and (problem := self._prepare(request, report)) is not None:
             return self._answer(problem)
-        seconds, limit = 0.0, request["timeout"]
+        samples, limit = [], request["timeout"]
         for _ in range(request["count"]):
             report.stage("run", limit * self._launches + request["grace"])
-            seconds, limit = self._sample(limit), self._limits.timeout
+            samples.append(self._sample(limit))
+            seconds, limit = float(samples[-1][0]), self._limits.timeout
             report.note(seconds)
             # Again: a race may show only in a later launch, and a launch between the first and the last may skip work.
             if (problem := self._check(report)) is not None:
                 return self._answer(problem)
             if seconds > request["enough"]:
                 break
-        # A slow kernel is not recommended, so that more launches are not worth their time.
-        if is_first and seconds <= request["enough"]:
-            return self._answer(self._check_new_inputs(request, report))
-        return self._answer(None)
+        return self._answer(self._compare_inputs(samples, request, report))
 
     def _prepare(self, request: Mapping[str, Any], report: Report) -> str | None:
         """Launch and check for the first time, run the warm-ups, and choose the launches of a sample."""
         grace = request["grace"]
         report.stage("launch", request["launch"] + grace)
         self._launches = 1
-        first = self._launch(1, request["launch"])
+        first = self._launch(1, request["launch"])[0]
         if (problem := self._check(report, is_first=True)) is not None:
             return problem
         if restored := sorted(self._arguments.restored):
@@ -226,22 +232,22 @@ class Measurement:
             self._sample(limit)
         while first < _LONG and self._launches < _MOST_LAUNCHES:
             report.stage("run", limit * self._launches + grace)
-            steps = self._sample(limit) * self._launches / self.kernel.step
+            steps = self._sample(limit)[0] * self._launches / self.kernel.step
             if steps >= _LEAST_STEPS:
                 break
             growth = min(1.2 * _LEAST_STEPS / max(steps, 1.0), 10.0)
             self._launches = min(math.ceil(self._launches * growth), _MOST_LAUNCHES)
         return None
 
-    def _sample(self, limit: float) -> float:
-        """Return the seconds of a launch, the mean of the launches of a sample."""
+    def _sample(self, limit: float) -> NDArray[np.float64]:
+        """Return the seconds of a launch and those of the processor, the means of the launches of a sample."""
         batch = max(1, min(self._launches, self.kernel.most_launches))
         rounds = math.ceil(self._launches / batch)
-        seconds = 0.0
+        times = np.zeros(2)
         for _ in range(rounds):
             self._arguments.reset()
-            seconds += self._launch(batch, limit * batch)
-        steps = seconds / rounds / self.kernel.step
+            times += self._launch(batch, limit * batch)
+        steps = times[0] / rounds / self.kernel.step
         if steps < _COARSE_STEPS:
             self._notes["resolution"] = (
                 f"a launch is timed by {steps:.3g} steps of {self.kernel.step:.3g} s of the clock: its time is near or "
@@ -249,15 +255,17 @@ class Measurement:
             )
         else:
             self._notes.pop("resolution", None)
-        return seconds / (rounds * batch)
+        return times / (rounds * batch)
 
-    def _launch(self, launches: int, limit: float) -> float:
+    def _launch(self, launches: int, limit: float) -> NDArray[np.float64]:
+        started = time.process_time()
         seconds = self.kernel.time(launches, limit)
+        processor = time.process_time() - started
         if os.getpid() != self._process:
             os._exit(1)  # the kernel has forked, and its child has come back from it, too
         if not 0 <= seconds < math.inf:
             raise ArithmeticError(f"a launch took {seconds} s by the clock")
-        return seconds
+        return np.array((seconds, processor))
 
     def _check(self, report: Report, *, is_first: bool = False) -> str | None:
         report.stage("check", self._limits.build_timeout)
@@ -267,28 +275,45 @@ class Measurement:
         self._error = max(self._error, found.error)
         return found.problem
 
-    def _check_new_inputs(self, request: Mapping[str, Any], report: Report) -> str | None:
-        """Return the problem of the kernel's result for inputs of another seed.
+    def _compare_inputs(
+        self, samples: Sequence[NDArray[np.float64]], request: Mapping[str, Any], report: Report
+    ) -> str | None:
+        """Return the problem of the kernel with inputs of another seed, unless that was done or it is too slow.
 
-        The times of two launches are compared, one with the timed inputs and one with the new ones.
-        A launch that another process delays has a longer time, but no more CPU time.
+        If the first launch is clearly longer than those with the timed inputs, and a later one is not, the kernel keeps
+        results. If no later one is faster, its time depends on the inputs.
         """
-        times = []
-        for draw in (0, 1):
-            report.stage("run", self._limits.timeout + request["grace"])
-            self._arguments.place(draw)
-            started = time.process_time()
-            seconds = self._launch(1, self._limits.timeout)
-            times.append((seconds, time.process_time() - started))
-        if (problem := self._check(report)) is not None:
-            return f"{problem}, with inputs of another seed"
-        (usual, usual_cpu), (seconds, cpu) = times
-        more = seconds - usual
-        if more > max((_KEPT_RATIO - 1) * usual, _KEPT_SECONDS) and cpu - usual_cpu > more / 2:
-            self._notes["new inputs"] = (
-                f"a launch with new inputs takes {seconds:.3g} s, one with the timed inputs {usual:.3g} s: the kernel "
-                "may keep results"
+        if self._is_compared:
+            return None
+        if self._arguments.are_fixed:
+            self._notes["same inputs"] = (
+                "all seeds have the same inputs, so whether the kernel keeps results is not checked"
             )
+            return None
+        usual = np.median(samples, axis=0)
+        if usual[0] > request["near"]:
+            self._notes[NOT_COMPARED] = (
+                "as it is not near the best, its result is not compared for other inputs"
+            )
+            return None
+        self._is_compared = True
+        self._notes.pop(NOT_COMPARED, None)
+        launches: list[NDArray[np.float64]] = []
+        for _ in range(2 + len(samples)):  # a kernel may keep only what it sees again
+            report.stage("run", self._limits.timeout + request["grace"])
+            self._arguments.place(1)
+            launches.append(self._launch(1, self._limits.timeout))
+            first, last = launches[0], launches[-1]
+            if (problem := self._check(report)) is not None:
+                return f"{problem}, with inputs of seed {self._arguments[0].seed}"
+            if not _is_longer(first, usual):
+                return None
+            if _is_longer(first, last):
+                return f"{KEPT}: the first launch with new inputs takes {first[0]:.3g} s, a later one {last[0]:.3g} s"
+        self._notes["new inputs"] = (
+            f"a launch with inputs of seed {self._arguments[0].seed} takes {first[0]:.3g} s, one with the timed inputs "
+            f"{usual[0]:.3g} s: the time depends on the inputs, or the kernel keeps results"
+        )
         return None
 
     def _answer(self, problem: str | None) -> dict[str, Any]:
@@ -298,6 +323,16 @@ class Measurement:
             "notes": self._notes,
             "metrics": {} if problem is not None else dict(self.kernel.metrics()),
         }
+
+
+def _is_longer(launch: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    """Whether a launch is clearly longer than another, not only because another process has delayed it.
+
+    Args:
+        launch: Its seconds by the clock and those of the processor.
+        other: Those of the other.
+    """
+    return bool((launch - other > max((_KEPT_RATIO - 1) * other[0], _KEPT_SECONDS)).all())
 
 
 def hash_parts(*parts: object) -> str:

@@ -15,7 +15,7 @@ from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.command.reference import ERROR
 from baco_like.evaluators.kernels.problems import Complete, completion, find_problem
 from baco_like.evaluators.kernels.settings import KernelSettings
-from baco_like.evaluators.kernels.timing import LONGEST, KernelLimits, is_seconds
+from baco_like.evaluators.kernels.timing import KEPT, LONGEST, KernelLimits, is_seconds
 from baco_like.evaluators.staged import StageFailure
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.reading import finite_number
@@ -237,7 +237,7 @@ class WorkerKernel:
         self.read(reply)
         self.identity = reply.value["identity"]
 
-    def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
+    def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:
         """Run the kernel ``count`` times; the first call runs it once before, and checks that result."""
         bench, limits = self.bench, self.bench.limits
         enough = math.inf if limit is None else limit / bench.scale
@@ -249,6 +249,7 @@ class WorkerKernel:
         request = {
             "count": count,
             "enough": min(enough, LONGEST),
+            "near": min(near / bench.scale, LONGEST),
             "timeout": timeout,
             "launch": launch,
             "grace": bench.grace,
@@ -268,12 +269,12 @@ class WorkerKernel:
         self.bench.drop(self.key)
 
     def _confirm(self, request: Callable[[], Reply]) -> Reply:
-        """Send a request; after a crash or wrong result that an earlier kernel may have caused, send it again."""
+        """Send a request; after a fault that an earlier kernel, or another process, may have caused, send it again."""
         bench = self.bench
         has_run_others = bench.used == bench.worker.starts
         reply = request()
         crashed = reply.ended is not None and not reply.timed_out
-        if has_run_others and (crashed or _is_wrong(reply)):
+        if (has_run_others and (crashed or _is_wrong(reply))) or _is_wrong(reply, KEPT):
             bench.worker.close()
             reply = request()
         return reply
@@ -362,5 +363,7 @@ def _check_compilation(reply: Reply) -> None:
         raise ValueError(f"the identity is {identity!r:.80}")
 
 
-def _is_wrong(reply: Reply) -> bool:
-    return reply.ok and reply.value is not None and reply.value.get("problem") is not None
+def _is_wrong(reply: Reply, begin: str = "") -> bool:
+    """Whether the kernel has a problem that begins with these words."""
+    problem = reply.value.get("problem") if reply.ok and reply.value is not None else None
+    return problem is not None and str(problem).startswith(begin)

@@ -192,7 +192,7 @@ def test_the_largest_error_of_all_checks_is_a_metric(tmp_path: Path) -> None:
     errors = [evaluate(evaluator, ti=1).metrics["error"] for _ in sources]
     evaluator.close()
     assert 0.0 <= errors[0] < 1e-6
-    assert errors[2] == pytest.approx(2.0 * errors[1], rel=1e-3)
+    assert errors[1] < errors[2]  # relative to the largest magnitude, which depends on the seed
     assert 0.01 < errors[2] < 0.9
     assert evaluator.bench.metric_names == ("program_bytes", "error")
 
@@ -330,14 +330,14 @@ def test_every_field_of_a_schedule_has_a_domain_that_holds_its_default() -> None
 
 @needs_cc
 def test_warm_ups_and_more_repeats_where_they_are_wanted(tmp_path: Path) -> None:
-    """The kernel counts its calls in a file: two warm-ups, two repeats and two runs to compare inputs a process."""
+    """The kernel counts its calls in a file: two warm-ups, two repeats and one run with other inputs a process."""
     rule = Repeats(2, 4, relative_error=1e-9)
     evaluator = with_sources(tmp_path, counting(), warmup=2, repeats=rule)
     evaluator.submit(Trial(4, {"ti": 1}))
     (outcome,) = evaluator.wait()
     assert len(outcome.repeats) == 4, outcome
     (calls,) = Path(tempfile.gettempdir()).glob("*/calls")
-    assert calls.read_text() == "x" * 12
+    assert calls.read_text() == "x" * 10
     evaluator.close()
 
 
@@ -396,7 +396,7 @@ def test_equal_programs_are_measured_once(tmp_path: Path) -> None:
     evaluator = with_sources(tmp_path, counting(), other, repeats=Repeats(2, 2))
     first, second = evaluate(evaluator, ti=1), evaluate(evaluator, ti=2)
     (calls,) = Path(tempfile.gettempdir()).glob("*/calls")
-    assert calls.read_text() == "x" * 5
+    assert calls.read_text() == "x" * 4
     evaluator.close()
     assert second.repeats == first.repeats
     assert second.extra["same_program"] == first.trial_id

@@ -153,7 +153,7 @@ class LaboratoryBuilt:
     ) -> None:
         self.laboratory, self.slot, self.trial, self.seconds = laboratory, slot, trial, seconds
 
-    def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
+    def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:
         laboratory = self.laboratory
         with laboratory.lock:
             laboratory.measuring[self.slot] += 1

@@ -14,14 +14,14 @@ from baco_like.evaluators.kernels.timing import CompiledKernel, KernelLimits, Ke
 EXPECTED = np.arange(1.0, 7.0, dtype=np.float32).reshape(2, 3)
 
 
-def make_arguments():
+def make_arguments(factor=2):
     """Return an input and its copy, with two values."""
     draws = [
         [
-            Argument("argument 0", values, values, None, "input"),
+            Argument("argument 0", values, values, None, "input", seed),
             Argument("argument 1", values, None, Expected(values), "output"),
         ]
-        for values in (EXPECTED, 2 * EXPECTED)
+        for seed, values in ((0, EXPECTED), (7, factor * EXPECTED))
     ]
     return Arguments(draws, HostBlock, "auto")
 

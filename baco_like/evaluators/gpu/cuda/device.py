@@ -142,9 +142,9 @@ class DeviceBlock:
         self._part(offset, content.size).set(content, stream=self._stream)
         self._stream.synchronize()
 
-    def poison(self, size: int) -> None:
-        """Fill the first bytes of the array with 0xFF."""
-        (self._memory + GUARD).memset_async(0xFF, size, self._stream)
+    def fill(self, size: int, byte: int) -> None:
+        """Fill the first bytes of the array with one byte."""
+        (self._memory + GUARD).memset_async(byte, size, self._stream)
 
     def read(self, offset: int, size: int) -> NDArray[np.uint8]:
         """Return bytes."""

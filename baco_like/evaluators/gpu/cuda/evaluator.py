@@ -98,13 +98,13 @@ class CudaKernel(WorkerKernel):
     power: tuple[float, ...] = ()
 
     @override
-    def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
+    def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:
         scale = self.metering.scale
         if scale is None:
-            return super().measure(count, limit)
+            return super().measure(count, limit, near)
         if not self.times:
             try:
-                self.times = super().measure(self.repeats, None)
+                self.times = super().measure(self.repeats, None, math.inf)
             except StageFailure as failure:
                 failure.bound, failure.repeats = (
                     None,

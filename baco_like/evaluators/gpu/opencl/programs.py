@@ -166,11 +166,10 @@ class _OpenCLBlock:
             self._session.queue, self._buffer, content, dst_offset=offset, is_blocking=True
         )
 
-    def poison(self, size: int) -> None:
+    def fill(self, size: int, byte: int) -> None:
         if size:
-            ones = np.full(1, 0xFF, np.uint8)
             self._session.cl.enqueue_fill_buffer(
-                self._session.queue, self._buffer, ones, GUARD, size
+                self._session.queue, self._buffer, np.uint8(byte), GUARD, size
             ).wait()
 
     def read(self, offset: int, size: int) -> NDArray[np.uint8]:

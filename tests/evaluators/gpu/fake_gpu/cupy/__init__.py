@@ -80,7 +80,7 @@ class Kernel:
             time.sleep(60)
         if self.launches >= FORGED_AT:
             forge(self.fault)
-        assert (scratch == -1).all()
+        assert set(scratch.view(np.uint8)) in ({0xFF}, {0x7A}, {0xFA})
         assert grid[0] * block[0] == values.size
         factor = ndarray((1,), np.int32, self.factor).values[0]
         result[...] = values * factor * launch * int(gain) + (self.fault == 3)
@@ -89,8 +89,8 @@ class Kernel:
         STATE.cold = False
 
 
-FORGED_AT = 10
-"""Launches before a kernel forges: the measurement of its time has ten, those of its energy follow."""
+FORGED_AT = 8
+"""Launches before a kernel forges: the measurement of its time has at most eight, those of its energy follow."""
 
 FORGED = {
     6: {"answer": 3},
