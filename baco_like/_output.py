@@ -26,6 +26,9 @@ from baco_like.exceptions import BacoError
 JOURNAL_BEGINNING = b'{"crc":"'
 """The first bytes of a journal, a cache of results and the runs of a comparison."""
 
+_EXACT = 1e15
+"""Numbers without a fraction below this are shown with all digits: counters, sizes in bytes."""
+
 _CANNOT_SYNC = (errno.EINVAL, errno.EOPNOTSUPP)
 """Some file systems of networks and virtual machines cannot write a folder to the disk; they keep names themselves."""
 
@@ -186,6 +189,21 @@ def wrap_items(items: Iterable[str], width: int, separator: str = " ") -> list[s
         else:
             lines.append(item)
     return lines
+
+
+def show(value: object) -> str:
+    """Return a value for a reader: four digits of a number, the elements of a list."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and abs(value) < _EXACT else f"{value:.4g}"
+    return " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+def format_table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table as text, with a line under its head."""
+    lines = align_cells([list(map(show, row)) for row in (head, *rows)])
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 
 def align_cells(rows: Iterable[Sequence[str]], left: int = 0) -> list[str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from baco_like._optional import require
+from baco_like._output import show
 from baco_like._typing import Array
 from baco_like.exceptions import TrialError
 from baco_like.explanations import Dependence
@@ -354,14 +355,14 @@ class _Scale:
             return []
         width = (high - low) or 1.0
         shown = ((i, v) for i, v in enumerate(self._listed) if low <= i <= high)
-        return [((i - low) / width if high > low else 0.5, _text(v)) for i, v in shown]
+        return [((i - low) / width if high > low else 0.5, show(v)) for i, v in shown]
 
     def mark(self, set_scale: Callable[[str], Any], set_ticks: Callable[..., Any]) -> None:
         """Set scale and ticks of an axis."""
         if self._is_log:
             set_scale("log")
         elif not self.is_number and len(self._listed) <= _MOST_LABELS:
-            set_ticks(range(len(self._listed)), [_text(value) for value in self._listed])
+            set_ticks(range(len(self._listed)), [show(value) for value in self._listed])
 
 
 @dataclass(frozen=True)
@@ -462,10 +463,4 @@ def _group(values: Sequence[Any]) -> list[list[int]]:
 
 
 def _span(first: Any, last: Any) -> str:
-    return _text(first) if first == last else f"{_text(first)} to {_text(last)}"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, tuple):
-        return " ".join(map(str, value))
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return show(first) if first == last else f"{show(first)} to {show(last)}"

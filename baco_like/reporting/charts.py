@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from baco_like._optional import require
-from baco_like._output import in_percent
+from baco_like._output import in_percent, show
 from baco_like.explanations import AblationStep, Calibration, Dependence, Importance
 from baco_like.records import Confirmation, Status
 from baco_like.records.trial import read_values
 from baco_like.reporting.facts import RunFacts
-from baco_like.reporting.page import ReportChart, shorten_text, show
+from baco_like.reporting.page import ReportChart, shorten_text
 from baco_like.running.summary import evaluation_numbers
 
 if TYPE_CHECKING:

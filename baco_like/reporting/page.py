@@ -12,10 +12,7 @@ from string import Template
 from typing import Any, TypeAlias
 
 from baco_like._optional import require
-from baco_like._output import escape_control_characters
-
-_EXACT = 1e15
-"""Numbers without a fraction below this are shown with all digits: counters, sizes in bytes."""
+from baco_like._output import escape_control_characters, show
 
 _SHORT = 24
 """Most characters of a cell that is not broken into lines."""
@@ -203,12 +200,3 @@ def _class_of(column: Sequence[Any]) -> str:
     if all(isinstance(cell, (int, float, type(None))) for cell in column):
         return ' class="number"'
     return ' class="short"' if all(len(str(show(cell))) <= _SHORT for cell in column) else ""
-
-
-def show(value: Any) -> str:
-    """Return a value for a reader: four digits of a number, the elements of a list."""
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.0f}" if value.is_integer() and abs(value) < _EXACT else f"{value:.4g}"
-    return " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)

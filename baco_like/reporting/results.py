@@ -9,7 +9,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 
-from baco_like._output import in_percent
+from baco_like._output import in_percent, show
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes
 from baco_like.parameters.protocol import is_permutation
@@ -23,7 +23,7 @@ from baco_like.reporting.charts import (
     draw_speedups,
 )
 from baco_like.reporting.facts import RunFacts
-from baco_like.reporting.page import Heading, Part, ReportTable, Section, show
+from baco_like.reporting.page import Heading, Part, ReportTable, Section
 from baco_like.running.front import describe_front, describe_values, front_table
 from baco_like.running.progress import count_trials, group_failures, in_words
 from baco_like.running.summary import (
@@ -62,9 +62,7 @@ def winner_section(facts: RunFacts) -> Section:
             f"The run has {len(summary.by_task[1])} tasks. The table has the best configuration of each. The other "
             "sections treat the tasks as parameters."
         )
-        head, rows = summary.by_task
-        shown = [[show(c) if isinstance(c, tuple) else c for c in row] for row in rows]
-        return Section("winner", question, answer, [ReportTable(head, shown)])
+        return Section("winner", question, answer, [ReportTable(*summary.by_task)])
     value = f"{show(best.value)} {facts.objective.unit}".strip()
     name = "The default configuration" if summary.is_default_best else f"Trial {best.id}"
     answer = f"{name} is the best: {facts.objective.name} = {value}."
@@ -102,10 +100,7 @@ def _front_section(facts: RunFacts, question: str, best: Trial) -> Section:
         f"search and on what mattered are about the first objective, {objectives[0].name}. What mattered also "
         "names the importance for each other objective."
     )
-    head, rows = front_table(summary.front, objectives, best, summary.default, COMPLETE)
-    table = ReportTable(
-        head, [[show(cell) if isinstance(cell, tuple) else cell for cell in row] for row in rows]
-    )
+    table = ReportTable(*front_table(summary.front, objectives, best, summary.default, COMPLETE))
     charts = [draw_front(facts, i, j) for i, j in combinations(range(len(objectives)), 2)]
     return Section("winner", question, answer, [*charts, table, _configurations(facts)])
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from baco_like._output import in_percent
+from baco_like._output import in_percent, show
 from baco_like.exceptions import BacoError
 from baco_like.explanations import Ablation, Dependence, Importance
 from baco_like.explanations.ablation import WEAK, AblationStep, merge_steps
@@ -28,7 +28,7 @@ from baco_like.reporting.charts import (
     draw_positions,
 )
 from baco_like.reporting.facts import RunFacts
-from baco_like.reporting.page import Heading, Listing, Part, ReportTable, Section, show
+from baco_like.reporting.page import Heading, Listing, Part, ReportTable, Section
 from baco_like.running.commands import trial_commands
 from baco_like.running.summary import read_noise
 

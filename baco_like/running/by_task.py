@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from baco_like._output import align_cells, escape_control_characters
+from baco_like._output import escape_control_characters, show
 from baco_like.exceptions import TrialError
 from baco_like.optimizer.view import RunView
 from baco_like.records import History, Objective, Status, TaskRecommendation, Trial
@@ -48,18 +48,6 @@ def task_table(history: History, objective: Objective) -> tuple[list[str], list[
             chosen = [best.value, best.id, *(best.config.get(n, "-") for n in names)]
         rows.append([name, len(counted), failed, *chosen])
     return head, rows
-
-
-def format_task_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table as text."""
-    lines = align_cells([head, *([_shown(cell) for cell in row] for row in rows)])
-    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
-
-
-def _shown(cell: object) -> str:
-    if isinstance(cell, tuple):
-        return " ".join(map(str, cell))
-    return f"{cell:.5g}" if isinstance(cell, float) else str(cell)
 
 
 def recommend_by_task(view: RunView) -> TaskRecommendation | None:
@@ -109,7 +97,7 @@ def recommendation_lines(found: TaskRecommendation | None) -> list[str]:
     ]
     for config in (choice.config for choice in distinct):
         own = [choice for choice in found.choices if choice.config == config]
-        values = ", ".join(f"{name}={_shown(value)}" for name, value in config.items())
+        values = ", ".join(f"{name}={show(value)}" for name, value in config.items())
         names = ", ".join(choice.name for choice in own)
         lines.append(escape_control_characters(f"recommended: {values} (for {names})"))
     missing = [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baco_like._optional import open_plot
-from baco_like._output import align_cells
+from baco_like._output import format_table, show
 from baco_like.records import History, Objective, Status, Trial
 from baco_like.records.trial import read_values
 
@@ -27,7 +27,7 @@ def describe_front(front: Sequence[Trial], objectives: Sequence[Objective]) -> s
     parts = []
     for objective, column in zip(objectives, zip(*values, strict=True), strict=True):
         low, high = min(column), max(column)
-        numbers = _cell(low) if low == high else f"{_cell(low)} to {_cell(high)}"
+        numbers = show(low) if low == high else f"{show(low)} to {show(high)}"
         parts.append(f"{objective.name} {numbers} {objective.unit}".rstrip())
     return f"front of {len(front)}: {', '.join(parts)}"
 
@@ -35,7 +35,7 @@ def describe_front(front: Sequence[Trial], objectives: Sequence[Objective]) -> s
 def describe_values(trial: Trial, objectives: Sequence[Objective]) -> str:
     """Return the values of a successful trial by objective, as in ``time 1.2, size 800``."""
     values = zip(objectives, read_values(trial, objectives), strict=True)
-    return ", ".join(f"{objective.name} {_cell(value)}" for objective, value in values)
+    return ", ".join(f"{objective.name} {show(value)}" for objective, value in values)
 
 
 def front_table(
@@ -79,16 +79,9 @@ def format_front(
 ) -> str:
     """Return the front as a text table, see `front_table`; each line is at most as wide as its cells."""
     head, rows = front_table(front, objectives, knee, default, most_parameters)
-    lines = align_cells([head, *([_cell(value) for value in row] for row in rows)])
     left = len(front) - sum(trial.id in {row[1] for row in rows} for trial in front)
     more = [f"{left} more trials of the front are not shown"] if left else []
-    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:], *more])
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):  # a size in bytes has all its digits
-        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
-    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return "\n".join([format_table(head, rows), *more])
 
 
 def plot_front(history: History, objectives: Sequence[Objective], path: Path) -> None:

@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from baco_like._output import align_cells, escape_control_characters, in_percent, wrap_items
+from baco_like._output import (
+    align_cells,
+    escape_control_characters,
+    format_table,
+    in_percent,
+    wrap_items,
+)
 from baco_like._threads import resolve_threads
 from baco_like.exceptions import JournalError, SpaceError, TrialError
 from baco_like.explanations import HistoryModels, Outlook
@@ -29,7 +35,7 @@ from baco_like.optimizer.view import ReadRun, RunView
 from baco_like.records import History, Trial
 from baco_like.records.confirmation import winner_of
 from baco_like.records.trial import CONTROL, different_configs, rank
-from baco_like.running.by_task import best_by_task, format_task_table, task_table
+from baco_like.running.by_task import best_by_task, task_table
 from baco_like.running.front import describe_front, describe_values, format_front
 from baco_like.running.progress import count_trials, format_result, group_failures, in_words
 from baco_like.running.summary import (
@@ -282,7 +288,7 @@ def _best_table(view: JournalView, top: int, width: int) -> str:
     if view.objectives:
         return _front_table(view, width)
     if best_by_task(view.history):
-        return format_task_table(*task_table(view.history, view.objective))
+        return format_table(*task_table(view.history, view.objective))
     history, objective = view.history, view.objective
     _, confirmation = winner_of(history)
     candidates = () if confirmation is None else confirmation.candidates

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from baco_like._optional import open_plot
-from baco_like._output import align_cells, in_percent
+from baco_like._output import align_cells, format_table, in_percent
 from baco_like._typing import Array, Ints
 from baco_like.records import (
     Confirmation,
@@ -30,7 +30,7 @@ from baco_like.records import (
 from baco_like.records.confirmation import winner_of
 from baco_like.records.drift import describe_first_repeats, read_drift
 from baco_like.records.trial import CONTROL, WARM, measurement_notes
-from baco_like.running.by_task import best_by_task, format_task_table, task_table
+from baco_like.running.by_task import best_by_task, task_table
 from baco_like.running.front import describe_front, format_front
 from baco_like.running.progress import (
     censoring,
@@ -260,7 +260,7 @@ def format_summary(summary: Summary) -> str:
         lines = [table, "", *summary.drift, *summary.notes, on_front, total.lstrip("\n")]
         return "\n".join([*lines, *_useless_priors(summary)])
     if summary.by_task is not None:
-        table = format_task_table(*summary.by_task)
+        table = format_table(*summary.by_task)
         return "\n".join([table, "", *summary.drift, *summary.notes, total.lstrip("\n")])
     label = objective.label
     speedup, other, title = summary.speedup, best, "best"

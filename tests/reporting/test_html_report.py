@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given
 
 from baco_like import Categorical, Optimizer, Ordinal, Permutation, Space, cli
+from baco_like._output import show
 from baco_like._threads import thread_limit
 from baco_like.evaluators.command import describe_compiler
 from baco_like.explanations import Dependence, DependencePoint, estimate_outlook
 from baco_like.records.trial import CONFIRMATION, CONTROL
 from baco_like.reporting import build_report, charts, results, understanding
 from baco_like.reporting.facts import RunFacts
-from baco_like.reporting.page import Heading, ReportChart, ReportTable, show
+from baco_like.reporting.page import Heading, ReportChart, ReportTable
 from baco_like.reporting.report import write_with_notes
 from baco_like.running.journal_view import describe_run
 from baco_like.running.summary import format_summary
