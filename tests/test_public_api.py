@@ -342,6 +342,7 @@ PUBLIC = {
         "RBF",
         "RandomForest",
         "SamplingModel",
+        "SparseEffects",
         "Surrogate",
         "UpdatableModel",
         "fit_transform",
