@@ -108,7 +108,7 @@ class SparseEffects:
     least_noise: float = 0.1
     rounds: int = 24
     fitted_rows: int = 256
-    seen_rows: int = 1024
+    seen_rows: int = 400
 
     def fit(
         self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None

@@ -98,7 +98,10 @@ class RandomChanges:
         """
         n, total = len(codes), len(self._locations)
         count = min(count, total)
-        parameter = rng.permuted(np.tile(np.arange(total), (n, 1)), axis=1)[:, :count].ravel()
+        if count == 1:  # permutations would take most of the time
+            parameter = rng.integers(total, size=n)
+        else:
+            parameter = rng.permuted(np.tile(np.arange(total), (n, 1)), axis=1)[:, :count].ravel()
         owner = np.repeat(np.arange(n), count)
         rows = codes[owner]
         place = np.flatnonzero(self._listed[parameter])

@@ -19,6 +19,9 @@ Of the flags of gcc, one in five changes a program at all."""
 COMPARED = 8
 """Number of the best programs with which a candidate is compared."""
 
+COUNTED = 300
+"""Most trials whose programs are compared with each other, the last ones: the time grows with the square."""
+
 LEAST = 1e-3
 """Least chance of a new program."""
 
@@ -30,7 +33,7 @@ def chance_of_effect(history: History) -> Array:
     all changes were inert; of the changes that gave another program, each has its share of the effect.
     """
     codes, programs = history.codes, history.programs
-    known = np.flatnonzero((programs >= 0) & ~np.isnan(codes).any(axis=1))
+    known = np.flatnonzero((programs >= 0) & ~np.isnan(codes).any(axis=1))[-COUNTED:]
     codes, programs = codes[known], programs[known]
     effects = np.full(codes.shape[1], EXPECTED)
     seen = np.ones(codes.shape[1])
@@ -53,13 +56,13 @@ def prefer_new_programs(score: Score, history: History) -> Score:
     if not (programs >= 0).any():
         return score
     chance = history.derive("chance_of_effect", None, lambda: chance_of_effect(history))
-    inert = np.log1p(-np.minimum(chance, 0.999))
+    inert = np.log1p(-np.minimum(chance, 0.999)).astype(np.float32)  # which halves the time
     known = _best_programs(history)
 
     def weighted(codes: Codes) -> Array:
         equal = np.full(len(codes), -np.inf)
         for row in known:
-            np.maximum(equal, (codes != row) @ inert, out=equal)
+            np.maximum(equal, (codes != row).astype(np.float32) @ inert, out=equal)
         return np.asarray(score(codes) + np.log(np.maximum(-np.expm1(equal), LEAST)))
 
     return weighted
