@@ -115,7 +115,9 @@ def test_the_command_line_knows_plug_ins(nearest, capsys, tmp_path):
     shown = capsys.readouterr().out
     assert "neighbours  " in shown
     assert "(plug-in of baco_nearest 1.0)  [random_share=0.1]" in shown
-    assert "surrogate: gp, gpytorch, forest, nearest (plug-in of baco_nearest 1.0)" in shown
+    assert (
+        "surrogate: gp, gpytorch, forest, effects, nearest (plug-in of baco_nearest 1.0)" in shown
+    )
     assert "kind: c, command" in shown
     schema = json_schema()["properties"]
     assert "random_share" in schema["optimizer"]["properties"]

@@ -12,7 +12,7 @@ import threadpoolctl
 from baco_like import ConfigError, Optimizer, Space, tune
 from baco_like._threads import resolve_threads, thread_limit
 from baco_like.cli import run_file
-from baco_like.optimizer import explaining
+from baco_like.optimizer import view
 from baco_like.running import MaxEvals
 from baco_like.strategies import RandomSearch
 
@@ -89,8 +89,8 @@ def test_the_objective_uses_all_threads():
 
 def test_predictions_are_limited_too(monkeypatch):
     opt, seen = Optimizer(Space({"a": [1, 2, 3]}), strategy="random_search"), []
-    monkeypatch.setattr(explaining, "predict", lambda *_: seen.append(numbers()) or 1 / 0)
-    monkeypatch.setattr(explaining, "recommend", lambda *_: seen.append(numbers()))
+    monkeypatch.setattr(view, "predict", lambda *_: seen.append(numbers()) or 1 / 0)
+    monkeypatch.setattr(view, "recommend", lambda *_: seen.append(numbers()))
     with pytest.raises(ZeroDivisionError):
         opt.predict([{"a": 1}])
     opt.recommend()

@@ -61,7 +61,7 @@ REFUSED = {
     "serve": [("serve scenario.json", (OTHER,))],
 }
 WRITE_NOTHING = {"show", "watch", "schema", "strategies"}
-RUN_COMMANDS_OF_THE_USER = {"rebuild"}
+RUN_COMMANDS_OF_THE_USER = {"rebuild", "simplify"}
 CASES = [
     (words, Path(file)) for cases in REFUSED.values() for words, files in cases for file in files
 ]

@@ -136,7 +136,7 @@ class Bench:
         class Built:
             identity = str([trial[name] for name in GAINS])
 
-            def measure(self, count, limit):
+            def measure(self, count, limit, near):
                 bench.runs += 1
                 return (fn(Trial(0, dict(trial))),)
 
