@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from baco_like._typing import Array, Codes, Features, Rng
-from baco_like.surrogates.gp.fit import chosen_rows
+from baco_like.surrogates.gp.fit import chosen_rows, invert_factor
 from baco_like.surrogates.gp.model import ExactPosterior, safe_cholesky
 from baco_like.surrogates.protocol import Data, Featured
 
@@ -148,7 +148,7 @@ class SparseEffects:
             scale, rounds = 1.0 / float(np.mean(1.0 / variances)), max(1, rounds // 4)
         for _ in range(rounds):
             rows = features * np.sqrt(variances)
-            inverse = np.linalg.inv(safe_cholesky(_covariance(rows, noise + known)))
+            inverse = invert_factor(safe_cholesky(_covariance(rows, noise + known)))
             alpha = inverse.T @ (inverse @ y)
             # Posterior second moments of the effects (Eqs. 12 and 13), from the side of the observations.
             mean = np.sqrt(variances) * (rows.T @ alpha)

@@ -43,7 +43,10 @@ _DRAWN = 96
 """Number of random changes of a climber in a step."""
 
 _NEAR = 6.0
-"""Mean number of changes of a draw near an incumbent."""
+"""Mean number of changes of a draw near an incumbent, without the limit `_FARTHEST`."""
+
+_FARTHEST = 16
+"""Most changes of a draw near an incumbent; each takes time."""
 
 _STARTS_DRAWN = 500
 """Most uniform draws that are scored first: with many parameters, none is near the incumbents."""
@@ -272,7 +275,7 @@ class Climbers:
         """Return random changes of the given rows, the first ones most often: `_NEAR` changes on average."""
         place = self._rng.exponential(0.3 * len(given), count).astype(np.int64)
         rows = given[np.minimum(place, len(given) - 1)]
-        left = self._rng.geometric(1.0 / _NEAR, count)
+        left = np.minimum(self._rng.geometric(1.0 / _NEAR, count), _FARTHEST)
         changes = self._changes or RandomChanges(self._space)
         while left.any():
             open_rows = np.flatnonzero(left)
