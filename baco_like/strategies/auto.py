@@ -67,11 +67,12 @@ MOST_FOR_VOLUME = 3
 
 
 MANY = 21
-"""From this number of parameters on, the model has sparse effects and the search stays near the best configurations."""
+"""From this number of parameters on, few of them have strong effects in the model, and the search stays near the best
+configurations. The tables on which the default for fewer was developed have at most 20."""
 
 
 def model_of_many() -> Bayesian:
-    """Return the Bayesian optimization of the default strategy for many parameters, without a design."""
+    """Return the Bayesian optimization of the default strategy for `MANY` or more parameters, without a design."""
     search = LocalSearch(candidates=200, near=0.9, starts=5, gain=0.01)
     mixed = AlternatingSearch(candidates=200, near=0.9, starts=5)
     return Bayesian(SparseEffects(), failed_as=FAILED_AS, search=search, mixed=mixed)
@@ -128,11 +129,9 @@ class Auto:
         shown = format_size(size)
         if size is not None and size <= FEW:
             return Exhaustive(), f"exhaustive: there are {shown} configurations"
-        bayesian = model_of_auto(self.surrogate, self.device)
         many = self._has_many(problem)
-        if many:
-            bayesian = model_of_many()
-        elif has_long_order(problem.space):
+        bayesian = model_of_many() if many else model_of_auto(self.surrogate, self.device)
+        if not many and has_long_order(problem.space):
             bayesian = replace(bayesian, search=LocalSearch(candidates=DRAWS_BESIDE_LONG_ORDERS))
         how = "all scored" if size is not None and size <= bayesian.scan_limit else "searched"
         reason = f"bayesian: {shown} configurations, {how} by the model"
@@ -151,7 +150,7 @@ class Auto:
         return phased, f"{reason} after {initial} of the design"
 
     def _has_many(self, problem: Problem) -> bool:
-        """Return whether the space has so many parameters that the model has sparse effects."""
+        """Return whether `model_of_many` is the model."""
         is_single = not (problem.objectives or problem.related)
         return is_single and self.surrogate == "gp" and len(problem.space.active) >= MANY
 
@@ -214,6 +213,8 @@ def _describe_size(design: AdaptiveDesign, space: Space, seed: int) -> str:
     """Return how many trials the default design has; ``seed`` is the one by which it looks for a middle."""
     if space.conditions:
         return f"one trial in each branch of the conditions, at most {MOST_BRANCHES}"
+    if design.many:
+        return f"{design.most} of the design"
     if has_distinct_middle(space, generator(seed, Purpose.MODEL)):
         return f"{design.middles + 1} of the design, up to {design.most} if the middle loses"
     return f"{design.most} of the design, as the space has no distinct middle"

@@ -114,14 +114,11 @@ class SparseEffects:
         self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
     ) -> EffectsModel:
         """Return the model; see `Surrogate.fit`."""
-        if len(data.y) > self.seen_rows:
-            data = data.rows(chosen_rows(data.y, self.seen_rows, rng))
+        data = data.rows(chosen_rows(data.y, self.seen_rows, rng))
         features = space.features(data.codes)
         centre = features[int(np.argmin(data.y))]
         features = features - centre
-        few = np.arange(len(data.y))
-        if len(few) > self.fitted_rows:
-            few = chosen_rows(data.y, self.fitted_rows, rng)
+        few = chosen_rows(data.y, self.fitted_rows, rng)
         variances, noise = self._fit(features[few], data.y[few], data.variance[few], start)
         rows = features * np.sqrt(variances)
         size = float(np.einsum("ij,ij->i", rows, rows).mean())

@@ -179,6 +179,7 @@ class AlternatingSearch(ScoredSearch):
         rounds: Maximum number of rounds.
         kept: Share of the climbers, the highest, that continue after an ascent; 1 keeps all.
         gain: The search ends after a round that raises the highest score by less than this.
+        near: As in `LocalSearch`.
     """
 
     ascent: GradientAscent = field(default_factory=lambda: GradientAscent(steps=20, gain=1e-3))

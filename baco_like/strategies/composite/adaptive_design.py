@@ -93,6 +93,8 @@ class AdaptiveDesign:
         middles: Number of trials near the middle, 1 or more.
         most: Number of trials before the later strategy if the middle never wins, more than ``middles``. Observed and
             pending trials of any origin count.
+        many: Whether the trials are changes of the default configuration (`changes_of_default`), which is the first of
+            them; points of the hypercube if there is no default. Conditions come before this.
 
     Raises:
         ValueError: ``middles`` is below 1, or not below ``most``.
