@@ -119,7 +119,7 @@ class RunView:
 
     @property
     def objective(self) -> Objective:
-        """The first objective with its unit, as far as it is known."""
+        """The first objective, with its unit if that is known."""
         return self.options.every_objective[0]
 
     @property

@@ -77,7 +77,7 @@ MEASURED_AGAIN = (CONFIRMATION, CONTROL, COMPARISON)
 """Origins of trials whose configuration is measured again on purpose."""
 
 AFTER_SEARCH = (CONFIRMATION, SIMPLIFICATION, COMPARISON)
-"""Origins of trials that are no part of the search, so its budget does not count them."""
+"""Origins of trials after the search; its budget does not count them."""
 
 
 class Status(str, Enum):

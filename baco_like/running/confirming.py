@@ -178,7 +178,7 @@ def confirm_winner(
     with contextlib.closing(evaluator):
         if settings.top:
             _measure_rounds(optimizer, settings, measure, has_time)
-        # Without a confirmation although it was wanted, there is too little to compare with.
+        # If a requested confirmation could not be made, there is too little to compare with.
         is_ready = not settings.top or is_current(optimizer.history)
         if settings.simplify and is_ready and optimizer.best and can_simplify(optimizer.history):
             part = (
