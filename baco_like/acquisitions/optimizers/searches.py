@@ -6,7 +6,7 @@ the best of them, and moves to neighbours that differ in one parameter. Here the
 save most of the scoring: a step may take the best changes of several parameters at once, and the lowest climbers are
 dropped.
 
-In spaces with reals, gradient ascent on the reals alternates with these steps of the other parameters.
+In spaces with reals or wide integers, gradient ascent on these alternates with these steps of the other parameters.
 """
 
 from __future__ import annotations
@@ -167,12 +167,12 @@ class LocalSearch(ScoredSearch):
 class AlternatingSearch(ScoredSearch):
     """Alternates between gradient ascent on the reals and steps that change one or several parameters.
 
-    In a space without reals it works like `LocalSearch`.
+    In a space without reals and wide integers it works like `LocalSearch`.
 
     Attributes:
-        ascent: Climbs the reals. The default ends a climb that gains less than a thousandth of the acquisition
-            function (scores are logarithms): a search of 14 mixed parameters, or of 12 reals with two constraints,
-            takes 0.4 of the time that exact climbs take, and ends 0.01 lower.
+        ascent: Climbs the reals and the wide integers. The default ends a climb that gains less than a thousandth of
+            the acquisition function (scores are logarithms): a search of 14 mixed parameters, or of 12 reals with two
+            constraints, takes 0.4 of the time that exact climbs take, and ends 0.01 lower.
         candidates: Number of uniform draws that are scored first.
         starts: Number of the best draws that become starts, besides the incumbents.
         values: Number of random values of one parameter that are tried in a step at most.

@@ -21,8 +21,11 @@ from baco_like.spaces.feasible.ragged import sort_by_owner
 from baco_like.spaces.feasible.rules import list_domain, whole_numbers
 from baco_like.spaces.feasible.single_rows import ValueStep, is_small
 
-_LISTED = 2**20
-"""More values than this are never listed."""
+_LISTED = 2**14
+"""More values than this are never listed: a search then draws some, half of them near a row's own value."""
+
+_NUMBERED = 2**20
+"""Most values of a parameter whose draws are made together with those of others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +48,7 @@ class FreeScalar(FactorDefaults):
     def whole_numbers(self) -> int | None:
         """`count`, unless it is very large or the parameter's type has its own rule for legal codes."""
         has_own_rule = getattr(type(self.parameter), "legal", None) is not IndexedParameter.legal
-        return None if has_own_rule or (self.count or math.inf) > _LISTED else self.count
+        return None if has_own_rule or (self.count or math.inf) > _NUMBERED else self.count
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:

@@ -8,7 +8,6 @@ size, take part in an ensemble of models.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,6 +19,7 @@ from baco_like import acquisitions, surrogates
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.acquisitions import AcquisitionFunction, AcquisitionOptimizer
 from baco_like.acquisitions.checked import bind_acquisition
+from baco_like.acquisitions.optimizers.gradient import is_climbed
 from baco_like.acquisitions.protocol import Score
 from baco_like.exceptions import StrategyError
 from baco_like.records import History, Observation, Proposal, RunLimits, Status
@@ -110,7 +110,7 @@ class Bayesian:
         acquisition: Scores candidates by the fitted surrogate.
         feasibility: Models the probability that a configuration runs.
         scan: Acquisition optimizer for at most ``scan_limit`` feasible configurations.
-        search: Acquisition optimizer for larger sets without reals.
+        search: Acquisition optimizer for larger sets of other parameters.
         scan_limit: Largest number of configurations that are all scored.
         largest_minimum: Largest minimum probability of feasibility; the minimum is drawn from 0 to it. BaCO's program
             has 0.1, but once the feasible region is well known, improbable configurations then win by their
@@ -118,7 +118,7 @@ class Bayesian:
         scale: Fits the scale on which values are modelled.
         belief: Weight of the parameters' priors at one observation (piBO's beta, 10 in BaCO); it falls with the number
             of observations.
-        mixed: Acquisition optimizer for spaces with reals.
+        mixed: Acquisition optimizer for spaces with reals or wide integers.
         view: Selects the features for the models: `plain` or `with_quantities`.
         failed_as: Quantile of the successful costs, from 0 to 1, that is imputed for a failure, so that the surrogate
             predicts high costs near it before the feasibility model is certain. None imputes nothing, as in BaCO.
@@ -309,10 +309,11 @@ class Bayesian:
 
     def search_of(self, space: Space) -> AcquisitionOptimizer:
         """Return the acquisition optimizer for a space."""
-        if space.size == math.inf:
-            return self.mixed
         count = space.feasible.count
-        return self.scan if count is not None and count <= self.scan_limit else self.search
+        if count is not None and count <= self.scan_limit:
+            return self.scan
+        is_mixed = any(is_climbed(space.parameters[name]) for name in space.active)
+        return self.mixed if is_mixed else self.search
 
     def fit(
         self,

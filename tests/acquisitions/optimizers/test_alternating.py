@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 
-from baco_like import Categorical, Real, Space
+from baco_like import Categorical, Integer, Real, Space
 from baco_like.acquisitions.optimizers.gradient import GradientAscent
-from baco_like.acquisitions.optimizers.searches import AlternatingSearch, SampledSearch
+from baco_like.acquisitions.optimizers.searches import (
+    AlternatingSearch,
+    LocalSearch,
+    SampledSearch,
+)
+from baco_like.strategies.bayesian.bayesian import Bayesian
 
 CUBE = Space({f"x{i}": Real(-2.0, 2.0) for i in range(4)})
 SCALES = Space({"x": Real(0.0, 1.0), "y": Real(1e-3, 10.0, log=True), "z": Real(-500.0, 500.0)})
@@ -18,6 +23,8 @@ MIXED = Space(
     }
 )
 
+WIDE = Space({f"x{i}": Integer(-200_000, 200_000) for i in range(4)})
+"""The cube in steps of 1e-5."""
 
 EXACT = AlternatingSearch(GradientAscent(), gain=0.0)
 
@@ -35,6 +42,10 @@ def scaled(codes):
 def mixed(codes):
     x, c, k, y = codes.T
     return -((x - 0.2 * c) ** 2) - (y - 0.2 * k) ** 2 - 0.3 * (k - 3) ** 2 - 0.1 * (c == 2)
+
+
+def wide_rosenbrock(codes):
+    return rosenbrock(codes * 1e-5 - 2.0)
 
 
 class Counted:
@@ -76,6 +87,23 @@ def test_optima_are_reached_with_fewer_rows_than_draws_need(space, score, seed):
     assert rows < 6_000
     drawn, _ = maximised(SampledSearch(candidates=20_000), score, space, seed)
     assert drawn < -1e-6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wide_integers_are_climbed_like_reals(seed):
+    best, rows = maximised(AlternatingSearch(), wide_rosenbrock, WIDE, seed)
+    assert best > -2e-3
+    _, rows_of_reals = maximised(AlternatingSearch(), rosenbrock, CUBE, seed)
+    assert rows < 1.5 * rows_of_reals
+    in_steps, _ = maximised(LocalSearch(), wide_rosenbrock, WIDE, seed)
+    assert in_steps < 5 * best
+    assert isinstance(Bayesian().search_of(WIDE), AlternatingSearch)
+
+
+def test_a_coarse_integer_ends_at_its_optimum():
+    space = Space({"x": Integer(0, 1023), "y": Real(0.0, 1.0)})
+    best, _ = maximised(EXACT, lambda c: -((c[:, 0] - 417.4) ** 2) - (c[:, 1] - 0.3) ** 2, space, 0)
+    assert best == pytest.approx(-0.16, abs=1e-9)
 
 
 def test_an_optimum_in_a_corner_of_the_domain_is_reached_exactly():
