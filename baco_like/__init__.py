@@ -52,6 +52,7 @@ __all__ = [
     "Real",
     "Result",
     "RunFileError",
+    "Sequence",
     "SoftLimit",
     "Space",
     "SpaceError",

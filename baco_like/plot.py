@@ -24,7 +24,6 @@ from baco_like.explanations.dependence import compute_dependence_on
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.objectives import history_of
 from baco_like.parameters import Integer, Ordinal, Real, SteppedReal
-from baco_like.parameters.protocol import is_permutation
 from baco_like.records import History, Objective, Status, Trial, sign_of
 from baco_like.running.front import draw_front
 from baco_like.running.summary import draw_convergence
@@ -148,7 +147,7 @@ def slice(
 ) -> Axes:
     """Plot the values over one parameter, with the partial dependence and its 90 % interval.
 
-    The line needs five successful trials, and the parameter must not be a permutation.
+    The line needs five successful trials, and the parameter must not be a permutation or a sequence.
 
     Args:
         run: The run.
@@ -173,7 +172,7 @@ def slice(
         color="#9a9a9a",
         label="evaluation",
     )
-    if not is_permutation(shown.history.space.parameters[name]) and len(trials) >= _LEAST:
+    if shown.history.space.parameters[name].width == 1 and len(trials) >= _LEAST:
         points = shown.dependence((name,)).points
         places = [scale.place(point.values[0]) for point in points]
         values, low, high = (
@@ -206,8 +205,8 @@ def contour(
 
     Args:
         run: The run.
-        names: The parameters on the horizontal and the vertical axis, permutations excluded; None takes the two most
-            important ones.
+        names: The parameters on the horizontal and the vertical axis, no permutations or sequences; None takes the
+            two most important ones.
         objective: Name of one of several objectives; None takes the first.
         axes: Where to draw; None makes a new figure.
 
@@ -224,9 +223,10 @@ def contour(
         raise TrialError(
             f"names = {pair!r}: the parameter {pair[0]!r} is given twice; name another one"
         )
-    if len(pair) != 2 or any(is_permutation(shown.history.space.parameters.get(n)) for n in pair):
+    known = shown.history.space.parameters
+    if len(pair) != 2 or any(n in known and known[n].width > 1 for n in pair):
         raise TrialError(
-            f"names = {pair!r}: a contour needs two parameters other than permutations"
+            f"names = {pair!r}: a contour needs two parameters other than permutations and sequences"
         )
     across, up = (_Scale(shown.history.space, name, observed) for name in pair)
     points = shown.dependence(pair).points
@@ -316,7 +316,7 @@ class _Scale:
         self._is_log = self.is_number and bool(getattr(parameter, "log", False))
         if not self.is_number:
             seen = dict.fromkeys(t.config[name] for t in trials if t.config.get(name) is not None)
-            self._listed = list(seen if is_permutation(parameter) else parameter.values or seen)
+            self._listed = list(parameter.values or seen)
 
     def place(self, value: Any) -> float:
         if value is None:  # inactive
@@ -400,7 +400,7 @@ class _Shown:
         return trials
 
     def important(self, count: int) -> tuple[str, ...]:
-        """Return the most important parameters; for a pair without permutations."""
+        """Return the most important parameters; for a pair without permutations and sequences."""
         if len(self.successes) < _LEAST:
             names = list(self.history.space.active)
         else:
@@ -408,7 +408,7 @@ class _Shown:
             names = [effect.name for effect in effects]
         if count > 1:
             parameters = self.history.space.parameters
-            names = [name for name in names if not is_permutation(parameters[name])]
+            names = [name for name in names if parameters[name].width == 1]
         return tuple(names[:count])
 
     def dependence(self, names: tuple[str, ...]) -> Dependence:

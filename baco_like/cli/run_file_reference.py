@@ -7,9 +7,9 @@ _KINDS = {
     "command": """A build command and a run command. Commands run in the folder of the run file, without a shell.
 
 `{NAME}` is the value of a parameter, `{NAME?}` leaves the word out if the value is empty, and `{workdir}` is a new
-folder for each trial. Write `{{` and `}}` for braces. A permutation is written as `i,j,k`; `{NAME:-}` is `i-j-k`, and
-`{NAME[0]}` its first element. `{flags}` is the text of `[flags]`. The values are also in the environment, as
-`BACO_NAME`.
+folder for each trial. Write `{{` and `}}` for braces. A permutation or sequence is written as `i,j,k`; `{NAME:-}` is
+`i-j-k`, and `{NAME[0]}` its first element. `{flags}` is the text of `[flags]`. The values are also in the environment,
+as `BACO_NAME`.
 
 `measure = "regex"` reads standard output. If the pattern matches several times, the last match that is not empty
 counts; `^` and `$` match at the ends of lines. The number is the one group of the pattern, or the whole match.
@@ -74,7 +74,7 @@ machine.
 
 ## `[space.NAME]`: one table for each parameter
 
-`type` is required: `real`, `integer`, `ordinal`, `categorical` or `permutation`, or a type that you registered.
+`type` is required: `real`, `integer`, `ordinal`, `categorical`, `permutation` or `sequence`, or a registered type.
 If every parameter has a `default`, this configuration is evaluated first. A `prior` is a list of weights,
 `{gaussian = [mean, std]}` or `{piecewise_linear = [...]}`.
 

@@ -299,7 +299,7 @@ def _read_condition(
 def _resting_codes(parameter: Parameter) -> Codes:
     if parameter.default is not None:
         return parameter.encode([parameter.default])
-    if parameter.cardinality == 1:
+    if parameter.cardinality == parameter.width == 1:
         return np.full((1, parameter.width), parameter.code_range[0])
     return parameter.from_unit(np.full((1, parameter.width), 0.5))
 

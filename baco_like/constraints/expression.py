@@ -36,11 +36,11 @@ from baco_like.constraints.language.folds import Fold, find_fold
 from baco_like.constraints.language.partial_evaluation import Term, find_known_terms
 from baco_like.constraints.language.reader import read
 from baco_like.constraints.language.three_valued import where_known
-from baco_like.constraints.language.tree import Node
+from baco_like.constraints.language.tree import Node, Reading
 from baco_like.constraints.language.vectorised import Vector, compile_node, operations, to_truth
 from baco_like.constraints.language.writer import write, write_comparison
 from baco_like.parameters import Categorical
-from baco_like.parameters.protocol import Parameter, is_permutation
+from baco_like.parameters.protocol import Parameter, is_permutation, is_sequence
 
 _FLAG = Categorical([False, True])
 """A column that tells where a parameter is active."""
@@ -176,7 +176,8 @@ class Expression:
     def _text_of(self, node: Node) -> str:
         if node.end > node.start:
             return self.text[node.start : node.end]
-        return write(node, {n: p.elements for n, p in self._read.items() if is_permutation(p)})
+        read = self._read.items()
+        return write(node, {n: p.elements for n, p in read if is_permutation(p) or is_sequence(p)})
 
     def sides(self, columns: Mapping[str, Column]) -> tuple[Array, Array] | None:
         """Return both sides of an inequality for n rows, ``(n,)`` each, the one that must not be larger first.
@@ -216,6 +217,12 @@ class Expression:
             if isinstance(node, tree.Position) and node.name == name:
                 read.add(parameter.elements[node.element])
         return frozenset(read)
+
+    def readings(self, name: str) -> list[Reading]:
+        """Return what the condition reads of sequence ``name``, each once."""
+        nodes = (node for node in tree.walk(self._tree) if isinstance(node, Reading))
+        own = (node for node in nodes if node.name == name)
+        return list({(node.function, node.arguments): node for node in own}.values())
 
     def known_terms(self, known: frozenset[str]) -> list[Term] | None:
         """Return the parts that decide the condition once these parameters are known; see `partial_evaluation`."""

@@ -110,7 +110,7 @@ def compute_dependence(
 ) -> tuple[Dependence, ...]:
     """Return the dependence on every parameter, the most important first, and on the pairs that interact most.
 
-    A permutation has one entry for the position of each element.
+    A permutation has one entry for the position of each element; a sequence has none.
 
     Args:
         history: The observations.
@@ -133,11 +133,11 @@ def compute_dependence(
     for name in names:
         if is_permutation(space.parameters[name]):
             result += _positions(models, space, name, sign, rows, rng)
-        else:
+        elif space.parameters[name].width == 1:
             averaged = _active_rows(space, (name,), rows[:AVERAGED], rng)
             result.append(_Grid(models, space, (name,), averaged).dependence(sign))
     result = [dependence for dependence in result if dependence.points]
-    scalar = [name for name in names if not is_permutation(space.parameters[name])][:STRONGEST]
+    scalar = [name for name in names if space.parameters[name].width == 1][:STRONGEST]
     few = rows[: AVERAGED // 2]
     tried = [_Grid(models, space, pair, few) for pair in combinations(scalar, 2)] if pairs else []
     # Parameters of different branches are never active together.

@@ -27,7 +27,7 @@ from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Ints
 from baco_like.explanations.models import HistoryModels, fit_models
 from baco_like.explanations.variations import base_rows, variance_between, variance_within, vary
-from baco_like.parameters.protocol import is_permutation
+from baco_like.parameters.protocol import is_permutation, is_sequence
 from baco_like.records import History
 from baco_like.spaces import Space
 
@@ -253,8 +253,17 @@ def _interval(drawn: Array) -> tuple[float, float, float]:
 
 
 def order_groups(space: Space, name: str, rows: Codes) -> Iterator[tuple[str, Ints]]:
-    """Yield the features of a permutation that vary, each with the group of every row by it, ``(n,)``."""
+    """Yield the features of a permutation that vary, each with the group of every row by it, ``(n,)``.
+
+    Of a sequence they are the elements that some rows have.
+    """
     parameter = space.parameters[name]
+    if is_sequence(parameter):
+        own = rows[:, space.columns[name]]
+        for code, element in enumerate(parameter.elements):
+            _, present = np.unique((own == code).any(axis=1), return_inverse=True)
+            if present.any():
+                yield f"{name}: has {element}", present.reshape(-1)
     if not is_permutation(parameter):
         return
     codes = rows[:, space.columns[name]].astype(np.int64)

@@ -192,7 +192,7 @@ def _candidates(history: History, ok: Ints, count: int, rng: Rng) -> Codes:
     else:
         best = history.codes[ok[np.argsort(history.costs[ok], kind="stable")[:NEIGHBOURED]]]
         near, _ = hamming(space, best, rng)
-        rows = np.concatenate([space.feasible.sample(CANDIDATES, rng), near])
+        rows = np.concatenate([space.feasible.spread(CANDIDATES, rng), near])
     return np.asarray(rows[~_seen(history.codes[:count], rows)])
 
 

@@ -88,5 +88,5 @@ def _distribution(name: str, parameter: Parameter) -> BaseDistribution:
     if isinstance(parameter, Permutation):
         return CategoricalDistribution(order_texts(name, parameter, "Optuna"))
     raise SpaceError(
-        f"parameter {name!r}: Optuna has no distribution for {type(parameter).__name__}"
+        f"parameter {name!r}: Optuna has no distribution for {type(parameter).__name__}; use Optimizer directly"
     )

@@ -414,4 +414,8 @@ def _values_of(name: str, parameter: Parameter) -> list[Any]:
         return order_texts(name, parameter, "Ax")
     if parameter.values is not None:
         return list(parameter.values)
+    if parameter.width > 1:
+        raise SpaceError(
+            f"parameter {name!r}: Ax has no {type(parameter).__name__}; use Optimizer directly"
+        )
     return parameter.decode(np.array(parameter.code_range)[:, None])

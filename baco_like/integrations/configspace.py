@@ -143,7 +143,9 @@ def _hyperparameter(name: str, parameter: Parameter, default: Any) -> Any:
         return cs.CategoricalHyperparameter(
             name, parameter.values, default, weights=parameter.prior
         )
-    raise SpaceError(f"parameter {name!r}: ConfigSpace has no {type(parameter).__name__}")
+    raise SpaceError(
+        f"parameter {name!r}: ConfigSpace has no {type(parameter).__name__}; keep the space by Space.to_dict"
+    )
 
 
 def _forbidden_clauses(

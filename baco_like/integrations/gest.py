@@ -291,7 +291,9 @@ def _variable(name: str, parameter: Parameter) -> list[float] | set[Any]:
         return {low} if low == high else [low, high]
     if isinstance(parameter, Ordinal | Categorical | SteppedReal) and parameter.values is not None:
         return set(parameter.values)
-    raise SpaceError(f"parameter {name!r}: a VOCS has no {type(parameter).__name__}")
+    raise SpaceError(
+        f"parameter {name!r}: a VOCS has no {type(parameter).__name__}; use Optimizer directly"
+    )
 
 
 def _contains(declared: BaseVariable, needed: list[float] | set[Any]) -> bool:

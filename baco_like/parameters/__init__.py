@@ -1,4 +1,4 @@
-"""The five parameter types (real, integer, ordinal, categorical, permutation), and how to add another one."""
+"""The parameter types (real, integer, ordinal, categorical, permutation, sequence), and how to add another one."""
 
 from baco_like.parameters.bases import ListedParameter
 from baco_like.parameters.categorical import Categorical
@@ -12,11 +12,14 @@ from baco_like.parameters.protocol import (
     Parameter,
     ParameterKind,
     PermutationParameter,
+    SequenceParameter,
     is_continuous,
     is_permutation,
+    is_sequence,
 )
 from baco_like.parameters.real import Real, SteppedReal
 from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict, register_parameter
+from baco_like.parameters.sequence import Sequence
 
 __all__ = [
     "Categorical",
@@ -33,9 +36,12 @@ __all__ = [
     "PermutationParameter",
     "PiecewiseLinear",
     "Real",
+    "Sequence",
+    "SequenceParameter",
     "SteppedReal",
     "is_continuous",
     "is_permutation",
+    "is_sequence",
     "parameter_from_dict",
     "parameter_to_dict",
     "register_parameter",

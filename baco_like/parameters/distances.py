@@ -74,3 +74,26 @@ def position_matrix(ranks: Codes) -> Features:
 def one_hot(indices: Array, count: int) -> Features:
     """Return one column per value, 1 in the row's own, ``(n,)`` -> ``(n, count)``; on the last axis for matrices."""
     return np.asarray(indices[..., None] == np.arange(count), dtype=np.float64)
+
+
+def levenshtein(a: Codes, b: Codes) -> Array:
+    """Return the least number of insertions, deletions and replacements, ``(n, m)`` and ``(k, m)`` -> ``(n, k)``.
+
+    Rows are codes of sequences (`baco_like.parameters.sequence`): -1 follows the last element.
+    """
+    n, k, m = len(a), len(b), b.shape[1]
+    place = np.arange(m + 1)
+    least = np.tile(place.astype(np.float64), (n, k, 1))  # from the start of a to each start of b
+    ends = [(codes >= 0).sum(axis=1) for codes in (a, b)]
+    found = np.zeros((n, k))
+    for row in range(a.shape[1] + 1):
+        here = ends[0] == row
+        found[here] = np.take_along_axis(least[here], ends[1][None, :, None], axis=2)[:, :, 0]
+        if row == a.shape[1]:
+            break
+        differs = a[:, row, None, None] != b[None, :, :]
+        best = least + 1.0
+        best[:, :, 1:] = np.minimum(best[:, :, 1:], least[:, :, :-1] + differs)
+        # An insertion costs 1 for each place: the least value to the left, plus the way from there.
+        least = np.minimum.accumulate(best - place, axis=2) + place
+    return found

@@ -31,6 +31,8 @@ class ParameterKind(Enum):
     """Any two values are equally far apart."""
     PERMUTATION = "permutation"
     """An order of elements; the parameter is a `PermutationParameter`."""
+    SEQUENCE = "sequence"
+    """A list of elements of any length; the parameter is a `SequenceParameter`."""
 
 
 @runtime_checkable
@@ -43,7 +45,9 @@ class Parameter(Protocol):
 
     @property
     def width(self) -> int:
-        """Number of code columns: 1, or m for a permutation of m elements; a custom type may have several.
+        """Number of code columns: 1, or m for a permutation of m elements or a sequence of at most m.
+
+        A custom type may have several.
 
         `kind` decides how algorithms change the values, whatever the width.
         """
@@ -88,11 +92,12 @@ class Parameter(Protocol):
     def value_from_text(self, text: Any) -> Any | None:
         """Return the value that a cell of a table or a JSON value means, or None if it is not in the domain.
 
-        ``"16"``, ``"16.0"`` and ``16.0`` are read as the integer 16, ``"true"`` as True, ``"i,j,k"`` as an order.
+        ``"16"``, ``"16.0"`` and ``16.0`` are read as the integer 16, ``"true"`` as True, ``"i,j,k"`` as an order or a
+        sequence.
         """
 
     def column(self, codes: Codes) -> Column:
-        """Return the array that known constraints read: values ``(n,)``, or positions ``(n, m)`` of a permutation."""
+        """Return the array that known constraints read: values ``(n,)``, or ``(n, m)`` for orders and sequences."""
 
     def legal(self, codes: Codes) -> Mask:
         """Whether each row of codes, ``(n, width)``, is the code of a value."""
@@ -125,7 +130,8 @@ class Parameter(Protocol):
         """Return the values next to each of n legal codes, ``(m, width)``, and the row each belongs to, ``(m,)``.
 
         They are the previous and the next value (ordered), all other values (unordered), the swaps of two elements
-        at consecutive positions (permutation); continuous parameters have no neighbours. Rows increase.
+        at consecutive positions (permutation), or all sequences after one move; continuous parameters have no
+        neighbours. Rows increase.
         """
 
     def distance(self, a: Codes, b: Codes) -> Array:
@@ -161,6 +167,35 @@ class PermutationParameter(Parameter, Protocol):
         """Return the number of an element among the elements, or None if it is unknown."""
 
 
+@runtime_checkable
+class SequenceParameter(Parameter, Protocol):
+    """A parameter of kind `ParameterKind.SEQUENCE`: lists of elements; a code is the element at each place, then -1."""
+
+    @property
+    def elements(self) -> tuple[Value, ...]:
+        """The distinct elements, in the order of their codes."""
+
+    @property
+    def min_length(self) -> int:
+        """Fewest elements of a value; `width` is the greatest number."""
+
+    @property
+    def distinct(self) -> bool:
+        """Whether a value has each element at most once."""
+
+    def index(self, element: Any) -> int | None:
+        """Return the code of an element, or None if it is unknown."""
+
+    def change(self, codes: Codes, rng: Rng) -> Codes:
+        """Return sequences after one random move, ``(n, width)``."""
+
+    def cross(self, keeping: Codes, filling: Codes, rng: Rng) -> Codes:
+        """Return children that begin as one sequence and end as another, ``(n, width)``."""
+
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return legal sequences close to rows of any numbers, ``(n, width)``."""
+
+
 def is_continuous(parameter: Parameter | None) -> TypeGuard[ContinuousParameter]:
     """Whether a parameter is one continuous number."""
     if parameter is None or parameter.width > 1:
@@ -171,3 +206,8 @@ def is_continuous(parameter: Parameter | None) -> TypeGuard[ContinuousParameter]
 def is_permutation(parameter: Parameter | None) -> TypeGuard[PermutationParameter]:
     """Whether a parameter is a permutation."""
     return parameter is not None and parameter.kind is ParameterKind.PERMUTATION
+
+
+def is_sequence(parameter: Parameter | None) -> TypeGuard[SequenceParameter]:
+    """Whether a parameter is a sequence."""
+    return parameter is not None and parameter.kind is ParameterKind.SEQUENCE

@@ -16,6 +16,7 @@ from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.priors import prior_from_dict
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.real import Real
+from baco_like.parameters.sequence import Sequence
 
 VERSION = 1
 """Version of the dictionaries that `Space.to_dict` and `parameter_to_dict` write."""
@@ -26,6 +27,7 @@ PARAMETER_TYPES: dict[str, Callable[..., Parameter]] = {
     "ordinal": Ordinal,
     "categorical": Categorical,
     "permutation": Permutation,
+    "sequence": Sequence,
 }
 """The types by name. A type of this package is an entry here; `register_parameter` adds all others."""
 
@@ -50,7 +52,7 @@ def register_parameter(type_name: str, make: Callable[..., Parameter]) -> None:
         make: The class; its constructor accepts the other fields of ``to_dict`` as keyword arguments.
 
     Raises:
-        SpaceError: The name belongs to one of the five types of this package.
+        SpaceError: The name belongs to one of the types of this package.
     """
     if type_name in BUILT_IN_TYPES:
         raise SpaceError(f"parameter type {type_name!r} is built in; choose another name")

@@ -269,7 +269,7 @@ def _coverage(facts: RunFacts, codes: Codes) -> list[list[object]]:
     rows: list[list[object]] = []
     for name in facts.space.active:
         parameter = facts.space.parameters[name]
-        if is_permutation(parameter):
+        if parameter.width > 1:
             continue
         column = facts.space.columns[name].start
         own = codes[facts.space.activity.where(name, codes)]

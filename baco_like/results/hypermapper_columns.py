@@ -23,6 +23,7 @@ from baco_like.parameters import (
     Permutation,
     Real,
     SteppedReal,
+    is_sequence,
 )
 from baco_like.parameters.bases import first_own_value
 from baco_like.records.reading import number_in
@@ -178,6 +179,10 @@ class Layout:
 def _check_texts(name: str, parameter: Parameter) -> None:
     """Refuse values that a reader could not distinguish or that break a line."""
     values: tuple[Any, ...] = ()
+    if is_sequence(parameter):
+        raise SpaceError(
+            f"parameter {name!r}: the protocol has no sequences; use the journal or the table of `baco-like export`"
+        )
     if isinstance(parameter, Permutation):
         values = parameter.elements
     elif isinstance(parameter, Categorical | Ordinal):

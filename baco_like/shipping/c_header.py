@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from baco_like.parameters import is_permutation
+from baco_like.exceptions import RunFileError
+from baco_like.parameters import is_permutation, is_sequence
 from baco_like.parameters.values import INT64, Lookup, is_number
 from baco_like.records.selector import Leaf, Rule, Split
 from baco_like.shipping.c_text import c_integer, c_names, c_number, c_string, check_prefix
@@ -197,6 +198,10 @@ class _HeaderWriter:
         members = []
         used = [*_TAKEN, *_FUNCTIONS, *words]
         for word, (name, parameter) in zip(words, parameters.items(), strict=True):
+            if is_sequence(parameter):
+                raise RunFileError(
+                    f"{name} is a sequence, whose length varies; ship it as json or as python"
+                )
             elements = parameter.elements if is_permutation(parameter) else None
             given, extent = parameter.values if elements is None else elements, parameter.extent
             values = tuple((extent.low, extent.high) if given is None else given)

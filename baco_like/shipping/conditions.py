@@ -14,11 +14,12 @@ from typing import Any
 from baco_like.constraints import Expression
 from baco_like.constraints.language import exact, tree
 from baco_like.constraints.language.reader import read
+from baco_like.constraints.language.sequences import read_value
 from baco_like.constraints.language.three_valued import where_known
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.writer import write
 from baco_like.exceptions import RunFileError
-from baco_like.parameters import Categorical, Parameter, Real, is_permutation
+from baco_like.parameters import Categorical, Parameter, Real, is_permutation, is_sequence
 from baco_like.parameters.values import EXACT, is_number
 from baco_like.shipping.c_text import c_number, c_string
 from baco_like.spaces import Space
@@ -164,6 +165,14 @@ def _substitute(node: Node, config: Mapping[str, Any], parameters: Mapping[str, 
             return tree.Literal(tuple(config[name]).index(parameter.elements[element]))
         case tree.At(name=name, place=place) if name in config:
             return tree.Literal(config[name][place])
+        case tree.Reading(name=name) if name in config:
+            parameter = parameters[name]
+            assert is_sequence(parameter)
+            codes = tuple(i for e in config[name] if (i := parameter.index(e)) is not None)
+            found = read_value(node, codes)
+            if node.function in ("at", "last"):  # no element is never compared as equal
+                return tree.Literal(parameter.elements[found - 1] if found else "")
+            return tree.Literal(found)
         case tree.Operation() | tree.Comparison() | tree.Listed():
             return replace(
                 node, parts=tuple(_substitute(part, config, parameters) for part in node.parts)

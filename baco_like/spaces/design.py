@@ -65,8 +65,8 @@ _VAGUE = 0.1
 
 
 def uniform(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
-    """Return rows drawn uniformly without replacement."""
-    return _without_replacement(space, n, rng, taken, space.feasible.sample)
+    """Return rows drawn uniformly without replacement; the lengths of sequences are uniform."""
+    return _without_replacement(space, n, rng, taken, space.feasible.spread)
 
 
 def biased_walk(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
@@ -149,8 +149,8 @@ def middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
 def distinct_middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     """Return `middle` if few configurations are nearest to the middle, else uniform rows.
 
-    Flags, unordered choices and permutations have no middle. If most parameters are of these kinds, a tenth of the
-    space or more is equally near, and equal in the few ordered parameters.
+    Flags, unordered choices, permutations and sequences have no middle. If most parameters are of these kinds, a tenth
+    of the space or more is equally near, and equal in the few ordered parameters.
     """
     rows, off = _by_distance(space, rng, taken)
     if len(rows) and (off == off.min()).mean() >= _VAGUE:
@@ -176,7 +176,7 @@ def _searched_rows(space: Space, rng: Rng) -> Codes:
     count = space.feasible.count
     if count is not None and count <= _SEARCHED:
         return space.feasible.listed
-    return drop_duplicates(space.feasible.sample(space.affordable(_SEARCHED), rng))
+    return drop_duplicates(space.feasible.spread(space.affordable(_SEARCHED), rng))
 
 
 def _off_middle(space: Space, rows: Codes) -> Array:
@@ -187,6 +187,8 @@ def _off_middle(space: Space, rows: Codes) -> Array:
         if name in space.active:
             features[np.ix_(~active, owner == space.active.index(name))] = 0.5
     kinds = [space.parameters[name].kind for name in space.active]
+    sequence = np.array([kind is ParameterKind.SEQUENCE for kind in kinds])[owner]
+    features = np.where(sequence, 0.5, features)  # they have no middle
     real = np.array([kind is ParameterKind.CONTINUOUS for kind in kinds])[owner]
     # A real counts as one of a few values: otherwise all points near the middle would be the same.
     features = np.where(real, (features * _STEPS).round() / _STEPS, features)
@@ -211,7 +213,7 @@ def changes_of_default(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
             own = rows[row, locations[i].columns]
             codes = locations[i].choices()
             if codes is None:
-                codes = space.feasible.sample(4, rng)[:, locations[i].columns]
+                codes = space.feasible.spread(4, rng)[:, locations[i].columns]
             other = codes[(codes != own).any(axis=1)]
             if len(other):
                 changed[row, locations[i].columns] = other[rng.integers(len(other))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 from unicodedata import normalize
 
@@ -17,7 +17,7 @@ from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.protocol import Parameter, is_permutation
+from baco_like.parameters.protocol import Parameter, is_permutation, is_sequence
 from baco_like.parameters.values import in_order, is_number, plain
 
 GivenParameter: TypeAlias = Parameter | Iterable[Any]
@@ -200,7 +200,10 @@ def _check_truths(
 
 def _describe_values(value: object, parameter: Parameter) -> str:
     """Return the values of a parameter for a message, with the closest one to a value that it does not have."""
-    domain = parameter.elements if is_permutation(parameter) else parameter.values
+    if is_permutation(parameter) or is_sequence(parameter):
+        domain: Sequence[Any] | None = parameter.elements
+    else:
+        domain = parameter.values
     if domain is None:
         return f"its values are numbers: {parameter!r}"
     shown = f"its values are {list(domain)!r:.200}"

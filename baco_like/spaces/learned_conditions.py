@@ -19,6 +19,8 @@ Config = Mapping[str, Any]
 _DEPTH = 3
 """Most parameters that decide together about another one."""
 
+_LISTS = ParameterKind.PERMUTATION, ParameterKind.SEQUENCE
+
 LISTED = 64
 """Most values of a parameter of which some may switch another one off, besides all below or above a number."""
 
@@ -104,7 +106,7 @@ def _expect_elsewhere(
     """
     for other in earlier:
         parameter = space.parameters[other]
-        if parameter.kind is ParameterKind.PERMUTATION or parameter.cardinality > LISTED:
+        if parameter.kind in _LISTS or parameter.cardinality > LISTED:
             continue
         tried = list(
             {
@@ -126,7 +128,7 @@ def _separate(
 ) -> tuple[str, int] | None:
     """Return an expression that is true for all values inside, and for how many of those outside, or None."""
     shown = write_name(name)
-    if parameter.kind is ParameterKind.PERMUTATION or not outside:
+    if parameter.kind in _LISTS or not outside:
         return None
     numbers = all(isinstance(value, (int, float)) for value in (*inside, *outside))
     if parameter.kind is not ParameterKind.UNORDERED and numbers:

@@ -197,11 +197,12 @@ class Auto:
 
 
 def has_long_order(space: Space) -> bool:
-    """Return whether an active parameter is a permutation with at least `LONG_ORDER` orders."""
-    if space.width == len(space.columns):  # a permutation has a column for each element
+    """Return whether an active parameter is a permutation or sequence with at least `LONG_ORDER` values."""
+    if space.width == len(space.columns):  # a permutation or sequence has several columns
         return False
     active = (space.parameters[name] for name in space.active)
-    return any(p.kind is ParameterKind.PERMUTATION and p.cardinality >= LONG_ORDER for p in active)
+    lists = ParameterKind.PERMUTATION, ParameterKind.SEQUENCE
+    return any(p.kind in lists and p.cardinality >= LONG_ORDER for p in active)
 
 
 def _with_exploration(strategy: Strategy[Any], problem: Problem) -> RandomAfterStall:

@@ -7,6 +7,7 @@ Every parameter that is not constant has one axis; a permutation of m elements h
   (Schoonhoven et al. 2022, section III-C2: the grid 1/2n, 3/2n, ..., and the nearest grid point on the way back). The
   intervals have the same length, except those of an integer with ``log``: they extend from half below to half above the
   integer on the logarithmic scale.
+- A sequence has an axis for each place, divided into the end and the elements.
 - A permutation is represented by random keys: one coordinate per element, with the elements in the order of their
   coordinates (Bean 1994).
 
@@ -23,7 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation
+from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation, is_sequence
 from baco_like.records import row_keys
 from baco_like.spaces import Space
 from baco_like.spaces.activity import Activity
@@ -81,8 +82,12 @@ class UnitBox:
                 binned.append((column, axis))
             else:
                 rest.append((parameter, column, axis))
-            # The values of several columns are taken for a grid with as many values along each of them.
-            values = width if is_permutation(parameter) else parameter.cardinality ** (1 / width)
+            if is_sequence(parameter):
+                values = float(len(parameter.elements))
+            elif is_permutation(parameter):
+                values = float(width)
+            else:  # a grid with as many values along each of several columns
+                values = parameter.cardinality ** (1 / width)
             counts += [values if width > 1 else parameter.cardinality] * width
         columns, axes = np.array(binned, dtype=np.int64).reshape(-1, 2).T
         sizes = np.array(counts, dtype=np.float64)
@@ -168,7 +173,7 @@ class RepairedBox:
 
     def starts(self, n: int, rng: Rng) -> Codes:
         """Return at most n random feasible rows whose points represent the same rows, ``(<= n, w)``."""
-        draws = self.space.feasible.sample(n, rng)
+        draws = self.space.feasible.spread(n, rng)
         codes = self.unit.from_unit(_round_to_grid(self.unit.to_unit(draws)))
         return codes[self.space.feasible.contains(codes)]
 

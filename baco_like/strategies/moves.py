@@ -6,12 +6,14 @@ changed, so that they get the penalty.
 
 A gene is a parameter that is not constant. Mutation: constraint-aware algorithms change a gene by a step to a random
 feasible Hamming neighbour (Willemsen et al., section IV-D); others give it another value, feasible or not. A
-permutation changes by a swap of two elements or by moving one element to another position, with equal probability.
+permutation changes by a swap of two elements or by moving one element to another position, with equal probability. A
+sequence changes by an insertion (35 %), deletion (15 %), replacement (22 %), swap (13 %) or moved block (15 %).
 
 Crossover: two parents exchange genes. A permutation cannot be cut; its children are always made by order crossover
 (Davis 1985): a child keeps a random stretch of the order of the parent whose gene it takes, and has the other elements
-in the order of the other parent. One-point, two-point and uniform crossover are named in Willemsen et al., section
-IV-D, and in Schoonhoven et al. 2022, Table III; disruptive uniform crossover in the former.
+in the order of the other parent. A child of sequences begins as one parent and ends as the other. One-point, two-point
+and uniform crossover are named in Willemsen et al., section IV-D, and in Schoonhoven et al. 2022, Table III; disruptive
+uniform crossover in the former.
 
 Perturbation: random changes whose number is a share of the bits of a configuration. Schoonhoven et al. 2022 encode a
 configuration in bits, one for each value of each parameter. Their programs perturb it by as many random changes of one
@@ -30,7 +32,7 @@ from typing import Protocol, final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation
+from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation, is_sequence
 from baco_like.spaces import Space, design, neighbourhoods
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.strategies.geometry import UnitBox
@@ -127,7 +129,9 @@ def draw_one_per_owner(rows: Codes, owner: Ints, otherwise: Codes, rng: Rng) -> 
 
 
 def _step_to_neighbour(space: Space, rows: Codes, rng: Rng) -> Codes:
-    near, owner = neighbourhoods.hamming(space, rows, rng)
+    # Among all neighbours of a sequence there are hardly any deletions, so some random moves are drawn.
+    has_sequence = any(is_sequence(parameter) for parameter in space.parameters.values())
+    near, owner = neighbourhoods.hamming(space, rows, rng, _NEIGHBOURS if has_sequence else None)
     stepped = draw_one_per_owner(near, owner, rows, rng)
     # Hamming neighbours swap two elements of a permutation; half of the swaps become insertions if these are feasible.
     for at in permutation_columns(space):
@@ -159,6 +163,8 @@ def _draw_other_values(parameter: Parameter, codes: Codes, rng: Rng) -> Codes:
     """Return a random other value of a parameter for each row, ``(n, width)``."""
     if is_permutation(parameter):
         return move_elements(codes, rng)
+    if is_sequence(parameter):
+        return parameter.change(codes, rng)
     if parameter.kind is ParameterKind.CONTINUOUS or parameter.width > 1:
         return parameter.sample(len(codes), rng)
     count = int(parameter.cardinality)
@@ -197,14 +203,18 @@ def _draw_two_positions(codes: Codes, rng: Rng) -> tuple[Ints, Ints]:
 def number_of_changes(space: Space, share: float) -> int:
     """Return the number of random changes for a share of the bits, at least 1.
 
-    A permutation counts one bit per element, another parameter one per value but 64 at most. A parameter whose values
-    cannot be listed counts as many bits as it has neighbours.
+    A permutation counts one bit per element, a sequence one per place, another parameter one per value but 64 at most.
+    A parameter whose values cannot be listed counts as many bits as it has neighbours.
     """
     return max(1, int(share * sum(map(_bits, neighbourhoods.locate_parameters(space)))))
 
 
+def _has_moves(parameter: Parameter) -> bool:
+    return is_permutation(parameter) or is_sequence(parameter)
+
+
 def _bits(place: neighbourhoods.ParameterLocation) -> int:
-    if is_permutation(place.parameter):
+    if _has_moves(place.parameter):
         return place.parameter.width
     listed = place.choices()
     return neighbourhoods.DRAWS if listed is None else min(len(listed), _MOST_BITS)
@@ -213,7 +223,7 @@ def _bits(place: neighbourhoods.ParameterLocation) -> int:
 def perturb(space: Space, row: Array, count: int, rng: Rng) -> Array:
     """Return a feasible row after a number of random changes in random parameters, ``(w,)`` -> ``(w,)``.
 
-    A change gives a parameter any other value, or makes one swap or insertion in a permutation. The first feasible of
+    A change gives a parameter any other value, or makes one move in a permutation or a sequence. The first feasible of
     16 such rows is returned, or the feasible row nearest to the first one. If every parameter would change, and every
     permutation as often as it has elements, the row is a uniform draw.
 
@@ -227,9 +237,9 @@ def perturb(space: Space, row: Array, count: int, rng: Rng) -> Array:
     if not genes:
         return row
     times = rng.multinomial(count, np.full(len(genes), 1.0 / len(genes)))
-    widths = np.array([p.width if is_permutation(p := place.parameter) else 1 for place in genes])
+    widths = np.array([p.width if _has_moves(p := place.parameter) else 1 for place in genes])
     if (times >= widths).all() and len(genes) > 1:
-        return np.asarray(space.feasible.sample(1, rng)[0])
+        return np.asarray(space.feasible.spread(1, rng)[0])
     rows = np.tile(row, (_TRIES, 1))
     for place, changes in zip(genes, times.tolist(), strict=True):
         if changes:
@@ -247,6 +257,10 @@ def _draw_used_values(
     if is_permutation(place.parameter):
         for _ in range(min(changes, place.parameter.width)):
             own = move_elements(own, rng)
+        return own
+    if is_sequence(place.parameter):
+        for _ in range(min(changes, place.parameter.width)):
+            own = place.parameter.change(own, rng)
         return own
     listed = place.used_codes()
     if listed is None:
@@ -332,6 +346,12 @@ def _exchange(
         crossed = order_crossover(first[:, at], second[:, at], rng)
         second[:, at] = order_crossover(second[:, at], first[:, at], rng)
         first[:, at] = crossed
+    for name in space.active:
+        parameter, at = space.parameters[name], space.columns[name]
+        if is_sequence(parameter):
+            crossed = parameter.cross(first[:, at], second[:, at], rng)
+            second[:, at] = parameter.cross(second[:, at], first[:, at], rng)
+            first[:, at] = crossed
     return space.activity.at_rest(first), space.activity.at_rest(second)
 
 

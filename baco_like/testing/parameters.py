@@ -23,6 +23,7 @@ from baco_like.parameters.protocol import (
     Parameter,
     ParameterKind,
     PermutationParameter,
+    SequenceParameter,
 )
 from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict
 from baco_like.spaces.space import Space
@@ -137,6 +138,10 @@ def neighbours_fit_the_kind(parameter: Parameter) -> None:
             assert (counts == parameter.width - 1).all(), "m elements have m - 1 neighbours"
             ordered = isinstance(parameter, PermutationParameter)
             assert ordered, "a permutation is a PermutationParameter"
+        case ParameterKind.SEQUENCE:
+            assert isinstance(parameter, SequenceParameter), "a sequence is a SequenceParameter"
+            moved = parameter.change(codes, np.random.default_rng(1))
+            assert parameter.legal(moved).all(), "moves keep a sequence legal"
 
 
 def features_measure_the_distance(parameter: Parameter) -> None:

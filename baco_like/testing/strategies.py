@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from baco_like import parameters
 from baco_like.exceptions import SpaceExhausted, StrategyError
 from baco_like.journal import MemoryJournal
 from baco_like.optimizer import Optimizer
@@ -310,6 +311,9 @@ def example_spaces() -> dict[str, Space]:
             {"a": [1, 2, 3, 4], "f": [True, False], "one": [7]}, constraints=["f or a > 1"]
         ),
         "permutation": Space({"p": Permutation(["a", "b", "c", "d", "e"], metric="kendall")}),
+        "sequence": Space(
+            {"passes": parameters.Sequence(["a", "b", "c", "d"], 5, min_length=1), "u": [1, 2, 4]},
+        ),
         "large": Space(
             {f"v{i}": Ordinal([2**j for j in range(11)], log=True) for i in range(8)},
             constraints=["v0 * v1 <= 1024", "v2 % v3 == 0"],

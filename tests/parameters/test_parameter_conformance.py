@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 import pytest
 
-from baco_like import Categorical, Gaussian, Integer, Ordinal, Permutation, Real
+from baco_like import Categorical, Gaussian, Integer, Ordinal, Permutation, Real, Sequence
 from baco_like.exceptions import SpaceError
 from baco_like.parameters import (
     ListedParameter,
@@ -50,6 +50,10 @@ PARAMETERS = [
         for metric in ("spearman", "kendall", "hamming", "naive")
     ),
     Permutation(list(range(8))),
+    Sequence(["a", "b", "c"], 3),
+    Sequence(["a", "b", "c", "d"], 4, 2, distinct=True),
+    Sequence(["loop(x,y)", "x", "y"], 5, metric="hamming", default=["x", "loop(x,y)"]),
+    Sequence([f"p{i}" for i in range(52)], 30),
     SUBSET,
 ]
 

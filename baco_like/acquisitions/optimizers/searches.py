@@ -116,7 +116,7 @@ class SampledSearch(ScoredSearch):
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
     ) -> tuple[Codes, Array]:
         """Return the n best rows of the sample that are not excluded; ``start`` is not used."""
-        rows = drop_duplicates(space.feasible.sample(space.affordable(self.candidates), rng))
+        rows = drop_duplicates(space.feasible.spread(space.affordable(self.candidates), rng))
         return best_free_rows(rows, score(rows), n, rng, is_excluded)
 
 
@@ -260,7 +260,7 @@ class Climbers:
         draws = draws if self._changes is None else min(draws, _STARTS_DRAWN)
         close = self._draw_near(given, round(near * draws)) if len(given) and near else given[:0]
         far = self._space.affordable(draws - len(close))
-        drawn = np.concatenate([close, self._space.feasible.sample(far, self._rng)])
+        drawn = np.concatenate([close, self._space.feasible.spread(far, self._rng)])
         rows = np.concatenate([given, drawn])
         scores = self._scores_of(rows)
         split = len(given)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from baco_like.constraints.language import tree
 from baco_like.constraints.language.tree import Node
-from baco_like.parameters.protocol import Parameter, is_permutation
+from baco_like.parameters.protocol import Parameter, is_permutation, is_sequence
 from baco_like.parameters.values import Value, is_number
 
 UnmatchedLiteral: TypeAlias = tuple[str, Value]
@@ -125,13 +125,21 @@ def find_unmatched_literals(
         (side.name, constant.value)
         for side, other in sides
         for constant in (other.parts if isinstance(other, tree.Listed) else (other,))
-        if isinstance(side, tree.Name | tree.At) and isinstance(constant, tree.Literal)
+        if isinstance(side, tree.Name | tree.At) or _is_element(side)
+        if isinstance(constant, tree.Literal)
     )
     return [pair for pair in dict.fromkeys(pairs) if _is_unmatched(pair[1], parameters[pair[0]])]
 
 
+def _is_element(node: Node) -> TypeGuard[tree.Reading]:
+    return isinstance(node, tree.Reading) and node.function in ("at", "last")
+
+
 def _is_unmatched(value: Value, parameter: Parameter) -> bool:
-    domain = parameter.elements if is_permutation(parameter) else parameter.values
+    if is_permutation(parameter) or is_sequence(parameter):
+        domain: Sequence[Value] | None = parameter.elements
+    else:
+        domain = parameter.values
     if domain is None:
         return isinstance(value, str)
     numbers = is_number(value) and any(is_number(own) for own in domain)

@@ -16,8 +16,9 @@ import numpy as np
 
 from baco_like._typing import Column
 from baco_like.constraints.language import tree
+from baco_like.constraints.language.sequences import read_value
 from baco_like.constraints.language.tree import Node
-from baco_like.parameters import ColumnKind, Parameter, is_permutation
+from baco_like.parameters import ColumnKind, Parameter, is_permutation, is_sequence
 from baco_like.parameters.values import is_number
 
 MAX_BITS = 4096
@@ -27,18 +28,18 @@ UNDEFINED = (ArithmeticError, ValueError, TypeError)
 """Errors of undefined rows: division by zero, logarithm of 0, a string among numbers, numbers too large."""
 
 Row: TypeAlias = Sequence[Any]
-"""The values of the parameters in the order of their names; an `Arrangement` for a permutation."""
+"""The values of the parameters in the order of their names; an `Arrangement` for a permutation or a sequence."""
 
 Function: TypeAlias = Callable[[Row], Any]
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """One value of a permutation.
+    """One value of a permutation or a sequence.
 
     Attributes:
-        positions: Position of every element, in the order of the elements.
-        order: The elements, outermost first.
+        positions: Position of every element, in the order of the elements; of a sequence the codes of its elements.
+        order: The elements, the first or outermost one first.
     """
 
     positions: tuple[int, ...]
@@ -46,7 +47,7 @@ class Arrangement:
 
 
 def row_values(parameter: Parameter, column: Column) -> list[Any]:
-    """Return the Python values of a column; a permutation's are `Arrangement` objects."""
+    """Return the Python values of a column; those of permutations and sequences are `Arrangement` objects."""
     values: list[Any] = column.tolist()
     if is_permutation(parameter):
         inverses = np.argsort(column, axis=1).tolist()
@@ -55,6 +56,9 @@ def row_values(parameter: Parameter, column: Column) -> list[Any]:
             Arrangement(tuple(positions), tuple(elements[i] for i in inverse))
             for positions, inverse in zip(values, inverses, strict=True)
         ]
+    if is_sequence(parameter):
+        codes = [tuple(code for code in row if code >= 0) for row in values]
+        return [Arrangement(row, tuple(parameter.elements[i] for i in row)) for row in codes]
     if parameter.values is not None and parameter.extent.kind is ColumnKind.NUMBER:
         own = {float(value): value for value in parameter.values if is_number(value)}
         return [own[value] for value in values]
@@ -75,6 +79,12 @@ def function(node: Node, names: Sequence[str]) -> Function:
         case tree.At(name=name, place=place):
             column = names.index(name)
             return lambda row: row[column].order[place]
+        case tree.Reading(name=name, function="at" | "last"):
+            column = names.index(name)
+            return lambda row: _element(node, row[column])
+        case tree.Reading(name=name):
+            column = names.index(name)
+            return lambda row: read_value(node, row[column].positions)
         case tree.Listed():
             return lambda row: tuple(part(row) for part in parts)
         case tree.Comparison(operators=operators):
@@ -88,6 +98,14 @@ def function(node: Node, names: Sequence[str]) -> Function:
             return lambda row: body(row) if test(row) else otherwise(row)
         case tree.Operation(operator=name):
             return _computation(_OPERATIONS[name], parts)
+
+
+def _element(node: tree.Reading, value: Arrangement) -> Any:
+    """Return an element of a sequence; raise `ValueError` if there is none."""
+    code = read_value(node, value.positions)
+    if code == 0:
+        raise ValueError(f"{value.order} has no such element")
+    return value.order[value.positions.index(code - 1)]
 
 
 def number(value: Any) -> Any:

@@ -25,7 +25,7 @@ from baco_like.constraints.language.source import (
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import ExpressionError
-from baco_like.parameters import ColumnKind, Parameter, is_permutation
+from baco_like.parameters import ColumnKind, Parameter, is_permutation, is_sequence
 
 _CHAINS: Mapping[type[ast.operator], tuple[type[ast.operator], ...]] = {
     **dict.fromkeys((ast.Add, ast.Sub), (ast.Add, ast.Sub)),
@@ -40,10 +40,15 @@ _UNARY: Mapping[type[ast.unaryop], str] = {
     ast.Not: "not",
     ast.Invert: "~",
 }
-_CALLS = (*exact.FUNCTIONS, "sum", "count", "range", "value", "pos", "at")
+_OF_SEQUENCES = {"len": 0, "count": 1, "pos": 1, "follows": 2, "at": 1, "first": 0, "last": 0}
+"""The functions of sequences, and how many elements or places they take."""
+
+_CALLS = tuple(
+    dict.fromkeys([*exact.FUNCTIONS, "sum", "count", "range", "value", "pos", "at", *_OF_SEQUENCES])
+)
 _REFUSED: Mapping[type[ast.expr], str] = {
     ast.Attribute: "attributes are not allowed",
-    ast.Subscript: "subscripts are not allowed; for a permutation use at(p, place)",
+    ast.Subscript: "subscripts are for sequences, such as passes[0]; for a permutation use at(p, place)",
     ast.Lambda: "lambda is not allowed; give a callable instead of a string",
     **dict.fromkeys(
         (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
@@ -178,8 +183,18 @@ class _Reader:
             case ast.BoolOp(op=operator, values=parts):
                 word = "and" if isinstance(operator, ast.And) else "or"
                 return _merge_junction(word, self.values(parts, depth))
+            case ast.Compare(ops=[ast.In() | ast.NotIn() as operator], comparators=[right]) if (
+                target := self.sequence(right)
+            ) is not None:
+                found = self.reading(node, "in", target, [node.left], depth)
+                inside = isinstance(operator, ast.In)
+                return found if inside else tree.Operation("not", (found,))
             case ast.Compare():
                 return self.comparison(node, depth)
+            case ast.Subscript(value=value, slice=place) if (
+                target := self.sequence(value)
+            ) is not None:
+                return self.reading(node, "at", target, [place], depth)
             case ast.IfExp(test=test, body=body, orelse=otherwise):
                 return self.choice((test, body, otherwise), depth)
             case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
@@ -204,6 +219,13 @@ class _Reader:
         return tree.Literal(value)
 
     def parameter(self, node: ast.expr, name: str) -> Node:
+        if is_sequence(self.known(node, name)):
+            shown = write_name(name)
+            self.refuse(
+                node,
+                f"{name!r} is a sequence; use len({shown}), count({shown}, element), element in {shown}, "
+                f"pos({shown}, element), {shown}[0], last({shown}) or follows({shown}, element, element)",
+            )
         if is_permutation(self.known(node, name)):
             shown = write_name(name, "{!r}")
             self.refuse(
@@ -306,6 +328,11 @@ class _Reader:
             self.refuse(node, f"unknown function {name!r:.40}; there are {listed}")
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             self.refuse(node, f"{name} takes plain arguments only")
+        target = self.sequence(node.args[0], quoted=True) if node.args else None
+        if target is not None and name in _OF_SEQUENCES:
+            return self.reading(node, name, target, node.args[1:], depth)
+        if name not in (*exact.FUNCTIONS, "sum", "count", "range", "value", "pos", "at", "where"):
+            self.refuse(node, f"{name} takes a sequence")
         match name, node.args:
             case "range", _:
                 return self.range(node, depth)
@@ -355,6 +382,49 @@ class _Reader:
         if not isinstance(argument, tree.Literal):
             self.refuse(node, "a constant is needed here, not a parameter")
         return argument.value
+
+    def sequence(self, node: ast.expr, *, quoted: bool = False) -> str | None:
+        """Return the name of the sequence that a node names, or None."""
+        match node:
+            case (
+                ast.Name(id=name)
+                | ast.Call(func=ast.Name(id="value"), args=[ast.Constant(value=str(name))])
+            ):
+                pass
+            case ast.Constant(value=str(name)) if quoted:
+                pass
+            case _:
+                return None
+        return name if is_sequence(self.parameters.get(name)) else None
+
+    def reading(
+        self, node: ast.expr, name: str, target: str, given: Sequence[ast.expr], depth: int
+    ) -> Node:
+        """Return the node of a function of the sequence ``target``."""
+        parameter = self.parameters[target]
+        assert is_sequence(parameter)
+        needed = _OF_SEQUENCES.get(name, 1)
+        if len(given) != needed:
+            self.refuse(node, f"{name} takes a sequence and {needed} more, got {len(given)} more")
+        arguments = [self.constant_argument(argument, depth) for argument in given]
+        if name == "first":
+            return tree.Reading(target, "at", (0,))
+        if name == "at":
+            (place,) = arguments
+            if place == -1:
+                return tree.Reading(target, "last")
+            if type(place) is not int or not 0 <= place < parameter.width:
+                self.refuse(given[0], f"places of {target!r} are 0 to {parameter.width - 1}, or -1")
+            return tree.Reading(target, "at", (place,))
+        indices = []
+        for argument, value in zip(given, arguments, strict=True):
+            index = parameter.index(value)
+            if index is None:
+                self.refuse(
+                    argument, f"{value!r} is not an element of {target!r}: {parameter.elements}"
+                )
+            indices.append(index)
+        return tree.Reading(target, name, tuple(indices))
 
     def element(self, node: ast.Call, name: str, target: str, depth: int) -> Node:
         """Return the node of ``pos(p, element)`` or ``at(p, place)`` for the permutation ``target``."""

@@ -49,6 +49,19 @@ class At(_Placed):
 
 
 @dataclass(frozen=True)
+class Reading(_Placed):
+    """What is read of a sequence; elements are indices among its elements.
+
+    The functions are ``len``, ``count``, ``pos`` and ``in`` of an element, ``follows`` of two, ``at`` of a place, and
+    ``last``.
+    """
+
+    name: str
+    function: str
+    arguments: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Operation(_Placed):
     """An operator or function with its operands, in the order of the text.
 
@@ -87,7 +100,7 @@ class Span(_Placed):
     numbers: range
 
 
-Node: TypeAlias = Literal | Name | Position | At | Operation | Comparison | Listed | Span
+Node: TypeAlias = Literal | Name | Position | At | Reading | Operation | Comparison | Listed | Span
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -104,6 +117,8 @@ def is_condition(node: Node, flags: Collection[str] = ()) -> bool:
     """
     match node:
         case Comparison() | Literal(value=bool()) | Operation(operator="not"):
+            return True
+        case Reading(function="in" | "follows"):
             return True
         case Operation(operator="and" | "or" | "&" | "^" | "|", parts=parts):
             return all(is_condition(part, flags) for part in parts)
@@ -137,6 +152,5 @@ def size(node: Node) -> int:
 
 def names(node: Node) -> tuple[str, ...]:
     """Return the parameters that an expression reads, each once, in the order of the text."""
-    return tuple(
-        dict.fromkeys(part.name for part in walk(node) if isinstance(part, Name | Position | At))
-    )
+    reads = (part for part in walk(node) if isinstance(part, Name | Position | At | Reading))
+    return tuple(dict.fromkeys(part.name for part in reads))

@@ -20,9 +20,10 @@ import numpy as np
 from baco_like._typing import Column, Mask
 from baco_like.constraints.language import exact, tree
 from baco_like.constraints.language.intervals import extent_of_result
+from baco_like.constraints.language.sequences import read_column
 from baco_like.constraints.language.tree import Node
 from baco_like.parameters.extent import ColumnKind, Extent, extent_of
-from baco_like.parameters.protocol import Parameter, is_permutation
+from baco_like.parameters.protocol import Parameter, is_permutation, is_sequence
 from baco_like.parameters.values import EXACT
 
 Columns: TypeAlias = Mapping[str, Column]
@@ -120,6 +121,8 @@ def vectorise(node: Node, parameters: Mapping[str, Parameter]) -> Vector:
             return Vector(places, lambda columns: (columns[name][:, element], None))
         case tree.At(name=name, place=place):
             vector = _element_at(name, place, parameters[name])
+        case tree.Reading():
+            vector = _reading(node, parameters[node.name])
         case tree.Comparison():
             return _comparison(node, parameters)
         case tree.Operation(operator=name):
@@ -141,6 +144,28 @@ def _element_at(name: str, place: int, parameter: Parameter) -> Vector:
     return Vector(
         extent, lambda columns: (elements[np.argmax(columns[name] == place, axis=1)], None)
     )
+
+
+def _reading(node: tree.Reading, parameter: Parameter) -> Vector:
+    assert is_sequence(parameter)
+    if node.function not in ("at", "last"):
+        extent = Extent(ColumnKind.INT, 0, parameter.width)
+        if node.function not in ("in", "follows"):
+            return Vector(extent, lambda columns: (read_column(node, columns[node.name]), None))
+        return Vector(
+            _TRUTH, lambda columns: (read_column(node, columns[node.name]).astype(np.bool_), None)
+        )
+    extent = extent_of(parameter.elements)
+    if extent.kind is ColumnKind.NUMBER:  # 1 and 1.0 would become the same element
+        raise Inexact
+    dtype = object if extent.kind is ColumnKind.STRING else None
+    elements = np.array(parameter.elements, dtype=dtype)
+
+    def run(columns: Columns) -> Result:
+        code = read_column(node, columns[node.name])
+        return elements[np.maximum(code - 1, 0)], code == 0
+
+    return Vector(extent, run)
 
 
 def _operation(name: str, parts: list[Vector]) -> Vector:

@@ -38,7 +38,7 @@ def write(node: Node, elements: Elements, least: int = 0) -> str:
 
     Args:
         node: The tree.
-        elements: The elements of every permutation that it reads.
+        elements: The elements of every permutation and sequence that it reads.
         least: A node that binds less tightly is put in parentheses.
     """
     binds = _ATOM
@@ -52,6 +52,9 @@ def write(node: Node, elements: Elements, least: int = 0) -> str:
             text = f"pos({write_name(name, '{!r}')}, {elements[name][element]!r})"
         case tree.At(name=name, place=place):
             text = f"at({write_name(name, '{!r}')}, {place})"
+        case tree.Reading(name=name, function=function, arguments=arguments):
+            binds = _COMPARISON if function == "in" else _ATOM
+            text = _write_reading(write_name(name), function, arguments, elements[name])
         case tree.Span(numbers=numbers):
             text = repr(numbers)
         case tree.Listed(parts=parts):
@@ -63,6 +66,17 @@ def write(node: Node, elements: Elements, least: int = 0) -> str:
             binds = _PRECEDENCE.get(name, _ATOM)
             text = _write_operation(name, binds, parts, elements)
     return text if binds >= least else f"({text})"
+
+
+def _write_reading(
+    name: str, function: str, arguments: Sequence[int], elements: Sequence[Any]
+) -> str:
+    if function == "at":
+        return f"{name}[{arguments[0]}]"
+    shown = [repr(elements[i]) for i in arguments]
+    return (
+        f"{shown[0]} in {name}" if function == "in" else f"{function}({', '.join([name, *shown])})"
+    )
 
 
 def _write_operation(name: str, binds: int, parts: tuple[Node, ...], elements: Elements) -> str:

@@ -48,7 +48,7 @@ from baco_like.evaluators.settings_table import (
 from baco_like.evaluators.sources import missing_sources
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
-from baco_like.parameters import Permutation
+from baco_like.parameters import Permutation, is_sequence
 from baco_like.records.trial import MEASURED_AGAIN, Trial
 from baco_like.spaces.space import Space
 
@@ -273,7 +273,9 @@ def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
         raise RunFileError("[space.flags]: {flags} is the text of [flags]; rename the parameter")
     placeholders = (*names, "workdir", *(("flags",) if flags is not None else ()))
     orders = {
-        n: len(p.elements) for n, p in run.space.parameters.items() if isinstance(p, Permutation)
+        n: p.min_length if is_sequence(p) else len(p.elements)
+        for n, p in run.space.parameters.items()
+        if isinstance(p, Permutation) or is_sequence(p)
     }
 
     def template(key: str) -> Template:

@@ -81,7 +81,7 @@ class Template:
                 them by nothing.
             names: The allowed placeholders.
             where: Start of messages, such as ``[evaluator] build``.
-            orders: Number of elements of each placeholder that is an order.
+            orders: Number of elements that every value has, of each placeholder that is an order or a sequence.
 
         Raises:
             RunFileError: A quote or brace is not closed, a placeholder is unknown, there is no word, or there is
@@ -184,7 +184,7 @@ def _read_placeholder(
         if int(position) < orders[name]:
             return _Placeholder(name, int(position))
         raise RunFileError(
-            f"{where}: {{{field}}}: the order {name!r} has the positions 0 to {orders[name] - 1}"
+            f"{where}: {{{field}}}: every value of {name!r} has {orders[name]} elements, counted from 0"
         )
     name = re.split("[!:]", field, maxsplit=1)[0]
     if name in known and name != field:
@@ -197,8 +197,8 @@ def _read_placeholder(
 def to_text(value: Any) -> str:
     """Return a parameter's value as commands get it.
 
-    Booleans are ``1`` and ``0`` (as in C), a permutation is its elements joined by commas, and floats are written so
-    that reading them gives the same number.
+    Booleans are ``1`` and ``0`` (as in C), an order or sequence is its elements joined by commas, and floats are
+    written so that reading them gives the same number.
 
     Raises:
         EvaluatorError: The text has a NUL character, which no command line can contain.

@@ -17,18 +17,35 @@ from baco_like.constraints.conditions import RestingConstraint
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError, SpaceWarning
-from baco_like.parameters.protocol import Parameter, is_continuous, is_permutation
+from baco_like.parameters.protocol import Parameter, is_continuous, is_permutation, is_sequence
 from baco_like.spaces.feasible.conflict import conflict_error, is_surely_empty
 from baco_like.spaces.feasible.extensions import Extensions, build_extensions, find_order_rules
 from baco_like.spaces.feasible.feasible_set import Factor, FeasibleSet
 from baco_like.spaces.feasible.free import FreePermutation, FreeScalar
-from baco_like.spaces.feasible.group import ListedValues, TreeGroup
+from baco_like.spaces.feasible.group import ListedValues, TreeGroup, one_level
 from baco_like.spaces.feasible.growth import choose_order, grow_tree
 from baco_like.spaces.feasible.interleaved import Interleaved, interleave
 from baco_like.spaces.feasible.machines import core, count_states, has_states
 from baco_like.spaces.feasible.rejection import Hopeless, Rejection, build_rejection
 from baco_like.spaces.feasible.resting import Resting
-from baco_like.spaces.feasible.rules import bind, can_list, list_domain, tighten
+from baco_like.spaces.feasible.rules import (
+    ParameterDomain,
+    bind,
+    can_list,
+    first_column,
+    list_domain,
+    list_values,
+    tighten,
+)
+from baco_like.spaces.feasible.sequences import (
+    FreeSequence,
+    SequenceGroup,
+    find_readings,
+    grow_places,
+    join_trees,
+    make_rule,
+)
+from baco_like.spaces.feasible.tree import Tree
 from baco_like.spaces.feasible.work import BuildWork, TooLarge, Work
 
 LISTED_VALUES = 2**20
@@ -39,6 +56,9 @@ Permutations of up to 9 elements are listed: 9! < 2^20 < 10!.
 
 SMALL_TREE = 2**18
 """Most edges of a single tree of all order rules; larger ones are split into groups without common rules."""
+
+_HUGE = 10**300
+"""A number close to the largest double."""
 
 _SINGLY = 3
 """Constraints that are moved from listing to testing one at a time; later moves take four times as many each. Every
@@ -132,6 +152,8 @@ def _factor(
     """Return the feasible set of one group, inside this many rejections, or None if it is empty."""
     name, parameter = next(iter(parameters.items()))
     if not constraints:
+        if is_sequence(parameter):
+            return FreeSequence(columns[name], parameter)
         wide = parameter.width > 1 and not is_permutation(parameter)
         if parameter.cardinality == 1 or (wide and can_list(parameter, LISTED_VALUES)):
             return ListedValues.of(columns[name], list_domain(name, parameter))
@@ -142,12 +164,35 @@ def _factor(
         return _permutation(name, parameter, constraints, columns, work)
     loose = {name for name, p in parameters.items() if not can_list(p, LISTED_VALUES)}
     orders = {(name,) for name, p in parameters.items() if is_permutation(p)}
-    reading = [c for c in constraints if loose & set(c.parameters) and c.parameters not in orders]
+    followed: list[Constraint] = []
+    sequences = [name for name, p in parameters.items() if is_sequence(p)]
+    if len(sequences) == 1:
+        others = loose.difference(sequences)
+        followed = [
+            c
+            for c in constraints
+            if not others & set(c.parameters) and find_readings(c, sequences[0]) is not None
+        ]
+    reading = [
+        c
+        for c in _without(constraints, followed)
+        if loose & set(c.parameters) and c.parameters not in orders
+    ]
     resting = [c for c in reading if isinstance(c, RestingConstraint)]
     tested = _without(reading, resting)
     if tested:
         return _reject(parameters, constraints, columns, tested, work, depth)
     if resting:
+        return _rest(parameters, constraints, columns, resting, work, depth)
+    if sequences:
+        with contextlib.suppress(TooLarge):
+            return _follow_sequence(sequences[0], parameters, constraints, columns, work.listing)
+        reading = [c for c in constraints if sequences[0] in c.parameters]
+        reading = [c for c in reading if len(c.parameters) > 1] or reading
+        resting = [c for c in reading if isinstance(c, RestingConstraint)]
+        tested = _without(reading, resting)
+        if tested:
+            return _reject(parameters, constraints, columns, tested, work, depth)
         return _rest(parameters, constraints, columns, resting, work, depth)
     # If constraints without running values are too much work, the others will be listed without them.
     is_mixed = len({has_states(constraint) for constraint in constraints}) > 1
@@ -157,7 +202,9 @@ def _factor(
     # Outside the handler: the exception would keep the tree that grew too large in memory.
     # The constraints over the most combinations are tested: they prune least while a tree grows. Those with running
     # values have few states, so they are the last.
-    sizes = {name: float(parameter.cardinality) for name, parameter in parameters.items()}
+    sizes = {
+        name: float(min(parameter.cardinality, _HUGE)) for name, parameter in parameters.items()
+    }
     # The rules of conditional parameters need no test.
     resting = [c for c in constraints if isinstance(c, RestingConstraint)]
     known = _without(constraints, resting)
@@ -228,7 +275,66 @@ def _list_group(
     Raises:
         TooLarge: The group cannot be listed.
     """
-    domains = [list_domain(name, parameter) for name, parameter in parameters.items()]
+    grown = _grow([list_domain(*item) for item in parameters.items()], constraints, work)
+    if grown is None:
+        return None
+    levels, tree = grown
+    kind = TreeGroup if len(levels) > 1 else ListedValues
+    return kind(np.concatenate([columns[domain.name] for domain in levels]), levels, tree)
+
+
+def _follow_sequence(
+    name: str,
+    parameters: Mapping[str, Parameter],
+    constraints: Sequence[Constraint],
+    columns: Columns,
+    work: Work,
+) -> Factor | None:
+    """Return the tree of a sequence and the other parameters of its group, or None if it is empty.
+
+    Raises:
+        TooLarge: The group cannot be listed.
+    """
+    sequence = parameters[name]
+    assert is_sequence(sequence)
+    alone = [c for c in constraints if c.parameters == (name,)]
+    rules = [make_rule(name, sequence, constraint, work) for constraint in alone]
+    if None in rules:
+        return None
+    constraints = _without(constraints, alone)
+    read = [node for c in constraints for node in find_readings(c, name) or ()]
+    readings = list({(node.function, node.arguments): node for node in read}.values())
+    codes = np.arange(-1, len(sequence.elements))
+    known = [rule for rule in rules if rule is not None]
+    places, rows = grow_places(sequence, readings, known, codes, work, distinct=sequence.distinct)
+    if not len(rows):
+        return None
+    domains = [list_values(name, sequence, rows)]
+    domains += [list_domain(other, p) for other, p in parameters.items() if other != name]
+    grown = _grow(domains, constraints, work, first=name)
+    if grown is None:
+        return None
+    (leaves, *others), tree = grown
+    joined = join_trees(places, leaves.keys.astype(np.int64), tree)
+    place = replace(
+        list_values(name, sequence, codes[:, None].astype(np.float64)), numbers=first_column
+    )
+    at = [columns[name][::-1], *(columns[domain.name] for domain in others)]
+    levels = (*[place] * sequence.width, *others)
+    return None if joined is None else SequenceGroup(np.concatenate(at), levels, joined)
+
+
+def _grow(
+    domains: list[ParameterDomain],
+    constraints: Sequence[Constraint],
+    work: Work,
+    first: str | None = None,
+) -> tuple[tuple[ParameterDomain, ...], Tree] | None:
+    """Return the domains in the order of the levels of their tree, and the tree; None if it is empty.
+
+    Raises:
+        TooLarge: The tree has too many edges or takes too long.
+    """
     for constraint in constraints:
         if len(constraint.parameters) == 1:
             rule = bind(constraint, domains, work)
@@ -237,18 +343,16 @@ def _list_group(
             if domains[i].size == 0:
                 return None
     if len(domains) == 1:
-        return ListedValues.of(columns[domains[0].name], domains[0])
+        return tuple(domains), one_level(domains[0].size)
     rules = [bind(c, domains, work).tabulated() for c in constraints if len(c.parameters) > 1]
     domains, rules = tighten(domains, rules, work)
     if any(domain.size == 0 for domain in domains):
         return None
     rules = [r if r.table is not None else replace(r, states=count_states(r)) for r in rules]
     chosen = choose_order([domain.size for domain in domains], rules, work)
+    chosen = sorted(chosen, key=lambda i: domains[i].name != first)
     tree = grow_tree(domains, rules, chosen, work)
-    if tree is None:
-        return None
-    levels = tuple(domains[i] for i in chosen)
-    return TreeGroup(np.concatenate([columns[domain.name] for domain in levels]), levels, tree)
+    return None if tree is None else (tuple(domains[i] for i in chosen), tree)
 
 
 def _reject(

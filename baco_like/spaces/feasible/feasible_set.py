@@ -52,6 +52,9 @@ class Factor(Protocol):
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n independent uniform rows."""
 
+    def spread(self, n: int, rng: Rng) -> Codes:
+        """Return n independent rows for a strategy: as `sample`, but the length of a sequence is uniform."""
+
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n rows drawn from root to leaf, choosing children uniformly at every node (biased)."""
 
@@ -82,6 +85,10 @@ class FactorDefaults:
 
     acceptance = 1.0
     uses_every_value = True
+
+    def spread(self: Factor, n: int, rng: Rng) -> Codes:
+        """Return n uniform rows: there is no sequence."""
+        return self.sample(n, rng)
 
     def walk(self: Factor, n: int, rng: Rng) -> Codes:
         """Return n uniform rows: the tree has one level, or equally many children at every node."""
@@ -180,6 +187,13 @@ class FeasibleSet:
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n rows drawn independently and uniformly over the feasible configurations."""
         return self._join_parts(n, [factor.sample(n, rng) for factor in self.factors])
+
+    def spread(self, n: int, rng: Rng) -> Codes:
+        """Return n independent rows for a strategy: as `sample`, but the length of a sequence is uniform.
+
+        Nearly all sequences have the greatest length, which is seldom the best one.
+        """
+        return self._join_parts(n, [factor.spread(n, rng) for factor in self.factors])
 
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n rows drawn by walking every tree from its root, choosing children uniformly.

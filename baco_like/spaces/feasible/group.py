@@ -44,6 +44,7 @@ class TreeGroup:
     domains: tuple[ParameterDomain, ...]
     tree: Tree
     acceptance = 1.0
+    chooses_values = True  # each level chooses the value of one parameter
 
     @property
     def count(self) -> int:
@@ -57,6 +58,10 @@ class TreeGroup:
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n independent uniform rows."""
         return self.unrank(random_ranks(self.count, n, rng))
+
+    def spread(self, n: int, rng: Rng) -> Codes:
+        """Return n uniform rows: there is no sequence."""
+        return self.sample(n, rng)
 
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n rows from root to leaf (biased)."""
@@ -211,9 +216,7 @@ class ListedValues(TreeGroup):
     @classmethod
     def of(cls, columns: Ints, domain: ParameterDomain) -> ListedValues:
         """Return the factor of all values of a domain: a tree of one level."""
-        edges, leaves = np.arange(domain.size), np.zeros(domain.size, dtype=np.int64)
-        level = Level(domain.size, edges, leaves, np.array([0, domain.size]), before=None)
-        return cls(columns, (domain,), Tree([level], domain.size))
+        return cls(columns, (domain,), one_level(domain.size))
 
     @override
     def contains(self, codes: Codes) -> Mask:
@@ -240,3 +243,9 @@ class ListedValues(TreeGroup):
             tied = costs == costs.min(axis=1, keepdims=True)
             positions.append(np.argmax(tied * rng.random(costs.shape), axis=1))
         return domain.codes[np.concatenate(positions)]
+
+
+def one_level(size: int) -> Tree:
+    """Return the tree of all values of one domain."""
+    edges, leaves = np.arange(size), np.zeros(size, dtype=np.int64)
+    return Tree([Level(size, edges, leaves, np.array([0, size]), before=None)], size)

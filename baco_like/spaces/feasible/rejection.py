@@ -101,6 +101,10 @@ class Rejection:
         """
         return self._draw(self.superset.sample, n, rng)
 
+    def spread(self, n: int, rng: Rng) -> Codes:
+        """Return n rows of draws with uniform lengths that passed."""
+        return self._draw(self.superset.spread, n, rng)
+
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n rows of biased draws that passed."""
         return self._draw(self.superset.walk, n, rng)

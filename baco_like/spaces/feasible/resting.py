@@ -61,6 +61,10 @@ class Resting:
         """Return n independent rows."""
         return self._rest(self.inside.sample(n, rng))
 
+    def spread(self, n: int, rng: Rng) -> Codes:
+        """Return n rows of draws with uniform lengths."""
+        return self._rest(self.inside.spread(n, rng))
+
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n rows of biased draws."""
         return self._rest(self.inside.walk(n, rng))

@@ -50,7 +50,7 @@ class ParameterDomain:
     @property
     def ordered(self) -> bool:
         """Whether neighbouring codes are similar values."""
-        return self.kind is not ParameterKind.UNORDERED
+        return self.kind not in (ParameterKind.UNORDERED, ParameterKind.SEQUENCE)
 
     @property
     def size(self) -> int:
@@ -100,19 +100,26 @@ def can_list(parameter: Parameter, most: int) -> bool:
 def list_domain(name: str, parameter: Parameter) -> ParameterDomain:
     """Return all values of a parameter that `can_list` accepts."""
     count = int(parameter.cardinality)
-    numbers: Callable[[Codes], Array] = _first_column
+    numbers: Callable[[Codes], Array] = first_column
     if parameter.width == 1:
         codes = parameter.code_range[0] + np.arange(count, dtype=np.float64)[:, None]
     elif is_permutation_parameter(parameter):
         codes = permutations_from_ranks(np.arange(count), parameter.width).astype(np.float64)
         numbers = _permutation_numbers
     else:
-        codes = parameter.encode(parameter.values or ())
-        numbers = partial(_row_numbers, {key: i for i, key in enumerate(_row_bytes(codes))})
+        return list_values(name, parameter, parameter.encode(parameter.values or ()))
     return ParameterDomain(name, codes, parameter.column(codes), parameter.kind, count, numbers)
 
 
-def _first_column(codes: Codes) -> Array:
+def list_values(name: str, parameter: Parameter, codes: Codes) -> ParameterDomain:
+    """Return some rows of codes of a parameter as its values."""
+    numbers = partial(_row_numbers, {key: i for i, key in enumerate(_row_bytes(codes))})
+    column = parameter.column(codes)
+    return ParameterDomain(name, codes, column, parameter.kind, len(codes), numbers)
+
+
+def first_column(codes: Codes) -> Array:
+    """Return the codes of a scalar as numbers."""
     return codes[:, 0]
 
 

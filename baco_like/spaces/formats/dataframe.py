@@ -194,7 +194,10 @@ def _parameter(name: str, distinct: Sequence[Any]) -> Parameter:
         return parameter_from_values(name, distinct)
     orders = [sorted(map(repr, value)) for value in distinct]
     if any(order != orders[0] for order in orders):
-        raise SpaceError(f"column {name!r} has tuples that are not orders of the same elements")
+        raise SpaceError(
+            f"column {name!r} has tuples that are not orders of the same elements; "
+            f"write the space, with {{{name!r}: Sequence([...], max_length)}}"
+        )
     return make_named(
         name, Permutation, sorted(distinct[0], key=lambda element: (str(type(element)), element))
     )

@@ -116,7 +116,7 @@ def _change_factor(
     cap: int,
 ) -> Neighbours:
     """Return the feasible combinations within one factor, at most ``cap`` random ones for each row."""
-    if isinstance(factor, TreeGroup) and len(factor.domains) > 1:
+    if isinstance(factor, TreeGroup) and factor.chooses_values and len(factor.domains) > 1:
         return _change_tree(factor, members, codes, propose, rng, cap)
     rows, owner = codes[:, factor.columns], np.arange(len(codes))
     for location in sorted(members, key=lambda location: int(location.inside[0])):

@@ -9,7 +9,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.parameters.permutation_codes import all_swaps
-from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation
+from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation, is_sequence
 from baco_like.spaces.feasible.feasible_set import Factor
 from baco_like.spaces.feasible.ragged import sort_by_owner, thin
 from baco_like.spaces.space import Space
@@ -63,6 +63,8 @@ class ParameterLocation:
         """Return the greatest number of values that `propose_values` returns for a row."""
         if is_permutation(self.parameter):
             return self.parameter.width**2
+        if is_sequence(self.parameter):
+            return 2 * self.parameter.width * (self.parameter.width + len(self.parameter.elements))
         codes = self.choices()
         return DRAWS if codes is None else max(1, len(codes))
 
@@ -105,12 +107,20 @@ def join_neighbours(parts: Iterable[Neighbours], width: int) -> Neighbours:
 def propose_values(
     location: ParameterLocation, rows: Codes, rng: Rng, limit: int | None = None
 ) -> Neighbours:
-    """Propose all values of a parameter, or at most ``limit`` random ones; all swaps of a permutation."""
+    """Propose all values of a parameter, or at most ``limit`` random ones; swaps of a permutation, moves of a sequence.
+
+    Without a limit these are all moves of a sequence, with a limit its random ones (`SequenceParameter.change`).
+    """
     own = rows[:, location.columns]
     if is_permutation(location.parameter):
         swapped, owner = all_swaps(own)
         kept = thin(owner, rng, limit)
         return swapped[kept], owner[kept]
+    if is_sequence(location.parameter):
+        if limit is None:
+            return location.parameter.neighbours(own)
+        owner = np.repeat(np.arange(len(own)), limit)
+        return location.parameter.change(own[owner], rng), owner
     codes = location.choices()
     if codes is None:
         count = DRAWS if limit is None else min(DRAWS, limit)

@@ -132,7 +132,9 @@ def _change_factor(
 ) -> tuple[Codes, Ints, Mask]:
     """Return a factor's rows with one change, their owners, and which of the given rows it allows."""
     own = codes[:, factor.columns]
-    if isinstance(factor, TreeGroup) and len(factor.domains) > 1:  # walked once for all
+    if (
+        isinstance(factor, TreeGroup) and factor.chooses_values and len(factor.domains) > 1
+    ):  # walked once for all
         return factor.one_changes(own, rng, limit)
     changed = [
         _keep_feasible(p, codes, *proposals.propose_values(p, codes, rng, limit)) for p in members

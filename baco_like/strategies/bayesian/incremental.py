@@ -248,7 +248,7 @@ class Incremental:
             rows = search.maximise(score, space, size, rng, start, excluded)
             if space.size == math.inf:
                 # Rows that have climbed gather at few points, which a batch would repeat.
-                draws = space.feasible.sample(size, rng)
+                draws = space.feasible.spread(size, rng)
                 rows = np.concatenate([_apart(space, rows), draws[~excluded(draws)]])
             return grown, CandidateTable.of(grown.model, rows)
 

@@ -147,7 +147,7 @@ class KernelTunerBO:
         count = space.feasible.count
         if count is not None and count <= self.candidates:
             return space.feasible.listed
-        return space.feasible.sample(space.affordable(self.candidates), rng)
+        return space.feasible.spread(space.affordable(self.candidates), rng)
 
     def tell(
         self, problem: Problem, state: KernelTunerState, observation: Observation, rng: Rng

@@ -50,13 +50,14 @@ SIZES_BY_ORDERS = (3, 10)
 
 
 def size_by_orders(space: Space) -> int:
-    """Return the number of trials before a model: 3, or up to 10 if permutations have many orders.
+    """Return the number of trials before a model: 3, or up to 10 if permutations or sequences have many values.
 
     It is log2 of the number of orders, rounded down (9 for six loops). After only three trials a model stays near the
     best order for a long time: in a run of the demo, 54 of 60 trials had the order of the first one.
     """
     active = (space.parameters[name] for name in space.active)
-    bits = sum(math.log2(p.cardinality) for p in active if p.kind is ParameterKind.PERMUTATION)
+    lists = ParameterKind.PERMUTATION, ParameterKind.SEQUENCE
+    bits = sum(math.log2(p.cardinality) for p in active if p.kind in lists)
     fewest, most = SIZES_BY_ORDERS
     return min(most, max(fewest, int(bits)))
 

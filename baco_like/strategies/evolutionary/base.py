@@ -137,7 +137,7 @@ class PopulationState(Generic[M]):
             if len(bred) == len(self.candidates):
                 return bred
         space = self.problem.space
-        codes = space.feasible.sample(len(self.candidates), rng)
+        codes = space.feasible.spread(len(self.candidates), rng)
         return self.algorithm.place(space, self.candidates, codes)
 
     def advance(self) -> PopulationState[M]:

@@ -368,7 +368,7 @@ class LocalSearchStrategy(BudgetedSettings, ABC, Generic[M]):
 
     def draw_start(self, space: Space, memory: M, rng: Rng) -> Array:
         """Return the next start, a feasible row, ``(w,)``; by default a uniform draw."""
-        return space.feasible.sample(1, rng).reshape(-1)
+        return space.feasible.spread(1, rng).reshape(-1)
 
     def start(self, state: SearchState[M], rng: Rng) -> SearchState[M]:
         """Return the state with the first scans."""

@@ -18,7 +18,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.parameters.protocol import ParameterKind
+from baco_like.parameters.protocol import ParameterKind, is_sequence
 from baco_like.records import History, Observation, Proposal, row_keys
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
@@ -277,7 +277,14 @@ def draw_near_elites(
     kept = rng.random((count, len(unordered))) < closeness
     anywhere = rng.random((count, len(unordered)))
     points[:, unordered] = np.where(kept, centres[:, unordered], anywhere)
-    return moves.repair_by_nearest(space, box.from_unit(points), rng)
+    rows = box.from_unit(points)
+    for name in space.active:
+        parameter, at = space.parameters[name], space.columns[name]
+        if is_sequence(parameter):  # neighbouring numbers are unrelated elements
+            rows[:, at] = elites[parents][:, at]
+            for _ in range(max(1, round(spread * parameter.width))):
+                rows[:, at] = parameter.change(rows[:, at], rng)
+    return moves.repair_by_nearest(space, space.activity.at_rest(rows), rng)
 
 
 def worse_than_best(costs: Array, level: float) -> Mask:

@@ -1,0 +1,396 @@
+"""A list of elements of bounded length, such as the passes of a compiler."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from collections.abc import Sequence as Values
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from typing_extensions import override
+
+from baco_like._typing import Array, Codes, Column, Features, Ints, Mask, Rng
+from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.parameters import distances
+from baco_like.parameters import sequence_codes as moves
+from baco_like.parameters.bases import ParameterDefaults, checked_default, first_own_value
+from baco_like.parameters.extent import ColumnKind, Extent
+from baco_like.parameters.protocol import ParameterKind
+from baco_like.parameters.values import Lookup, Value, domain_values, shorten
+
+MAX_LENGTH = 1024
+"""Longest sequence; a code column for each place."""
+
+_MOVES = (0.30, 0.05, 0.15, 0.22, 0.13, 0.15)
+"""Shares of insert, duplicate, delete, replace, swap and move, which made the best hill climber on pass pipelines."""
+
+_TRIES = 4
+"""Moves that are tried until a sequence differs: equal elements may be exchanged."""
+
+
+@final
+@dataclass(frozen=True, init=False)
+class Sequence(ParameterDefaults):
+    """A list of elements; a value is a tuple of at most ``max_length`` of them, the first one first.
+
+    Its code is one column for each place: the index of the element there, and -1 behind the end.
+
+    Random draws of designs and strategies draw the length uniformly, then the elements: nearly all sequences have the
+    greatest length. `Space.sample` draws uniformly from all feasible configurations.
+
+    Attributes:
+        elements: Distinct strings or numbers.
+        max_length: Most elements of a value, 1 to 1,024.
+        min_length: Fewest elements of a value.
+        distinct: Whether a value has each element at most once: an ordered subset.
+        metric: ``content`` compares which elements occur, how often and where first; ``hamming`` counts the places
+            with different elements.
+        default: Value in the default configuration, or None.
+
+    Raises:
+        SpaceError: The list is empty, an element occurs twice, the lengths do not fit, the metric is unknown, or the
+            default is not such a sequence.
+    """
+
+    kind = ParameterKind.SEQUENCE
+    values = None
+
+    elements: tuple[Value, ...]
+    max_length: int
+    min_length: int = 0
+    distinct: bool = False
+    metric: str = "content"
+    default: tuple[Value, ...] | None = None
+    _lookup: Lookup = field(init=False, repr=False, compare=False)
+
+    def __init__(
+        self,
+        elements: Iterable[Any],
+        max_length: int,
+        min_length: int = 0,
+        distinct: bool = False,
+        metric: str = "content",
+        default: Iterable[Any] | None = None,
+    ) -> None:
+        listed = domain_values(elements, "elements")
+        if not isinstance(distinct, bool):
+            raise SpaceError(f"distinct must be true or false, got {distinct!r:.40}")
+        for name, length in (("max_length", max_length), ("min_length", min_length)):
+            if not isinstance(length, int) or isinstance(length, bool):
+                raise SpaceError(f"{name} must be a whole number, got {length!r:.40}")
+        if not 0 <= min_length <= max_length or not 1 <= max_length <= MAX_LENGTH:
+            raise SpaceError(
+                f"min_length = {min_length}, max_length = {max_length}: expected "
+                f"0 <= min_length <= max_length and 1 <= max_length <= {MAX_LENGTH}"
+            )
+        if distinct and max_length > len(listed):
+            raise SpaceError(
+                f"max_length = {max_length}, but there are only {len(listed)} distinct elements; "
+                f"write max_length = {len(listed)}"
+            )
+        if metric not in ("content", "hamming"):
+            raise SpaceError(f"metric {metric!r} is unknown; it is content or hamming")
+        vars(self).update(elements=listed, max_length=max_length, min_length=min_length)
+        vars(self).update(distinct=distinct, metric=metric, _lookup=Lookup(listed))
+        vars(self).update(default=checked_default(self, default))
+
+    @property
+    def width(self) -> int:
+        """One code column for each place."""
+        return self.max_length
+
+    @property
+    def code_range(self) -> tuple[float, float]:
+        """The end and the index of the last element."""
+        return moves.END, len(self.elements) - 1.0
+
+    @property
+    def extent(self) -> Extent:
+        """Objects: constraints read the length, elements and places, never the whole sequence."""
+        return Extent(ColumnKind.OBJECT)
+
+    @property
+    def cardinality(self) -> int:
+        """Number of sequences, as an exact int."""
+        counts = moves.counts_by_length(len(self.elements), self.max_length, self.distinct)
+        return sum(counts[self.min_length :])
+
+    def index(self, element: Any) -> int | None:
+        """Return the number of an element among the elements, or None if it is unknown."""
+        return self._lookup.find(element)
+
+    @override
+    def value_from_text(self, text: Any) -> Any | None:
+        """Return the sequence that a text such as ``gvn,licm`` or ``('gvn', 'licm')``, or a list, means, or None."""
+        if not isinstance(text, str):
+            listed = [tuple(text)] if isinstance(text, Values) else []
+            texts = [str(part) for part in text] if listed else None
+        else:
+            text, listed = text.strip(), []
+            if text[:1] + text[-1:] in ("()", "[]"):
+                text = text[1:-1].rstrip().removesuffix(",")
+            texts = self._split(text)
+        by_text = {str(element): element for element in self.elements}
+        if texts is not None and all(part in by_text for part in texts):
+            listed.append(tuple(by_text[part] for part in texts))
+        return first_own_value(self, listed)
+
+    def _split(self, text: str) -> list[str] | None:
+        """Return the texts of the elements that commas separate, also of elements with commas; None if unknown."""
+        known = set(map(str, self.elements))
+        found: list[str] = []
+        part = ""
+        for piece in text.split(",") if text else ():
+            part = f"{part},{piece}" if part else piece
+            if (element := part.strip().strip("'\"")) in known:
+                found.append(element)
+                part = ""
+        return None if part else found
+
+    def _indices(self, value: Any) -> list[int] | None:
+        """Return the index of every element, or None if it is not a value."""
+        if not isinstance(value, tuple | list):
+            return None
+        indices = [index for element in value if (index := self.index(element)) is not None]
+        fits = len(indices) == len(value) and self.min_length <= len(value) <= self.max_length
+        is_unique = not self.distinct or len(set(indices)) == len(indices)
+        return indices if fits and is_unique else None
+
+    def contains(self, value: Any) -> bool:
+        """Whether it is a tuple or list of elements of an allowed length."""
+        return self._indices(value) is not None
+
+    def encode(self, values: Values[Any]) -> Codes:
+        """Return the index of the element at every place, and -1 behind the end, ``(n, max_length)``.
+
+        Raises:
+            ConfigError: A value is not such a sequence.
+        """
+        codes = np.full((len(values), self.width), moves.END)
+        for row, value in enumerate(values):
+            indices = self._indices(value)
+            if indices is None:
+                unique = " distinct" if self.distinct else ""
+                raise ConfigError(
+                    f"{value!r:.200} is not a sequence of {self.min_length} to {self.max_length}"
+                    f"{unique} elements of {shorten(self.elements)}"
+                )
+            codes[row, : len(indices)] = indices
+        return codes
+
+    def decode(self, codes: Codes) -> list[Any]:
+        """Return tuples of elements."""
+        rows = codes.astype(np.int64).tolist()
+        return [tuple(self.elements[index] for index in row if index >= 0) for row in rows]
+
+    def column(self, codes: Codes) -> Column:
+        """Return the index of the element at every place, and -1 behind the end, ``(n, max_length)``."""
+        return codes.astype(np.int64)
+
+    def legal(self, codes: Codes) -> Mask:
+        """Whether each row is the code of a sequence."""
+        low, high = self.code_range
+        good = ((codes >= low) & (codes <= high) & (codes == np.floor(codes))).all(axis=1)
+        good &= ~((codes[:, :-1] < 0) & (codes[:, 1:] >= 0)).any(axis=1)
+        good &= moves.lengths(codes) >= self.min_length
+        if self.distinct:
+            good &= ~moves.repeats(codes).any(axis=1)
+        return np.asarray(good)
+
+    def sample(self, n: int, rng: Rng) -> Codes:
+        """Return n sequences whose length is uniform; sequences have no prior."""
+        return self.sample_uniform(n, rng)
+
+    def sample_uniform(self, n: int, rng: Rng) -> Codes:
+        """Return n sequences: each length is equally likely, and each sequence of a length."""
+        return self.from_unit(rng.random((n, self.width)))
+
+    def log_density(self, codes: Codes) -> Array:
+        """Return zeros, ``(n, max_length)`` -> ``(n,)``: sequences have no prior."""
+        return np.zeros(len(codes))
+
+    @property
+    def _ends(self) -> Array:
+        """The probability that a sequence whose length is uniform ends at each place that it reaches, ``(m,)``."""
+        place = np.arange(self.max_length)
+        return np.where(place < self.min_length, 0.0, 1.0 / (self.max_length - place + 1.0))
+
+    def _choices(self) -> Array:
+        """The number of elements to choose from at each place, ``(m,)``."""
+        used = np.arange(self.max_length) if self.distinct else 0
+        return np.full(self.max_length, float(len(self.elements))) - used
+
+    def to_unit(self, codes: Codes) -> Array:
+        """Return the middle of each code's interval: one for the end, then one for each element that may follow."""
+        choice = codes
+        if self.distinct:
+            smaller = codes[:, None, :] < codes[:, :, None]  # place, then earlier place
+            earlier = np.tri(self.width, k=-1, dtype=np.bool_)
+            choice = codes - (smaller & earlier & (codes >= 0)[:, :, None]).sum(axis=2)
+        ends = self._ends
+        inside = ends + (1.0 - ends) * (choice + 0.5) / self._choices()
+        return np.where(codes < 0, 0.5 * ends, inside)
+
+    def from_unit(self, points: Array) -> Codes:
+        """Return the sequences of the intervals that contain the points, ``(n, m)`` -> ``(n, m)``.
+
+        The lengths of uniform points are uniform, and so are the sequences of each length.
+        """
+        ends, choices = self._ends, self._choices()
+        share = (points - ends) / (1.0 - ends)
+        codes = np.asarray(np.clip(np.floor(share * choices), 0.0, choices - 1.0))
+        codes[np.logical_or.accumulate(share < 0.0, axis=1)] = moves.END
+        return moves.from_choices(codes, len(self.elements)) if self.distinct else codes
+
+    def neighbours(self, codes: Codes) -> tuple[Codes, Ints]:
+        """Return each other sequence after one move, ``(k, m)``, and the row of each, ``(k,)``.
+
+        One element is inserted, deleted, replaced or moved, or two elements are exchanged.
+        """
+        parts = [self._neighbours_of(row[None, :]) for row in codes]
+        owner = np.repeat(np.arange(len(codes)), [len(part) for part in parts])
+        return np.concatenate([codes[:0], *parts]), owner
+
+    def _neighbours_of(self, row: Codes) -> Codes:
+        length, (_, m) = int(moves.lengths(row)[0]), row.shape
+        element, place = (
+            part.ravel() for part in np.meshgrid(np.arange(float(len(self.elements))), np.arange(m))
+        )
+        first, second = np.nonzero(~np.eye(length, dtype=np.bool_))
+        inserted, replaced = place <= length, place < length
+        one = np.ones_like(first)
+        parts = [
+            moves.remove(np.tile(row, (length, 1)), np.arange(length)),
+            moves.replace(row, place[replaced], element[replaced]),
+            moves.swap(np.tile(row, (len(first), 1)), first, second),
+            moves.move_block(np.tile(row, (len(first), 1)), first, one, second),
+        ]
+        if length < m:
+            parts.append(moves.insert(row, place[inserted], element[inserted]))
+        rows = np.unique(np.concatenate(parts), axis=0)
+        return np.asarray(rows[self.legal(rows) & (rows != row).any(axis=1)])
+
+    def change(self, codes: Codes, rng: Rng) -> Codes:
+        """Return sequences after one random move, ``(n, m)``, different ones if a few tries find any.
+
+        An element is inserted, duplicated, deleted or replaced, two are exchanged, or a block moves.
+        """
+        changed = codes.copy()
+        for _ in range(_TRIES):
+            same = np.flatnonzero((changed == codes).all(axis=1))
+            if len(same):
+                changed[same] = self._move_once(codes[same], rng)
+        return changed
+
+    def _move_once(self, codes: Codes, rng: Rng) -> Codes:
+        (n, m), k = codes.shape, len(self.elements)
+        length = moves.lengths(codes)
+        longest = min(m, k) if self.distinct else m
+        some, two = length > 0, length > 1
+        can = np.stack(
+            [
+                length < longest,
+                (length < longest) & some & (not self.distinct),
+                length > self.min_length,
+                some & (length < k if self.distinct else k > 1),
+                two,
+                two,
+            ]
+        )
+        odds = np.cumsum(np.array(_MOVES)[:, None] * can, axis=0)
+        kind = (rng.random(n) * odds[-1] >= odds).sum(axis=0)
+        place = np.floor(rng.random(n) * np.maximum(length, 1)).astype(np.int64)
+        other = (place + 1 + np.floor(rng.random(n) * (length - 1)).astype(np.int64)) % np.maximum(
+            length, 1
+        )
+        gap = np.floor(rng.random(n) * (length + 1)).astype(np.int64)
+        own = codes[np.arange(n), place]
+        new = (
+            moves.draw_unused(codes, k, rng)
+            if self.distinct
+            else (own + rng.integers(1, max(2, k), n)) % k
+        )
+        added = np.where(kind == 1, own, np.where(rng.random(n) < 1.0 / k, own, new))
+        added = new if self.distinct else added
+        size = 1 + np.floor(rng.random(n) ** 2 * (length - 1)).astype(np.int64)
+        start = np.floor(rng.random(n) * (length - size + 1)).astype(np.int64)
+        goal = np.floor(rng.random(n) * (length - size + 1)).astype(np.int64)
+        results = [
+            moves.insert(codes, gap, added),
+            moves.insert(codes, gap, added),
+            moves.remove(codes, place),
+            moves.replace(codes, place, new),
+            moves.swap(codes, place, np.where(two, other, place)),
+            moves.move_block(codes, start, np.where(two, size, 0), goal),
+        ]
+        return np.select([kind[:, None] == i for i in range(6)], results, codes)
+
+    def cross(self, keeping: Codes, filling: Codes, rng: Rng) -> Codes:
+        """Return children, ``(n, m)``: the start of one sequence, then the end of another.
+
+        With probability 1/2 the cuts are behind an element that both have; else both cuts are at the same place.
+        """
+        n, m = keeping.shape
+        row, here = np.arange(n), np.arange(m)
+        cut = np.floor(rng.random(n) * (moves.lengths(keeping) + 1)).astype(np.int64)
+        last = keeping[row, np.maximum(cut - 1, 0)]
+        wanted: Mask = np.asarray((cut > 0) & (rng.random(n) < 0.5))
+        common: Mask = np.asarray((filling == last[:, None]) & wanted[:, None])
+        behind = (common * rng.random((n, m))).argmax(axis=1) + 1
+        other = np.where(common.any(axis=1), behind, np.minimum(cut, moves.lengths(filling)))
+        source = here + (other - cut)[:, None]
+        tail = np.where(
+            source < m, np.take_along_axis(filling, np.clip(source, 0, m - 1), axis=1), moves.END
+        )
+        return self.nearest(np.where(here < cut[:, None], keeping, tail), rng)
+
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return legal sequences close to rows of any numbers, ``(n, m)``: repeats and gaps are closed."""
+        codes = np.asarray(np.clip(np.rint(codes), *self.code_range))
+        codes[np.logical_or.accumulate(codes < 0, axis=1)] = moves.END
+        if self.distinct:
+            codes[moves.repeats(codes)] = moves.END
+            codes = moves.close_gaps(codes)
+        for place in range(self.min_length):
+            short = np.flatnonzero(codes[:, place] < 0)
+            if len(short):
+                codes[short, place] = moves.draw_unused(codes[short], len(self.elements), rng)
+        return codes
+
+    def distance(self, a: Codes, b: Codes) -> Array:
+        """Return the distance between all rows, ``(n, m)`` and ``(k, m)`` -> ``(n, k)``.
+
+        With ``hamming`` it is the number of places with different elements, else the Euclidean distance of `features`.
+        `distances.levenshtein` is the least number of insertions, deletions and replacements.
+        """
+        if self.metric == "hamming":
+            return distances.permutation_hamming(a, b)
+        left, right = self.features(a), self.features(b)
+        squares = (left * left).sum(axis=1)[:, None] + (right * right).sum(axis=1)[None, :]
+        squares = np.maximum(squares - 2.0 * (left @ right.T), 0.0)
+        return np.asarray(np.where(squares < 1e-12, 0.0, np.sqrt(squares)))
+
+    def features(self, codes: Codes) -> Features:
+        """Return the columns that models see, ``(n, m)`` -> ``(n, k)``; two sequences are at most 1 apart.
+
+        With ``content``: whether each element occurs, the root of its number, and how near to the start it occurs
+        first, for all elements, and the length. With ``hamming``: one column for each element at each place.
+        """
+        n, m = codes.shape
+        k = len(self.elements)
+        if self.cardinality == 1:
+            return np.empty((n, 0))
+        if self.metric == "hamming":
+            return distances.one_hot(codes + 1.0, k + 1).reshape(n, m * (k + 1)) / math.sqrt(2 * m)
+        row, place = np.nonzero(codes >= 0)
+        cell = row * k + codes[row, place].astype(np.int64)
+        counts = np.bincount(cell, minlength=n * k).reshape(n, k)
+        first = np.zeros(n * k)
+        np.maximum.at(first, cell, 1.0 - place / m)
+        length = counts.sum(axis=1, keepdims=True) / m
+        # Two sequences without a common element differ in at most 2 m elements.
+        most = math.sqrt(3.0 * min(k, 2 * m) + 1.0)
+        parts = [counts > 0, np.sqrt(counts / m), first.reshape(n, k), length]
+        return np.concatenate(parts, axis=1) / most

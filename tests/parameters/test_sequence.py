@@ -1,0 +1,213 @@
+"""Sequences: codes, ranks, draws, moves and distances, compared with enumeration."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baco_like import Sequence, Space
+from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.parameters import distances, parameter_from_dict, parameter_to_dict
+
+
+@st.composite
+def sequences(draw, most=4, longest=4):
+    """Return a small sequence parameter."""
+    k = draw(st.integers(1, most))
+    distinct = draw(st.booleans())
+    longest = draw(st.integers(1, min(longest, k) if distinct else longest))
+    return Sequence(
+        [f"e{i}" for i in range(k)], longest, draw(st.integers(0, longest)), distinct=distinct
+    )
+
+
+def values_of(parameter):
+    """Return all values, the shortest first, by brute force."""
+    lengths = range(parameter.min_length, parameter.max_length + 1)
+    every = (v for n in lengths for v in itertools.product(parameter.elements, repeat=n))
+    return [v for v in every if not parameter.distinct or len(set(v)) == len(v)]
+
+
+@given(sequences())
+@settings(max_examples=40, deadline=None)
+def test_rows_counts_ranks_and_the_unit_scale_agree_with_enumeration(parameter):
+    values = values_of(parameter)
+    feasible = Space({"p": parameter}).feasible
+    assert feasible.count == parameter.cardinality == len(values)
+    rows = feasible.listed
+    assert parameter.decode(rows) == values
+    assert feasible.index(rows) == list(range(len(values)))
+    assert parameter.legal(rows).all()
+    np.testing.assert_array_equal(parameter.from_unit(parameter.to_unit(rows)), rows)
+
+
+@given(sequences(most=3, longest=3), st.integers(0, 2**20))
+@settings(max_examples=30, deadline=None)
+def test_rows_that_are_no_sequences_are_refused(parameter, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(-1, len(parameter.elements), (50, parameter.width)).astype(np.float64)
+    known = {tuple(row) for row in Space({"p": parameter}).feasible.listed.tolist()}
+    expected = [tuple(row) in known for row in rows.tolist()]
+    assert parameter.legal(rows).tolist() == expected
+    near = parameter.nearest(rows, rng)
+    assert parameter.legal(near).all()
+    np.testing.assert_array_equal(near[expected], rows[expected])
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+def test_draws_are_uniform_over_sequences_and_those_of_strategies_over_lengths(distinct):
+    parameter = Sequence(list("abc"), 3, distinct=distinct)
+    feasible = Space({"p": parameter}).feasible
+    rng, n = np.random.default_rng(0), 8000
+    counts = np.bincount(feasible.index(feasible.sample(n, rng)), minlength=feasible.count)
+    assert abs(counts - n / feasible.count).max() < 5 * np.sqrt(n / feasible.count)
+    rows = feasible.spread(n, rng)
+    lengths = np.bincount((rows >= 0).sum(axis=1), minlength=4)
+    assert abs(lengths - n / 4).max() < 5 * np.sqrt(n / 4)
+    # Within a length, all sequences are equally likely.
+    of_two = feasible.index(rows[(rows >= 0).sum(axis=1) == 2])
+    _, counts = np.unique(of_two, return_counts=True)
+    assert len(counts) == (6 if distinct else 9)
+    expected = len(of_two) / len(counts)
+    assert abs(counts - expected).max() < 5 * np.sqrt(expected)
+
+
+def one_move(value, parameter):
+    """Return the sequences after one move, by brute force."""
+    n = len(value)
+    moved = [value[:i] + value[i + 1 :] for i in range(n)]
+    moved += [(*value[:i], e, *value[i:]) for i in range(n + 1) for e in parameter.elements]
+    moved += [(*value[:i], e, *value[i + 1 :]) for i in range(n) for e in parameter.elements]
+    for i, j in itertools.permutations(range(n), 2):
+        rest = value[:i] + value[i + 1 :]
+        moved.append((*rest[:j], value[i], *rest[j:]))
+        swapped = list(value)
+        swapped[i], swapped[j] = value[j], value[i]
+        moved.append(tuple(swapped))
+    return {v for v in moved if v != value and parameter.contains(v)}
+
+
+@given(sequences(), st.integers(0, 2**20))
+@settings(max_examples=40, deadline=None)
+def test_neighbours_are_the_sequences_after_one_move(parameter, seed):
+    codes = parameter.sample_uniform(3, np.random.default_rng(seed))
+    rows, owner = parameter.neighbours(codes)
+    found = parameter.decode(rows)
+    for i, value in enumerate(parameter.decode(codes)):
+        own = [v for v, o in zip(found, owner, strict=True) if o == i]
+        assert len(own) == len(set(own))
+        assert set(own) == one_move(value, parameter)
+
+
+@given(sequences(longest=4), st.integers(0, 2**20))
+@settings(max_examples=40, deadline=None)
+def test_random_moves_and_children_are_sequences(parameter, seed):
+    rng = np.random.default_rng(seed)
+    mothers, fathers = (parameter.sample_uniform(40, rng) for _ in range(2))
+    moved = parameter.change(mothers, rng)
+    children = parameter.cross(mothers, fathers, rng)
+    assert parameter.legal(moved).all()
+    assert parameter.legal(children).all()
+    for child, *parents in zip(*map(parameter.decode, (children, mothers, fathers)), strict=True):
+        assert len(child) <= parameter.min_length or set(child) <= set().union(*parents)
+
+
+def test_all_kinds_of_moves_occur_and_keep_what_they_do_not_change():
+    parameter = Sequence(list("abcdef"), 12)
+    rng = np.random.default_rng(3)
+    own = ("a", "b", "c", "d", "e", "f")
+    moved = parameter.decode(parameter.change(np.tile(parameter.encode([own]), (4000, 1)), rng))
+    lengths = np.bincount([len(value) for value in moved], minlength=8)
+    assert own not in moved
+    assert 0.3 < lengths[7] / 4000 < 0.4
+    assert 0.1 < lengths[5] / 4000 < 0.2
+    rotated = own[1:] + own[:1], own[-2:] + own[:-2]
+    assert all(value in moved for value in rotated)  # a block of one and of several elements
+    assert any(sorted(value) == list(own) and value != own for value in moved)
+    assert all(len(set(value)) >= 5 for value in moved)
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+def test_children_join_a_start_and_an_end(distinct):
+    parameter = Sequence(list("abcdefgh"), 8, distinct=distinct)
+    mother, father = parameter.encode([("a", "b", "c", "d"), ("e", "c", "f", "g")])
+    rng = np.random.default_rng(0)
+    rows = [np.tile(row, (500, 1)) for row in (mother, father)]
+    children = set(parameter.decode(parameter.cross(*rows, rng)))
+    assert ("a", "b", "c", "f", "g") in children  # behind the common element
+    assert ("a", "c", "f", "g") in children  # at the same place
+    assert ("a", "b", "c", "d") in children
+
+
+@given(st.lists(st.tuples(*[st.lists(st.sampled_from("abc"), max_size=5)] * 2), min_size=1))
+@settings(max_examples=50, deadline=None)
+def test_levenshtein_is_that_of_the_textbook(pairs):
+    def textbook(a, b):
+        if not a or not b:
+            return len(a) + len(b)
+        return min(
+            textbook(a[1:], b) + 1, textbook(a, b[1:]) + 1, textbook(a[1:], b[1:]) + (a[0] != b[0])
+        )
+
+    parameter = Sequence(list("abc"), 5)
+    left, right = (parameter.encode(side) for side in zip(*pairs, strict=True))
+    found = distances.levenshtein(left, right)
+    assert found.shape == (len(pairs), len(pairs))
+    for i, (a, b) in enumerate(pairs):
+        assert found[i, i] == textbook(a, b)
+    np.testing.assert_array_equal(distances.levenshtein(right, left), found.T)
+
+
+@pytest.mark.parametrize("text", ["", "()", "[]", [], ()])
+def test_the_empty_sequence_is_read_from_text(text):
+    assert Sequence(list("abc"), 3).value_from_text(text) == ()
+    assert Sequence(list("abc"), 3, min_length=1).value_from_text(text) is None
+
+
+def test_elements_with_commas_are_read_from_text():
+    parameter = Sequence(["function(gvn,licm)", "gvn", "dce", 3], 4)
+    expected = ("gvn", "function(gvn,licm)", 3)
+    assert parameter.value_from_text("gvn,function(gvn,licm),3") == expected
+    assert parameter.value_from_text("('gvn', 'function(gvn,licm)', 3)") == expected
+    assert parameter.value_from_text("gvn,unknown") is None
+    assert parameter.value_from_text(list(expected)) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((["a", "a"], 3), "'a' occurs twice"),
+        (([], 3), "is empty"),
+        ((["a"], 0), "max_length = 0"),
+        ((["a"], 2.5), "max_length must be a whole number"),
+        ((["a"], 2, 3), "min_length = 3, max_length = 2"),
+        ((["a", "b"], 3, 0, True), "write max_length = 2"),
+        ((["a"], 2, 0, "yes"), "distinct must be true or false"),
+        ((["a"], 2, 0, False, "edit"), "'edit' is unknown"),
+        ((["a"], 2, 0, False, "content", ["b"]), "default"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments, message):
+    with pytest.raises(SpaceError, match=message):
+        Sequence(*arguments)
+
+
+@pytest.mark.parametrize("value", [("a", "a"), ("a",) * 4, ("z",), "ab", None, ("a", None)])
+def test_values_outside_the_domain_are_refused(value):
+    parameter = Sequence(list("abc"), 3, distinct=True)
+    assert not parameter.contains(value)
+    with pytest.raises(ConfigError, match="0 to 3 distinct elements"):
+        parameter.encode([value])
+
+
+def test_long_pipelines_of_many_passes_are_counted_and_drawn():
+    parameter = Sequence([f"pass{i}" for i in range(300)], 60)
+    space = Space({"passes": parameter, "u": [1, 2]})
+    assert space.feasible_size == 2 * sum(300**n for n in range(61))
+    assert parameter_from_dict(parameter_to_dict(parameter)) == parameter
+    rows = space.feasible.sample(20, np.random.default_rng(0))
+    np.testing.assert_array_equal(space.feasible.unindex(space.feasible.index(rows)), rows)
+    assert np.mean(rows[:, :60] >= 0) > 0.95
+    assert 0.3 < np.mean(space.feasible.spread(200, np.random.default_rng(0))[:, :60] >= 0) < 0.7
