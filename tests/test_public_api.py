@@ -313,6 +313,7 @@ PUBLIC = {
         "LocalSearch",
         "LowerConfidenceBound",
         "Multi",
+        "NearbySearch",
         "ProbabilityOfImprovement",
         "SampledSearch",
         "Score",

@@ -20,6 +20,7 @@ from baco_like.acquisitions.optimizers.searches import (
     AlternatingSearch,
     ExhaustiveSearch,
     LocalSearch,
+    NearbySearch,
     SampledSearch,
 )
 from baco_like.acquisitions.protocol import (
@@ -43,6 +44,7 @@ __all__ = [
     "LocalSearch",
     "LowerConfidenceBound",
     "Multi",
+    "NearbySearch",
     "ProbabilityOfImprovement",
     "SampledSearch",
     "Score",

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, final
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Rng
-from baco_like.acquisitions.optimizers.searches import AlternatingSearch, LocalSearch
+from baco_like.acquisitions.functions import LowerConfidenceBound
+from baco_like.acquisitions.optimizers.searches import LocalSearch, NearbySearch
 from baco_like.parameters import ParameterKind
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Proposal
@@ -72,10 +73,15 @@ configurations. The tables on which the default for fewer was developed have at 
 
 
 def model_of_many() -> Bayesian:
-    """Return the Bayesian optimization of the default strategy for `MANY` or more parameters, without a design."""
-    search = LocalSearch(candidates=200, near=0.9, starts=5, gain=0.01)
-    mixed = AlternatingSearch(candidates=200, near=0.9, starts=5)
-    return Bayesian(SparseEffects(), failed_as=FAILED_AS, search=search, mixed=mixed)
+    """Return the Bayesian optimization of the default strategy for `MANY` or more parameters, without a design.
+
+    Of random changes of the best configurations it takes the one with the best predicted value. Expected improvement
+    prefers uncertain ones, and with hundreds of parameters nearly all changes are uncertain: on sizes of five programs
+    by the flags of gcc, it reached after 100 builds what the predicted value reaches after 60.
+    """
+    search = NearbySearch()
+    model, value = SparseEffects(), LowerConfidenceBound(deviations=0.0)
+    return Bayesian(model, value, scan_limit=0, failed_as=FAILED_AS, search=search, mixed=search)
 
 
 def model_of_auto(surrogate: str = "gp", device: str = "auto") -> Bayesian:

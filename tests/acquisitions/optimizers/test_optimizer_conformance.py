@@ -8,6 +8,7 @@ from baco_like.acquisitions.optimizers.searches import (
     AlternatingSearch,
     ExhaustiveSearch,
     LocalSearch,
+    NearbySearch,
     SampledSearch,
 )
 from baco_like.testing.acquisition_optimizers import CHECKS, exclude_none, make_score
@@ -20,6 +21,7 @@ SEARCHES = {
     "local from two draws": LocalSearch(candidates=2, starts=1, values=2),
     "local that keeps all": LocalSearch(candidates=50, kept=1.0),
     "alternating": AlternatingSearch(candidates=50, starts=3),
+    "nearby": NearbySearch(),
 }
 SPACES = {
     "constrained": Space(

@@ -9,6 +9,7 @@ from baco_like.acquisitions.optimizers.searches import (
     AlternatingSearch,
     ExhaustiveSearch,
     LocalSearch,
+    NearbySearch,
     SampledSearch,
 )
 from baco_like.spaces.rows import drop_duplicates
@@ -19,6 +20,7 @@ SEARCHES = [
     SampledSearch(),
     LocalSearch(),
     LocalSearch(candidates=20),
+    NearbySearch(),
 ]
 EXACT = [ExhaustiveSearch(), LocalSearch(candidates=50)]
 
@@ -177,3 +179,23 @@ def test_the_search_of_a_wide_space_scores_few_rows_and_finds_the_best():
     found = search.maximise(score, space, 1, np.random.default_rng(2), start, nothing)
     assert bowl_score(found)[0] == 0.0  # of random rows it is near -75
     assert sum(scored) < 9_000  # with all neighbours in every step it would be more than 15,000
+
+
+def test_the_nearby_search_changes_the_incumbents_only():
+    space = Space({f"f{i}": Categorical([False, True]) for i in range(100)})
+    rng = np.random.default_rng(0)
+    start = np.zeros((2, 100))
+    start[1] = 1.0
+    drawn = []
+
+    def score(codes):
+        drawn.append(codes)
+        return -codes[:, :3].sum(axis=1)
+
+    found = NearbySearch().maximise(score, space, 4, rng, start, nothing)
+    changes = drawn[0].sum(axis=1)
+    near_first = changes[changes < 50]
+    assert near_first.max() <= NearbySearch().most
+    assert (100 - changes[changes > 50]).max() <= NearbySearch().most
+    assert len(near_first) > len(changes) / 2
+    assert not found[:, :3].any()
