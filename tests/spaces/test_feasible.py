@@ -25,8 +25,8 @@ from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.real import Real
 from baco_like.spaces.feasible import residue, rules
 from baco_like.spaces.feasible.extensions import Extensions, OrderRules
+from baco_like.spaces.feasible.filtered import Filtered
 from baco_like.spaces.feasible.interleaved import Interleaved, interleave
-from baco_like.spaces.feasible.rejection import Rejection
 from baco_like.spaces.feasible.rules import list_domain
 from baco_like.spaces.feasible.tree import random_ranks
 from baco_like.spaces.space import Space
@@ -299,7 +299,7 @@ def test_rows_that_are_not_feasible_have_no_index() -> None:
 def test_reals_in_constraints_are_drawn_uniformly_and_the_discrete_part_is_listed() -> None:
     space = Space({"x": Real(0, 1), "a": [1, 2, 3], "b": [1, 2, 3]}, ["x * a <= 1", "a <= b"])
     (factor,) = space.feasible.factors
-    assert isinstance(factor, Rejection)
+    assert isinstance(factor, Filtered)
     assert space.feasible_size == math.inf
     # Of the pairs a <= b there are 3, 2, 1 with a = 1, 2, 3, and x * a <= 1 leaves 1/a of the interval.
     weights = np.array([3.0, 2 / 2, 1 / 3])

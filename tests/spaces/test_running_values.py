@@ -13,7 +13,7 @@ from baco_like import Integer, Space, SpaceError
 from baco_like.exceptions import SpaceWarning
 from baco_like.spaces import repair
 from baco_like.spaces.feasible import growth, machines, rules, work
-from baco_like.spaces.feasible.rejection import Rejection
+from baco_like.spaces.feasible.filtered import Filtered
 from baco_like.spaces.neighbourhoods import hamming
 
 FLAGS = {f"p{i}": [False, True] for i in range(300)}
@@ -304,7 +304,7 @@ class TestCallables:
                 {f"p{i}": [0, 1] for i in range(n)},
                 [lambda p: sum(p[f"p{i}"] for i in range(n)) <= 20],
             )
-        assert isinstance(space.feasible.factors[0], Rejection)
+        assert isinstance(space.feasible.factors[0], Filtered)
         assert sum(space.sample(1)[0].values()) <= 20
 
     def test_the_number_of_calls_is_bounded_and_failure_says_what_to_write(self, monkeypatch):

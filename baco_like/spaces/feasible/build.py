@@ -21,13 +21,12 @@ from baco_like.parameters.protocol import Parameter, is_continuous, is_permutati
 from baco_like.spaces.feasible.conflict import conflict_error, is_surely_empty
 from baco_like.spaces.feasible.extensions import Extensions, build_extensions, find_order_rules
 from baco_like.spaces.feasible.feasible_set import Factor, FeasibleSet
+from baco_like.spaces.feasible.filtered import Filtered, Hopeless
 from baco_like.spaces.feasible.free import FreePermutation, FreeScalar
 from baco_like.spaces.feasible.group import ListedValues, TreeGroup, one_level
 from baco_like.spaces.feasible.growth import choose_order, grow_tree
 from baco_like.spaces.feasible.interleaved import Interleaved, interleave
 from baco_like.spaces.feasible.machines import core, count_states, has_states
-from baco_like.spaces.feasible.rejection import Hopeless, Rejection, build_rejection
-from baco_like.spaces.feasible.resting import Resting
 from baco_like.spaces.feasible.rules import (
     ParameterDomain,
     bind,
@@ -62,7 +61,7 @@ _HUGE = 10**300
 
 _SINGLY = 3
 """Constraints that are moved from listing to testing one at a time; later moves take four times as many each. Every
-move nests one rejection in another, and the calls for a draw grow exponentially with the depth."""
+move nests one filtered set in another, and the calls for a draw grow exponentially with the depth."""
 
 Columns = Mapping[str, Ints]
 """The code columns of each parameter."""
@@ -104,7 +103,7 @@ def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
 def _warn_about_callables(parameters: Mapping[str, Parameter], factors: Sequence[Factor]) -> None:
     """Warn of callables whose combinations were too many to try, although all of their parameters can be listed."""
     for factor in factors:
-        if isinstance(factor, Rejection):
+        if isinstance(factor, Filtered):
             _warn_about_callables(parameters, factor.superset.factors)
             for constraint in map(core, factor.constraints):
                 listed = all(can_list(parameters[n], LISTED_VALUES) for n in constraint.parameters)
@@ -149,7 +148,7 @@ def _factor(
     work: BuildWork,
     depth: int = 0,
 ) -> Factor | None:
-    """Return the feasible set of one group, inside this many rejections, or None if it is empty."""
+    """Return the feasible set of one group, inside this many filtered sets, or None if it is empty."""
     name, parameter = next(iter(parameters.items()))
     if not constraints:
         if is_sequence(parameter):
@@ -173,48 +172,32 @@ def _factor(
             for c in constraints
             if not others & set(c.parameters) and find_readings(c, sequences[0]) is not None
         ]
-    reading = [
+    tested = [
         c
         for c in _without(constraints, followed)
         if loose & set(c.parameters) and c.parameters not in orders
     ]
-    resting = [c for c in reading if isinstance(c, RestingConstraint)]
-    tested = _without(reading, resting)
-    if tested:
-        return _reject(parameters, constraints, columns, tested, work, depth)
-    if resting:
-        return _rest(parameters, constraints, columns, resting, work, depth)
-    if sequences:
+    if sequences and not tested:
         with contextlib.suppress(TooLarge):
             return _follow_sequence(sequences[0], parameters, constraints, columns, work.listing)
         reading = [c for c in constraints if sequences[0] in c.parameters]
-        reading = [c for c in reading if len(c.parameters) > 1] or reading
-        resting = [c for c in reading if isinstance(c, RestingConstraint)]
-        tested = _without(reading, resting)
-        if tested:
-            return _reject(parameters, constraints, columns, tested, work, depth)
-        return _rest(parameters, constraints, columns, resting, work, depth)
-    # If constraints without running values are too much work, the others will be listed without them.
-    is_mixed = len({has_states(constraint) for constraint in constraints}) > 1
-    lent = work.listing.half() if is_mixed else contextlib.nullcontext(work.listing)
-    with contextlib.suppress(TooLarge), lent as listing:
-        return _list_group(parameters, constraints, columns, listing)
-    # Outside the handler: the exception would keep the tree that grew too large in memory.
-    # The constraints over the most combinations are tested: they prune least while a tree grows. Those with running
-    # values have few states, so they are the last.
-    sizes = {
-        name: float(min(parameter.cardinality, _HUGE)) for name, parameter in parameters.items()
-    }
-    # The rules of conditional parameters need no test.
-    resting = [c for c in constraints if isinstance(c, RestingConstraint)]
-    known = _without(constraints, resting)
-    if not known:
-        return _rest(parameters, constraints, columns, resting, work, depth)
-    widest = sorted(
-        known, key=lambda c: (has_states(c), -math.prod(sizes[name] for name in c.parameters))
-    )
-    moved = 4 ** max(0, depth + 1 - _SINGLY)
-    return _reject(parameters, constraints, columns, widest[:moved], work, depth)
+        tested = [c for c in reading if len(c.parameters) > 1] or reading
+    if not tested:
+        # If constraints without running values are too much work, the others will be listed without them.
+        is_mixed = len({has_states(constraint) for constraint in constraints}) > 1
+        lent = work.listing.half() if is_mixed else contextlib.nullcontext(work.listing)
+        with contextlib.suppress(TooLarge), lent as listing:
+            return _list_group(parameters, constraints, columns, listing)
+        # Outside the handler: the exception would keep the tree that grew too large in memory.
+        # The constraints over the most combinations are tested: they prune least while a tree grows. Those with
+        # running values have few states, so they are the last. The rules of conditional parameters need no test.
+        sizes = {name: float(min(p.cardinality, _HUGE)) for name, p in parameters.items()}
+        known = [c for c in constraints if not isinstance(c, RestingConstraint)]
+        widest = sorted(
+            known, key=lambda c: (has_states(c), -math.prod(sizes[name] for name in c.parameters))
+        )
+        tested = widest[: 4 ** max(0, depth + 1 - _SINGLY)] or [*constraints]
+    return _test(parameters, constraints, columns, tested, work, depth)
 
 
 def _permutation(
@@ -236,9 +219,7 @@ def _permutation(
     tested = [*ordered[kept:], *others]
     if not tested:
         return replace(superset, columns=columns[name])
-    places = {name: (parameter, slice(0, parameter.width))}
-    inside = FeasibleSet(parameter.width, (superset,))
-    return build_rejection(columns[name], inside, places, tested, work.drawing)
+    return _draw_and_test({name: parameter}, columns, [superset], tested, work.drawing)
 
 
 def _orders(
@@ -355,7 +336,7 @@ def _grow(
     return None if tree is None else (tuple(domains[i] for i in chosen), tree)
 
 
-def _reject(
+def _test(
     parameters: Mapping[str, Parameter],
     constraints: Sequence[Constraint],
     columns: Columns,
@@ -375,50 +356,29 @@ def _reject(
                 return None
             if low < high and (low, high) != parameter.code_range:
                 drawn[name] = parameter.narrowed(low, high)
-    superset = _superset(drawn, _without(constraints, tested), work, depth)
-    if superset is None:
-        return None
-    at = np.concatenate([columns[name] for name in parameters])
-    return build_rejection(at, superset, _locate(parameters), tested, work.drawing)
-
-
-def _rest(
-    parameters: Mapping[str, Parameter],
-    constraints: Sequence[Constraint],
-    columns: Columns,
-    resting: Sequence[RestingConstraint],
-    work: BuildWork,
-    depth: int,
-) -> Factor | None:
-    """Return a factor that draws without the rules of some conditional parameters and then applies them."""
-    superset = _superset(parameters, _without(constraints, resting), work, depth)
-    if superset is None:
-        return None
-    at = np.concatenate([columns[name] for name in parameters])
-    return Resting(at, superset, _locate(parameters), tuple(resting))
-
-
-def _superset(
-    parameters: Mapping[str, Parameter],
-    constraints: Sequence[Constraint],
-    work: BuildWork,
-    depth: int,
-) -> FeasibleSet | None:
-    """Return the feasible set of fewer constraints, whose columns are those of one group, or None if it is empty."""
     inside = _place(parameters)
     factors: list[Factor] = []
-    for members, rules in groups(parameters, constraints):
+    for members, rules in groups(drawn, _without(constraints, tested)):
         factor = _factor(members, rules, inside, work, depth + 1)
         if factor is None:
             return None
         factors.append(factor)
-    return FeasibleSet(sum(p.width for p in parameters.values()), tuple(factors))
+    return _draw_and_test(parameters, columns, factors, tested, work.drawing)
 
 
-def _locate(parameters: Mapping[str, Parameter]) -> dict[str, tuple[Parameter, slice]]:
-    """Return each parameter with its columns within the group."""
-    placed = _place(parameters)
-    return {
-        name: (parameter, slice(int(placed[name][0]), int(placed[name][-1]) + 1))
-        for name, parameter in parameters.items()
-    }
+def _draw_and_test(
+    parameters: Mapping[str, Parameter],
+    columns: Columns,
+    factors: Sequence[Factor],
+    tested: Sequence[Constraint],
+    work: Work,
+) -> Filtered:
+    """Return the factor that draws from some factors, whose columns are those of the parameters, and tests."""
+    at = np.concatenate([columns[name] for name in parameters])
+    inside = _place(parameters)
+    places = {n: (p, slice(inside[n][0], inside[n][-1] + 1)) for n, p in parameters.items()}
+    resting = tuple(c for c in tested if isinstance(c, RestingConstraint))
+    others = tuple(_without(tested, resting))
+    return Filtered(at, FeasibleSet(len(at), tuple(factors)), places, resting, others).measured(
+        work
+    )

@@ -81,7 +81,7 @@ class Factor(Protocol):
 
 
 class FactorDefaults:
-    """Members of factors that are drawn directly and keep every value."""
+    """Members of most factors."""
 
     acceptance = 1.0
     uses_every_value = True
@@ -93,6 +93,10 @@ class FactorDefaults:
     def walk(self: Factor, n: int, rng: Rng) -> Codes:
         """Return n uniform rows: the tree has one level, or equally many children at every node."""
         return self.sample(n, rng)
+
+    def steps(self) -> Sequence[ValueStep] | None:
+        """Return None: the rows are treated with arrays only."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)

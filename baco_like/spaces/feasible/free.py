@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.parameters import permutation_codes
@@ -56,6 +57,7 @@ class FreeScalar(FactorDefaults):
         parameter = self.parameter
         return (parameter.low, parameter.high) if isinstance(parameter, Real) else None
 
+    @override
     def steps(self) -> Sequence[ValueStep] | None:
         """Return the step of the parameter, or None if it has too many values."""
         if self.count is None or not is_small(self.count, ordered=True):
@@ -103,9 +105,6 @@ class FreeScalar(FactorDefaults):
 
 class PermutationFactor(FactorDefaults):
     """Members of factors of a single permutation."""
-
-    def steps(self) -> None:
-        """Return None: permutations are treated with arrays only."""
 
     def closest_others(self: Factor, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return the adjacent swaps that satisfy the rules; other rows than permutations have none."""
