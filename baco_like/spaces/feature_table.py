@@ -10,6 +10,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Features, Ints
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.real import Real, RealColumns
+from baco_like.spaces.feasible.ragged import as_slice
 
 _TABLED = 4096
 """Most values of a parameter for which its features are tabulated."""
@@ -36,10 +37,7 @@ class FeatureTable:
     """
 
     def __init__(self, tables: Sequence[tuple[int, Array]]) -> None:
-        columns = np.array([column for column, _ in tables], dtype=np.int64)
-        is_range = len(columns) > 0 and bool((np.diff(columns) == 1).all())
-        # A slice takes no copy.
-        self._columns = slice(int(columns[0]), int(columns[-1]) + 1) if is_range else columns
+        self._columns = as_slice(np.array([column for column, _ in tables], dtype=np.int64))
         self._numbers = np.concatenate([np.empty(0), *(table for _, table in tables)])
         lengths = np.array([len(table) for _, table in tables], dtype=np.int64)
         self._start = (np.cumsum(lengths) - lengths).astype(np.float64)  # of each column's table

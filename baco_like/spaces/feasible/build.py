@@ -20,10 +20,11 @@ from baco_like.exceptions import SpaceError, SpaceWarning
 from baco_like.parameters.protocol import Parameter, is_continuous, is_permutation, is_sequence
 from baco_like.spaces.feasible.conflict import conflict_error, is_surely_empty
 from baco_like.spaces.feasible.extensions import Extensions, build_extensions, find_order_rules
-from baco_like.spaces.feasible.feasible_set import Factor, FeasibleSet
+from baco_like.spaces.feasible.factor import Factor
+from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feasible.filtered import Filtered, Hopeless
-from baco_like.spaces.feasible.free import FreePermutation, FreeScalar
-from baco_like.spaces.feasible.group import ListedValues, TreeGroup, one_level
+from baco_like.spaces.feasible.free import Box
+from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.growth import choose_order, grow_tree
 from baco_like.spaces.feasible.interleaved import Interleaved, interleave
 from baco_like.spaces.feasible.machines import core, count_states, has_states
@@ -44,7 +45,7 @@ from baco_like.spaces.feasible.sequences import (
     join_trees,
     make_rule,
 )
-from baco_like.spaces.feasible.tree import Tree
+from baco_like.spaces.feasible.tree import Tree, one_level
 from baco_like.spaces.feasible.work import BuildWork, TooLarge, Work
 
 LISTED_VALUES = 2**20
@@ -153,12 +154,11 @@ def _factor(
     if not constraints:
         if is_sequence(parameter):
             return FreeSequence(columns[name], parameter)
-        wide = parameter.width > 1 and not is_permutation(parameter)
-        if parameter.cardinality == 1 or (wide and can_list(parameter, LISTED_VALUES)):
-            return ListedValues.of(columns[name], list_domain(name, parameter))
-        if is_permutation(parameter):
-            return FreePermutation(columns[name])
-        return FreeScalar(columns[name], parameter)
+        is_listed = parameter.values is not None and can_list(parameter, LISTED_VALUES)
+        if parameter.width > 1 and is_listed:
+            domain = list_domain(name, parameter)
+            return TreeGroup(columns[name], (domain,), one_level(domain.size))
+        return Box(columns[name], (parameter,))
     if len(parameters) == 1 and is_permutation(parameter):
         return _permutation(name, parameter, constraints, columns, work)
     loose = {name for name, p in parameters.items() if not can_list(p, LISTED_VALUES)}
@@ -224,7 +224,7 @@ def _permutation(
 
 def _orders(
     name: str, parameter: Parameter, ordered: Sequence[Constraint]
-) -> tuple[Extensions | Interleaved | FreePermutation | None, int]:
+) -> tuple[Extensions | Interleaved | Box | None, int]:
     """Return the permutations that satisfy the first rules, as many as fit in a tree, and the number of these rules.
 
     The first value is None if there are no such permutations.
@@ -237,7 +237,7 @@ def _orders(
             with contextlib.suppress(TooLarge):
                 return tree(inside, rules), kept
         kept = 3 * kept // 4
-    return FreePermutation(inside), 0
+    return Box(inside, (parameter,)), 0
 
 
 def _without(constraints: Sequence[Constraint], removed: Sequence[Constraint]) -> list[Constraint]:
@@ -260,8 +260,7 @@ def _list_group(
     if grown is None:
         return None
     levels, tree = grown
-    kind = TreeGroup if len(levels) > 1 else ListedValues
-    return kind(np.concatenate([columns[domain.name] for domain in levels]), levels, tree)
+    return TreeGroup(np.concatenate([columns[domain.name] for domain in levels]), levels, tree)
 
 
 def _follow_sequence(

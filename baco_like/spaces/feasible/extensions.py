@@ -22,7 +22,8 @@ from baco_like.parameters import permutation_codes
 from baco_like.parameters.permutation_codes import Ranks
 from baco_like.parameters.protocol import Parameter, is_permutation
 from baco_like.spaces.feasible.distance import nearest_paths
-from baco_like.spaces.feasible.free import PermutationFactor
+from baco_like.spaces.feasible.factor import Factor, FactorDefaults
+from baco_like.spaces.feasible.rules import join_ranks, split_ranks
 from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree, random_ranks
 from baco_like.spaces.feasible.work import TooLarge
 
@@ -90,6 +91,20 @@ def _all_places(elements: Sequence[int], m: int) -> Ints:
     return rows
 
 
+class PermutationFactor(FactorDefaults):
+    """Members of factors of a single permutation."""
+
+    def closest_others(self: Factor, codes: Codes) -> tuple[Codes, Ints, Array]:
+        """Return the adjacent swaps that satisfy the rules; other rows than permutations have none."""
+        legal = np.flatnonzero(permutation_codes.is_permutation(codes))
+        rows, owner = permutation_codes.adjacent_swaps(codes[legal])
+        good = self.contains(rows)
+        owner = legal[owner[good]]
+        distance = np.full(len(codes), np.inf)
+        distance[owner] = 1.0
+        return rows[good], owner, distance
+
+
 @dataclass(frozen=True, eq=False)
 class Extensions(PermutationFactor):
     """The permutations that satisfy some order rules.
@@ -109,7 +124,11 @@ class Extensions(PermutationFactor):
     @property
     def count(self) -> int:
         """Exact number of permutations."""
-        return self.tree.count * math.factorial(len(self.others))
+        return math.prod(self._counts)
+
+    @property
+    def _counts(self) -> tuple[int, int]:
+        return self.tree.count, math.factorial(len(self.others))
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row is a permutation that satisfies the rules."""
@@ -129,19 +148,15 @@ class Extensions(PermutationFactor):
     def rank(self, codes: Codes) -> Ranks:
         """Return ranks, or -1: by the order of the symbols, then by the order of the other elements."""
         good, symbols, others = self._split(codes)
-        ranks: Ranks = self.tree.rank(symbols).astype(permutation_codes.rank_dtype(self.count))
-        inner = permutation_codes.permutation_ranks(others.astype(np.float64)).astype(ranks.dtype)
-        return np.where(good & (ranks >= 0), ranks * math.factorial(len(self.others)) + inner, -1)
+        ranks = np.where(good, self.tree.rank(symbols), -1)
+        inner = permutation_codes.permutation_ranks(others.astype(np.float64))
+        return join_ranks([ranks, inner], self._counts)
 
     def unrank(self, ranks: Ranks) -> Codes:
         """Return the rows with these ranks."""
-        free = math.factorial(len(self.others))
-        symbols = self.tree.unrank(
-            (ranks // free).astype(permutation_codes.rank_dtype(self.tree.count))
-        )
-        return self._join(
-            symbols, permutation_codes.permutations_from_ranks(ranks % free, len(self.others))
-        )
+        tree, inner = split_ranks(ranks, self._counts)
+        others = permutation_codes.permutations_from_ranks(inner, len(self.others))
+        return self._join(self.tree.unrank(tree), others)
 
     def used(self, column: int) -> Array:
         """Return the positions at which an element occurs in some row."""

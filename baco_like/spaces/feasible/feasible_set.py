@@ -10,93 +10,23 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters.permutation_codes import Ranks, rank_dtype
-from baco_like.spaces.feasible.ragged import pair_by_owner, replace_columns, sort_by_owner
-from baco_like.spaces.feasible.single_rows import SingleRows, ValueStep
+from baco_like.spaces.feasible.factor import Factor
+from baco_like.spaces.feasible.free import Box
+from baco_like.spaces.feasible.ragged import as_slice, pair_by_owner, replace_columns, sort_by_owner
+from baco_like.spaces.feasible.rules import join_ranks, split_ranks
+from baco_like.spaces.feasible.single_rows import SingleRows
 
 _FEW_ROWS = 24
 """More rows than this are tested faster with arrays."""
 
 KEPT = 32_768
 """Most rows that are kept once they have been listed."""
-
-
-class Factor(Protocol):
-    """The feasible codes of some parameters; every array has only their code columns."""
-
-    @property
-    def columns(self) -> Ints:
-        """Their code columns in the space."""
-
-    @property
-    def count(self) -> int | None:
-        """Exact number of rows, or None if it is infinite or unknown."""
-
-    @property
-    def acceptance(self) -> float:
-        """Estimated share of draws that `sample` keeps: 1.0, or less with rejection."""
-
-    @property
-    def uses_every_value(self) -> bool:
-        """Whether every value of every ordered parameter occurs in some row, as far as that is known."""
-
-    def contains(self, codes: Codes) -> Mask:
-        """Whether each row is legal and feasible."""
-
-    def sample(self, n: int, rng: Rng) -> Codes:
-        """Return n independent uniform rows."""
-
-    def spread(self, n: int, rng: Rng) -> Codes:
-        """Return n independent rows for a strategy: as `sample`, but the length of a sequence is uniform."""
-
-    def walk(self, n: int, rng: Rng) -> Codes:
-        """Return n rows drawn from root to leaf, choosing children uniformly at every node (biased)."""
-
-    def rank(self, codes: Codes) -> Ranks:
-        """Return ranks in ``range(count)``, or -1 for infeasible rows; only if `count` is known."""
-
-    def unrank(self, ranks: Ranks) -> Codes:
-        """Return the rows with these ranks; only if `count` is known."""
-
-    def used(self, column: int) -> Array | None:
-        """Return the codes that occur in one of the columns, increasing, or None if they are not listed."""
-
-    def nearest(self, codes: Codes, rng: Rng) -> Codes:
-        """Return for each row, legal or not, a feasible row at the least distance (see `distance`)."""
-
-    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return all feasible rows at the least positive distance of each row, their owners, and the distances.
-
-        If a factor is not listed, only rows at distance 1 (an adjacent value or swap) are returned.
-        """
-
-    def steps(self) -> Sequence[ValueStep] | None:
-        """Return one step for each column, or None if a parameter is not a scalar of a few values."""
-
-
-class FactorDefaults:
-    """Members of most factors."""
-
-    acceptance = 1.0
-    uses_every_value = True
-
-    def spread(self: Factor, n: int, rng: Rng) -> Codes:
-        """Return n uniform rows: there is no sequence."""
-        return self.sample(n, rng)
-
-    def walk(self: Factor, n: int, rng: Rng) -> Codes:
-        """Return n uniform rows: the tree has one level, or equally many children at every node."""
-        return self.sample(n, rng)
-
-    def steps(self) -> Sequence[ValueStep] | None:
-        """Return None: the rows are treated with arrays only."""
-        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +46,11 @@ class FeasibleSet:
     @cached_property
     def count(self) -> int | None:
         """Exact number of configurations, or None if it is infinite or unknown."""
-        counts = [factor.count for factor in self.factors if factor.count is not None]
-        return math.prod(counts) if len(counts) == len(self.factors) else None
+        return math.prod(self._counts) if len(self._counts) == len(self.chain) else None
+
+    @cached_property
+    def _counts(self) -> list[int]:
+        return [factor.count for factor in self.chain if factor.count is not None]
 
     @property
     def acceptance(self) -> float:
@@ -144,60 +77,34 @@ class FeasibleSet:
             return self.single_rows.contains(codes)
         return self.contains(codes)
 
+    @cached_property
+    def chain(self) -> tuple[Factor, ...]:
+        """The factors, in which boxes that follow each other are one: with hundreds of flags, calls take most time."""
+        return _join_boxes(self.factors)
+
+    @cached_property
+    def _checked(self) -> list[tuple[Factor, slice | Ints]]:
+        """The factors for `contains` with their columns: all boxes are one, and a slice takes no copy."""
+        boxes_first = sorted(self.factors, key=lambda factor: not isinstance(factor, Box))
+        return [(factor, as_slice(factor.columns)) for factor in _join_boxes(boxes_first)]
+
     def contains(self, codes: Codes) -> Mask:
         """Whether each row, ``(n, w)``, is a legal code and satisfies every constraint."""
-        columns, counts = self._whole_numbers
-        free = codes[:, columns]
-        good = ((free >= 0) & (free < counts) & (free == np.floor(free))).all(axis=1)
-        columns, low, high = self._intervals
-        if columns.size:
-            reals = codes[:, columns]
-            good &= ((reals >= low) & (reals <= high)).all(axis=1)
-        for factor in self._others:
-            good &= factor.contains(codes[:, factor.columns])
-        return np.asarray(good)
-
-    @cached_property
-    def _whole_numbers(self) -> tuple[Ints, Array]:
-        """Columns and counts of the factors whose rows are all whole numbers below a count.
-
-        `contains` checks them in one pass: with hundreds of flags, calls for each took most of its time.
-        """
-        counts = [getattr(factor, "whole_numbers", None) for factor in self.factors]
-        columns = [
-            f.columns for f, count in zip(self.factors, counts, strict=True) if count is not None
-        ]
-        known = np.array([count for count in counts if count is not None], dtype=np.float64)
-        return np.concatenate([np.empty(0, dtype=np.int64), *columns]), known
-
-    @cached_property
-    def _intervals(self) -> tuple[Ints, Array, Array]:
-        """Columns and bounds of the factors that are one real each; `contains` checks them in one pass, too."""
-        found = [(f, ends) for f in self.factors if (ends := getattr(f, "interval", None))]
-        columns = [factor.columns for factor, _ in found]
-        low, high = np.array([ends for _, ends in found], dtype=np.float64).reshape(-1, 2).T
-        return np.concatenate([np.empty(0, dtype=np.int64), *columns]), low, high
-
-    @cached_property
-    def _others(self) -> tuple[Factor, ...]:
-        """The factors that have their own check."""
-        return tuple(
-            factor
-            for factor in self.factors
-            if getattr(factor, "whole_numbers", None) is None
-            and getattr(factor, "interval", None) is None
-        )
+        good = np.ones(len(codes), dtype=np.bool_)
+        for factor, columns in self._checked:
+            good &= factor.contains(codes[:, columns])
+        return good
 
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n rows drawn independently and uniformly over the feasible configurations."""
-        return self._join_parts(n, [factor.sample(n, rng) for factor in self.factors])
+        return self._join_parts(n, [factor.sample(n, rng) for factor in self.chain])
 
     def spread(self, n: int, rng: Rng) -> Codes:
         """Return n independent rows for a strategy: as `sample`, but the length of a sequence is uniform.
 
         Nearly all sequences have the greatest length, which is seldom the best one.
         """
-        return self._join_parts(n, [factor.spread(n, rng) for factor in self.factors])
+        return self._join_parts(n, [factor.spread(n, rng) for factor in self.chain])
 
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n rows drawn by walking every tree from its root, choosing children uniformly.
@@ -205,7 +112,7 @@ class FeasibleSet:
         It favours configurations in sparse subtrees and depends on the order of the parameters (Hellsten et al.,
         section 4.2); `sample` does not.
         """
-        return self._join_parts(n, [factor.walk(n, rng) for factor in self.factors])
+        return self._join_parts(n, [factor.walk(n, rng) for factor in self.chain])
 
     def index(self, codes: Codes) -> list[int]:
         """Return each feasible row's rank in ``range(count)``.
@@ -226,14 +133,9 @@ class FeasibleSet:
         Raises:
             SpaceError: `count` is None.
         """
-        dtype = rank_dtype(self._known_count())
-        total: Ranks = np.zeros(len(codes), dtype=dtype)
-        good = np.ones(len(codes), dtype=np.bool_)
-        for factor in self.factors:
-            digit = factor.rank(codes[:, factor.columns])
-            good &= digit >= 0
-            total = total * factor.count + digit.astype(dtype)
-        return np.where(good, total, -1)
+        self._known_count()
+        ranks = [factor.rank(codes[:, factor.columns]) for factor in self.chain]
+        return join_ranks(ranks, self._counts)
 
     def unindex(self, indices: Sequence[int] | Ranks) -> Codes:
         """Return the rows with these ranks; the inverse of `index`.
@@ -243,17 +145,11 @@ class FeasibleSet:
             IndexError: A rank is not in ``range(count)``.
         """
         count = self._known_count()
-        dtype = rank_dtype(count)
         if len(indices) and not (min(indices) >= 0 and max(indices) < count):
             raise IndexError(f"an index is outside range({count})")
-        ranks: Ranks = np.array(indices, dtype=dtype)
-        parts: list[Codes] = []
-        for factor in reversed(self.factors):
-            assert factor.count is not None
-            digit = ranks % factor.count
-            ranks = ranks // factor.count
-            parts.append(factor.unrank(digit.astype(rank_dtype(factor.count))))
-        return self._join_parts(len(indices), parts[::-1])
+        ranks = split_ranks(np.array(indices, dtype=rank_dtype(count)), self._counts)
+        parts = [factor.unrank(own) for factor, own in zip(self.chain, ranks, strict=True)]
+        return self._join_parts(len(indices), parts)
 
     def iterate(self, chunk: int = 65536) -> Iterator[Codes]:
         """Yield all rows in the order of their ranks, at most ``chunk`` at a time.
@@ -294,7 +190,7 @@ class FeasibleSet:
         `feasible.distance` defines the distance, summed over the parameters. With reals or rejection the row is
         feasible and close, but not always the closest.
         """
-        parts = [factor.nearest(codes[:, factor.columns], rng) for factor in self.factors]
+        parts = [factor.nearest(codes[:, factor.columns], rng) for factor in self.chain]
         return self._join_parts(len(codes), parts)
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints]:
@@ -331,6 +227,18 @@ class FeasibleSet:
 
     def _join_parts(self, n: int, parts: Sequence[Codes]) -> Codes:
         rows = np.empty((n, self.width), dtype=np.float64)
-        for factor, part in zip(self.factors, parts, strict=True):
+        for factor, part in zip(self.chain, parts, strict=True):
             rows[:, factor.columns] = part
         return rows
+
+
+def _join_boxes(factors: Sequence[Factor]) -> tuple[Factor, ...]:
+    """Return the factors, in which boxes that follow each other are one."""
+    joined: list[Factor] = []
+    for factor in factors:
+        last = joined[-1] if joined else None
+        if isinstance(factor, Box) and isinstance(last, Box):
+            joined[-1] = last.joined(factor)
+        else:
+            joined.append(factor)
+    return tuple(joined)

@@ -1,4 +1,4 @@
-"""Factors of one parameter that no constraint reads, and what all factors of a single permutation share."""
+"""The factor of the parameters that no constraint reads."""
 
 from __future__ import annotations
 
@@ -11,146 +11,166 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.parameters import permutation_codes
 from baco_like.parameters.bases import IndexedParameter
-from baco_like.parameters.permutation_codes import Ranks, is_permutation
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.permutation_codes import (
+    Ranks,
+    permutation_ranks,
+    permutations_from_ranks,
+)
+from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation
 from baco_like.parameters.real import Real
-from baco_like.spaces.feasible.feasible_set import Factor, FactorDefaults
-from baco_like.spaces.feasible.group import ListedValues
+from baco_like.spaces.feasible.factor import FactorDefaults
 from baco_like.spaces.feasible.ragged import sort_by_owner
-from baco_like.spaces.feasible.rules import list_domain, whole_numbers
+from baco_like.spaces.feasible.rules import join_ranks, list_domain, split_ranks, whole_numbers
 from baco_like.spaces.feasible.single_rows import ValueStep, is_small
+from baco_like.spaces.feasible.tree import one_level
 
 _LISTED = 2**14
 """More values than this are never listed: a search then draws some, half of them near a row's own value."""
 
-_NUMBERED = 2**20
-"""Most values of a parameter whose draws are made together with those of others."""
-
 
 @dataclass(frozen=True, eq=False)
-class FreeScalar(FactorDefaults):
-    """All values of a parameter; draws are uniform on its scale and ignore its prior.
+class Box(FactorDefaults):
+    """All values of some parameters; draws are uniform on their scales and ignore their priors.
 
-    The code of a scalar is the value itself for a real, else its index. The values of several columns are not numbered.
+    Attributes:
+        columns: Code columns of the space.
+        parameters: The parameters, in the order of their columns.
     """
 
     columns: Ints
-    parameter: Parameter
+    parameters: tuple[Parameter, ...]
+
+    def joined(self, other: Box) -> Box:
+        """Return the box of the parameters of both."""
+        columns = np.concatenate([self.columns, other.columns])
+        return Box(columns, (*self.parameters, *other.parameters))
+
+    @cached_property
+    def _places(self) -> list[tuple[Parameter, slice]]:
+        """Each parameter with its columns inside the factor."""
+        ends = np.cumsum([p.width for p in self.parameters]).tolist()
+        placed = zip(self.parameters, ends, strict=True)
+        return [(parameter, slice(end - parameter.width, end)) for parameter, end in placed]
+
+    @cached_property
+    def _counts(self) -> list[int]:
+        """Number of values of each parameter whose values are numbered: not reals, or numbers of several columns."""
+        return [
+            int(p.cardinality)
+            for p in self.parameters
+            if p.cardinality < math.inf and (p.width == 1 or is_permutation(p))
+        ]
 
     @cached_property
     def count(self) -> int | None:
-        """Number of values, or None for a real or several columns."""
-        numbered = self.parameter.width == 1 and self.parameter.cardinality < math.inf
-        return int(self.parameter.cardinality) if numbered else None
+        """Number of rows, or None if the values of a parameter are not numbered."""
+        return math.prod(self._counts) if len(self._counts) == len(self.parameters) else None
 
     @cached_property
-    def whole_numbers(self) -> int | None:
-        """`count`, unless it is very large or the parameter's type has its own rule for legal codes."""
-        has_own_rule = getattr(type(self.parameter), "legal", None) is not IndexedParameter.legal
-        return None if has_own_rule or (self.count or math.inf) > _NUMBERED else self.count
+    def _bounds(self) -> Array:
+        """The least and the greatest code of each column, ``(2, w)``."""
+        return np.array([p.code_range for p in self.parameters for _ in range(p.width)]).T
 
     @cached_property
-    def interval(self) -> tuple[float, float] | None:
-        """The bounds of the legal codes, or None unless the parameter is a real."""
-        parameter = self.parameter
-        return (parameter.low, parameter.high) if isinstance(parameter, Real) else None
+    def _checks(self) -> tuple[Ints, Array, Array, Mask, list[tuple[Parameter, slice]]]:
+        """The columns that are checked in one pass, with their bounds and whether each is a real, and the other parameters.
 
-    @override
-    def steps(self) -> Sequence[ValueStep] | None:
-        """Return the step of the parameter, or None if it has too many values."""
-        if self.count is None or not is_small(self.count, ordered=True):
-            return None
-        return ListedValues.of(self.columns, list_domain("", self.parameter)).steps()
+        With hundreds of flags, calls for each took most of the time of `contains`.
+        """
+        rules = [getattr(type(p), "legal", None) for p in self.parameters]
+        checked = [rule in (IndexedParameter.legal, Real.legal) for rule in rules]
+        widths = [p.width for p in self.parameters]
+        columns = np.flatnonzero(np.repeat(checked, widths))
+        own = [place for place, known in zip(self._places, checked, strict=True) if not known]
+        real = np.repeat([rule is Real.legal for rule in rules], widths)
+        return columns, *self._bounds[:, columns], real[columns], own
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row is a legal code."""
-        return self.parameter.legal(codes)
+        columns, low, high, real, own = self._checks
+        checked = codes[:, columns] if own else codes
+        whole = real | (checked == np.floor(checked))
+        legal = ((checked >= low) & (checked <= high) & whole).all(axis=1)
+        for parameter, at in own:
+            legal &= parameter.legal(codes[:, at])
+        return np.asarray(legal)
 
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n independent rows."""
-        return self.parameter.sample_uniform(n, rng)
+        return np.concatenate([p.sample_uniform(n, rng) for p in self.parameters], axis=1)
 
     def rank(self, codes: Codes) -> Ranks:
-        """Return the codes themselves, or -1 for codes that are not legal."""
-        assert self.count is not None
-        return whole_numbers(codes[:, 0], self.count)
+        """Return ranks, or -1 for codes that are not legal; those of one permutation are lexicographic."""
+        ranks: list[Ranks] = []
+        for (parameter, at), count in zip(self._places, self._counts, strict=True):
+            own = codes[:, at]
+            if is_permutation(parameter):
+                ranks.append(np.where(parameter.legal(own), permutation_ranks(own), -1))
+            else:
+                ranks.append(whole_numbers(own[:, 0] - parameter.code_range[0], count))
+        return join_ranks(ranks, self._counts)
 
     def unrank(self, ranks: Ranks) -> Codes:
         """Return the rows with these ranks."""
-        return ranks.astype(np.float64)[:, None]
+        parts: list[Array] = []
+        for parameter, own in zip(self.parameters, split_ranks(ranks, self._counts), strict=True):
+            if is_permutation(parameter):
+                parts.append(permutations_from_ranks(own, parameter.width).astype(np.float64))
+            else:
+                parts.append(own.astype(np.float64)[:, None] + parameter.code_range[0])
+        return np.concatenate(parts, axis=1)
 
     def used(self, column: int) -> Array | None:
         """Return all codes, unless there are too many to list."""
-        if self.count is None or self.count > _LISTED:
+        parameter = next(p for p, at in self._places if column < at.stop)
+        if is_permutation(parameter):
+            return np.arange(parameter.width, dtype=np.float64)
+        if parameter.width > 1 or parameter.cardinality > _LISTED:
             return None
-        return np.arange(self.count, dtype=np.float64)
+        return parameter.code_range[0] + np.arange(parameter.cardinality, dtype=np.float64)
 
     def nearest(self, codes: Codes, rng: Rng | None = None) -> Codes:
-        """Return the closest code."""
-        return np.clip(codes if self.count is None else np.rint(codes), *self.parameter.code_range)
+        """Return the closest codes; ties between the elements of permutations are broken at random."""
+        rows = codes.copy()
+        for parameter, at in self._places:
+            if is_permutation(parameter):
+                rows[:, at] = sort_elements(codes[:, at], rng)
+            elif parameter.width == 1 and parameter.cardinality < math.inf:
+                rows[:, at] = np.rint(rows[:, at])
+        return np.clip(rows, *self._bounds)
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return the neighbours of a legal code (a real has none), or the closest code to another number."""
-        legal, closest = self.contains(codes), self.nearest(codes)
-        rows, owner = self.parameter.neighbours(codes[legal])
-        owner = np.flatnonzero(legal)[owner]
-        distance = np.where(legal, np.inf, np.abs(codes - closest).sum(axis=1))
-        distance[owner] = 1.0
-        rows = np.concatenate([rows, closest[~legal]])
-        owner = np.concatenate([owner, np.flatnonzero(~legal)])
-        return *sort_by_owner(rows, owner), distance
+        """Return the neighbours of a legal row (a real has none), or the closest row to another one."""
+        good = self.contains(codes)
+        legal, illegal = np.flatnonzero(good), np.flatnonzero(~good)
+        closest = self.nearest(codes)
+        distance = np.where(good, np.inf, np.abs(codes - closest).sum(axis=1))
+        rows, owners = [closest[illegal]], [illegal]
+        for parameter, at in self._places:
+            values, owner = parameter.neighbours(codes[legal][:, at])
+            owners.append(legal[owner])
+            rows.append(codes[owners[-1]])
+            rows[-1][:, at] = values
+            distance[owners[-1]] = 1.0
+        return *sort_by_owner(np.concatenate(rows), np.concatenate(owners)), distance
+
+    @override
+    def steps(self) -> Sequence[ValueStep] | None:
+        """Return one step for each parameter, or None if one has too many values."""
+        steps: list[ValueStep] = []
+        for (parameter, _), column in zip(self._places, self.columns.tolist(), strict=False):
+            is_ordered = parameter.kind is ParameterKind.ORDERED
+            if parameter.width > 1 or not is_small(parameter.cardinality, is_ordered):
+                return None
+            domain = list_domain("", parameter)
+            (level,) = one_level(domain.size).levels
+            steps.append(ValueStep(column, domain, level, domain.codes[:, 0]))
+        return steps
 
 
-class PermutationFactor(FactorDefaults):
-    """Members of factors of a single permutation."""
-
-    def closest_others(self: Factor, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return the adjacent swaps that satisfy the rules; other rows than permutations have none."""
-        legal = np.flatnonzero(is_permutation(codes))
-        rows, owner = permutation_codes.adjacent_swaps(codes[legal])
-        good = self.contains(rows)
-        owner = legal[owner[good]]
-        distance = np.full(len(codes), np.inf)
-        distance[owner] = 1.0
-        return rows[good], owner, distance
-
-
-@dataclass(frozen=True, eq=False)
-class FreePermutation(PermutationFactor):
-    """All permutations of m elements, never listed."""
-
-    columns: Ints
-
-    @cached_property
-    def count(self) -> int:
-        """The factorial of m."""
-        return math.factorial(len(self.columns))
-
-    def contains(self, codes: Codes) -> Mask:
-        """Whether each row is a permutation."""
-        return is_permutation(codes)
-
-    def sample(self, n: int, rng: Rng) -> Codes:
-        """Return n independent uniform rows."""
-        return rng.permuted(np.tile(self.used(0), (n, 1)), axis=1)
-
-    def rank(self, codes: Codes) -> Ranks:
-        """Return lexicographic ranks, or -1."""
-        return np.where(is_permutation(codes), permutation_codes.permutation_ranks(codes), -1)
-
-    def unrank(self, ranks: Ranks) -> Codes:
-        """Return the rows with these ranks."""
-        return permutation_codes.permutations_from_ranks(ranks, len(self.columns)).astype(
-            np.float64
-        )
-
-    def used(self, column: int) -> Array:
-        """Return all positions."""
-        return np.arange(len(self.columns), dtype=np.float64)
-
-    def nearest(self, codes: Codes, rng: Rng) -> Codes:
-        """Return the permutations that sort the elements by the given numbers; ties are broken at random."""
-        order = np.lexsort((rng.random(codes.shape), codes), axis=1)
-        return np.argsort(order, axis=1).astype(np.float64)
+def sort_elements(targets: Codes, rng: Rng | None = None) -> Codes:
+    """Return the permutations that sort elements by numbers, ``(n, m)``; ties are broken at random, or by number."""
+    chance = np.zeros(targets.shape) if rng is None else rng.random(targets.shape)
+    order = np.lexsort((chance, targets), axis=1)
+    return np.argsort(order, axis=1).astype(np.float64)

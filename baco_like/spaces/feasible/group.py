@@ -1,4 +1,4 @@
-"""Factors held as a tree: several co-dependent parameters, or the listed values of one."""
+"""The factor held as a tree: several co-dependent parameters, or the listed values of one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from baco_like.parameters.permutation_codes import Ranks
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.spaces.feasible.distance import (
     closest_other_paths,
-    in_blocks,
     nearest_paths,
     value_costs,
 )
+from baco_like.spaces.feasible.factor import FactorDefaults
 from baco_like.spaces.feasible.ragged import thin
 from baco_like.spaces.feasible.rules import ParameterDomain, whole_numbers
 from baco_like.spaces.feasible.single_rows import ValueStep, is_small
-from baco_like.spaces.feasible.tree import Level, Tree, random_ranks
+from baco_like.spaces.feasible.tree import Tree, random_ranks
 
 _LOOKED_UP = 2**20
 """Most entries of a table of positions; larger domains are searched."""
@@ -31,7 +31,7 @@ _SURPLUS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class TreeGroup:
+class TreeGroup(FactorDefaults):
     """The feasible combinations of co-dependent parameters.
 
     Attributes:
@@ -43,7 +43,6 @@ class TreeGroup:
     columns: Ints
     domains: tuple[ParameterDomain, ...]
     tree: Tree
-    acceptance = 1.0
     chooses_values = True  # each level chooses the value of one parameter
 
     @property
@@ -59,10 +58,7 @@ class TreeGroup:
         """Return n independent uniform rows."""
         return self.unrank(random_ranks(self.count, n, rng))
 
-    def spread(self, n: int, rng: Rng) -> Codes:
-        """Return n uniform rows: there is no sequence."""
-        return self.sample(n, rng)
-
+    @override
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n rows from root to leaf (biased)."""
         return self.codes(self.tree.walk(n, rng))
@@ -88,11 +84,13 @@ class TreeGroup:
         ]
 
     @property
+    @override
     def uses_every_value(self) -> bool:
         """Whether every value of every ordered parameter occurs in some row."""
         used = zip(self.domains, self.tree.used, strict=True)
         return all(len(u) == d.total for d, u in used if d.ordered and d.width == 1)
 
+    @override
     def steps(self) -> Sequence[ValueStep] | None:
         """Return the levels of the tree as steps, or None for permutations or parameters of too many values."""
         if not all(d.width == 1 and is_small(d.size, d.ordered) for d in self.domains):
@@ -207,45 +205,3 @@ class TreeGroup:
         for domain, at, begin, end in zip(self.domains, self.slices, ends, ends[1:], strict=False):
             rows[begin:end, at] = domain.codes[value[begin:end]]
         return rows, owner, feasible
-
-
-@dataclass(frozen=True, eq=False)
-class ListedValues(TreeGroup):
-    """The listed values of one parameter: a constant, or the values that constraints on it alone allow."""
-
-    @classmethod
-    def of(cls, columns: Ints, domain: ParameterDomain) -> ListedValues:
-        """Return the factor of all values of a domain: a tree of one level."""
-        return cls(columns, (domain,), one_level(domain.size))
-
-    @override
-    def contains(self, codes: Codes) -> Mask:
-        """Whether each row is one of the values."""
-        return self.rank(codes) >= 0
-
-    @override
-    def rank(self, codes: Codes) -> Ranks:
-        """Return the positions in the list, or -1."""
-        return self.domains[0].positions(codes)
-
-    @override
-    def unrank(self, ranks: Ranks) -> Codes:
-        """Return the rows with these ranks."""
-        return self.domains[0].codes[ranks]
-
-    @override
-    def nearest(self, codes: Codes, rng: Rng) -> Codes:
-        """Return for each row a value at the least distance."""
-        (domain,) = self.domains
-        positions: list[Ints] = []
-        for block in in_blocks(codes, domain.size):
-            costs = value_costs(domain, block)
-            tied = costs == costs.min(axis=1, keepdims=True)
-            positions.append(np.argmax(tied * rng.random(costs.shape), axis=1))
-        return domain.codes[np.concatenate(positions)]
-
-
-def one_level(size: int) -> Tree:
-    """Return the tree of all values of one domain."""
-    edges, leaves = np.arange(size), np.zeros(size, dtype=np.int64)
-    return Tree([Level(size, edges, leaves, np.array([0, size]), before=None)], size)

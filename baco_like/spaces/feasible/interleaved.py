@@ -16,9 +16,16 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.permutation_codes import Ranks, is_permutation, rank_dtype
-from baco_like.spaces.feasible.extensions import Extensions, OrderRules, build_extensions
-from baco_like.spaces.feasible.free import FreePermutation, PermutationFactor
+from baco_like.spaces.feasible.extensions import (
+    Extensions,
+    OrderRules,
+    PermutationFactor,
+    build_extensions,
+)
+from baco_like.spaces.feasible.free import Box, sort_elements
+from baco_like.spaces.feasible.rules import join_ranks, split_ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,16 +38,18 @@ class Interleaved(PermutationFactor):
     """
 
     columns: Ints
-    groups: tuple[Extensions | FreePermutation, ...]
+    groups: tuple[Extensions | Box, ...]
 
     @cached_property
     def count(self) -> int:
         """Exact number of permutations."""
-        return self._interleavings * math.prod(group.count for group in self.groups)
+        return math.prod(self._counts)
 
-    @property
-    def _interleavings(self) -> int:
-        return math.factorial(len(self._label)) // math.prod(map(math.factorial, self._sizes))
+    @cached_property
+    def _counts(self) -> list[int]:
+        """Number of interleavings, then of the orders of each group."""
+        orders = math.factorial(len(self._label)) // math.prod(map(math.factorial, self._sizes))
+        return [orders, *(group.count or 0 for group in self.groups)]
 
     @property
     def _sizes(self) -> list[int]:
@@ -80,20 +89,17 @@ class Interleaved(PermutationFactor):
         """Return ranks, or -1: by the interleaving, then by the orders of the groups."""
         good = self.contains(codes)
         legal = np.where(good[:, None], codes, self.unrank(np.zeros(1, dtype=np.int64)))
-        ranks = self._interleaving_ranks(self._label[np.argsort(legal, axis=1)])
-        for group, own in zip(self.groups, self._own(legal), strict=True):
-            ranks = ranks * group.count + group.rank(own).astype(ranks.dtype)
-        return np.where(good, ranks, -1)
+        ranks = [self._interleaving_ranks(self._label[np.argsort(legal, axis=1)])]
+        ranks += [group.rank(own) for group, own in zip(self.groups, self._own(legal), strict=True)]
+        return np.where(good, join_ranks(ranks, self._counts), -1)
 
     def unrank(self, ranks: Ranks) -> Codes:
         """Return the rows with these ranks."""
-        owns: list[Codes] = []
-        for group in reversed(self.groups):
-            owns.append(group.unrank((ranks % group.count).astype(rank_dtype(group.count))))
-            ranks = ranks // group.count
+        ranks, *inner = split_ranks(ranks, self._counts)
+        owns = [group.unrank(own) for group, own in zip(self.groups, inner, strict=True)]
         labels = np.empty((len(ranks), len(self.columns)), dtype=np.int64)
         self._interleaving_ranks(labels, ranks)
-        return self._join(labels, owns[::-1])
+        return self._join(labels, owns)
 
     def used(self, column: int) -> Array | None:
         """Return the positions of an element in all rows: other groups may come before or after it."""
@@ -112,8 +118,7 @@ class Interleaved(PermutationFactor):
         within = np.empty(codes.shape)
         for group in self.groups:
             targets = codes[:, group.columns]
-            sorting = FreePermutation(group.columns).nearest(targets, rng)
-            own = group.nearest(sorting, rng).astype(np.int64)
+            own = group.nearest(sort_elements(targets, rng), rng).astype(np.int64)
             in_order = np.take_along_axis(targets, np.argsort(own, axis=1), axis=1)
             latest = np.maximum.accumulate(in_order, axis=1)
             target[:, group.columns] = np.take_along_axis(latest, own, axis=1)
@@ -146,8 +151,8 @@ class Interleaved(PermutationFactor):
         """
         n, m = labels.shape
         rows, left = np.arange(n), np.tile(self._sizes, (n, 1))
-        dtype = rank_dtype(max(self.count, self._interleavings * m))
-        ways: Ranks = np.full(n, self._interleavings, dtype=dtype)
+        dtype = rank_dtype(max(self.count, self._counts[0] * m))
+        ways: Ranks = np.full(n, self._counts[0], dtype=dtype)
         before = np.zeros_like(ways)
         for place in range(m):
             ends = ways[:, None] * np.cumsum(left, axis=1).astype(dtype) // (m - place)
@@ -177,9 +182,10 @@ def interleave(columns: Ints, rules: OrderRules) -> Interleaved | Extensions | N
     if number_of_groups == 1 or not rules.places.all():
         return build_extensions(columns, rules)
     alone = np.bincount(group_of)[group_of] == 1
-    groups: list[Extensions | FreePermutation] = []
+    groups: list[Extensions | Box] = []
     if alone.any():
-        groups.append(FreePermutation(np.flatnonzero(alone)))
+        elements = np.flatnonzero(alone)
+        groups.append(Box(elements, (Permutation(elements.tolist()),)))
     for number in np.unique(group_of[~alone]):
         members = np.flatnonzero(group_of == number)
         everywhere = np.ones((len(members), len(members)), dtype=np.bool_)

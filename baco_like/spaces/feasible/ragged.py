@@ -13,6 +13,12 @@ def concatenate_ranges(start: Ints, length: Ints) -> Ints:
     return np.asarray(np.arange(length.sum()) + np.repeat(start - before, length))
 
 
+def as_slice(columns: Ints) -> slice | Ints:
+    """Return columns that follow each other as a slice, which takes no copy of an array."""
+    is_range = len(columns) > 0 and bool((np.diff(columns) == 1).all())
+    return slice(int(columns[0]), int(columns[-1]) + 1) if is_range else columns
+
+
 def pair_by_owner(left: Ints, right: Ints, n: int) -> tuple[Ints, Ints]:
     """Return all pairs of entries with the same owner.
 

@@ -12,9 +12,11 @@ import numpy as np
 from baco_like._typing import Array, Codes, Column, Ints, Mask
 from baco_like.constraints.protocol import Constraint
 from baco_like.parameters.permutation_codes import (
+    Ranks,
     is_permutation,
     permutation_ranks,
     permutations_from_ranks,
+    rank_dtype,
 )
 from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.parameters.protocol import is_permutation as is_permutation_parameter
@@ -259,6 +261,25 @@ def from_mixed_radix(numbers: Ints, sizes: Sequence[int]) -> list[Ints]:
         numbers, digit = np.divmod(numbers, size)
         digits.append(digit)
     return digits[::-1]
+
+
+def join_ranks(ranks: Sequence[Ranks], counts: Sequence[int]) -> Ranks:
+    """Return the ranks in a product of sets, the first one being the most significant digit; -1 where any is -1."""
+    good = np.logical_and.reduce([own >= 0 for own in ranks])
+    total: Ranks = np.zeros(len(good), dtype=rank_dtype(math.prod(counts)))
+    for own, count in zip(ranks, counts, strict=True):
+        total = total * count + own.astype(total.dtype)
+    return np.where(good, total, -1)
+
+
+def split_ranks(ranks: Ranks, counts: Sequence[int]) -> list[Ranks]:
+    """Return the ranks in each set of a product; the inverse of `join_ranks`."""
+    ranks = ranks.astype(rank_dtype(math.prod(counts)), copy=False)
+    own: list[Ranks] = []
+    for count in reversed(counts):
+        own.append((ranks % count).astype(rank_dtype(count)))
+        ranks = ranks // count
+    return own[::-1]
 
 
 def _spread(size: int, axis: int) -> Ints:

@@ -19,10 +19,10 @@ from baco_like.constraints.protocol import Constraint
 from baco_like.parameters import sequence_codes
 from baco_like.parameters.permutation_codes import Ranks
 from baco_like.parameters.protocol import SequenceParameter
-from baco_like.spaces.feasible.feasible_set import FactorDefaults
-from baco_like.spaces.feasible.group import TreeGroup, one_level
+from baco_like.spaces.feasible.factor import FactorDefaults
+from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.rules import mixed_radix
-from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree, random_ranks
+from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree, one_level, random_ranks
 from baco_like.spaces.feasible.work import TooLarge, Work
 
 MAX_EDGES = 2**22
@@ -97,9 +97,6 @@ class FreeSequence(FactorDefaults):
         distance = np.full(len(codes), np.inf)
         distance[legal[owner]] = 1.0
         return rows, legal[owner], distance
-
-    def steps(self) -> None:
-        """Return None: sequences are treated with arrays only."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ _REPAIRED_ROWS = 20_000
 """Rows without neighbours whose repaired row is remembered."""
 
 
-def is_small(count: int, ordered: bool) -> bool:
+def is_small(count: float, ordered: bool) -> bool:
     """Whether a parameter has few enough values for single rows."""
     return count <= (_ORDERED_VALUES if ordered else _UNORDERED_VALUES)
 

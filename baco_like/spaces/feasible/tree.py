@@ -167,6 +167,12 @@ class Tree:
         return rows
 
 
+def one_level(size: int) -> Tree:
+    """Return the tree of all values of one domain."""
+    edges, leaves = np.arange(size), np.zeros(size, dtype=np.int64)
+    return Tree([Level(size, edges, leaves, np.array([0, size]), before=None)], size)
+
+
 def random_ranks(count: int, n: int, rng: Rng) -> Ranks:
     """Return n independent uniform ranks in ``range(count)``, exactly uniform for counts of any size."""
     if count <= INT64_LIMIT:

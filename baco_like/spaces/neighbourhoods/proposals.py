@@ -10,7 +10,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.parameters.permutation_codes import all_swaps
 from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation, is_sequence
-from baco_like.spaces.feasible.feasible_set import Factor
+from baco_like.spaces.feasible.factor import Factor
 from baco_like.spaces.feasible.ragged import sort_by_owner, thin
 from baco_like.spaces.space import Space
 

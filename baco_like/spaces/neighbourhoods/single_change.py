@@ -14,8 +14,8 @@ from functools import partial
 import numpy as np
 
 from baco_like._typing import Codes, Ints, Mask, Rng
-from baco_like.spaces.feasible.feasible_set import Factor
-from baco_like.spaces.feasible.free import FreeScalar
+from baco_like.spaces.feasible.factor import Factor
+from baco_like.spaces.feasible.free import Box
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.ragged import replace_columns, sort_by_owner
 from baco_like.spaces.neighbourhoods import proposals
@@ -85,7 +85,7 @@ class RandomChanges:
         self._checked = [
             factor
             for factor in space.feasible.factors
-            if not isinstance(factor, FreeScalar) or factor in unlisted
+            if not isinstance(factor, Box) or factor in unlisted
         ]
 
     def draw(self, codes: Codes, rng: Rng, count: int) -> Neighbours:
