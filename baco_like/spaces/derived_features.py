@@ -11,26 +11,18 @@ from a conditional parameter compares active values only, as its own features do
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Features, Ints
 from baco_like.constraints.expression import Expression
-from baco_like.constraints.protocol import Constraint
 from baco_like.parameters.protocol import Parameter, ParameterKind
-from baco_like.parameters.real import Real
 from baco_like.parameters.values import is_number
-from baco_like.spaces.activity import ActiveSources, Activity
-from baco_like.spaces.feasible.feasible_set import FeasibleSet
-from baco_like.spaces.feature_table import (
-    FeatureColumns,
-    FeatureTable,
-    OwnedFeatures,
-    feature_column,
-)
+from baco_like.spaces.activity import ActiveSources
+from baco_like.spaces.feature_table import FeaturedSpace, FeatureTable, OwnFeatures
 from baco_like.spaces.order_features import order_features
 
 _ALIKE = 0.95
@@ -38,17 +30,6 @@ _ALIKE = 0.95
 
 _DRAWN = 1024
 """Feasible rows from which the range of a product is estimated."""
-
-
-class FeaturedSpace(OwnedFeatures, Protocol):
-    """The members of `Space` that `DerivedFeatures` and `ParameterFeatures` read."""
-
-    constraints: tuple[Constraint, ...]
-    feasible: FeasibleSet
-    activity: Activity
-
-    def affordable(self, draws: int) -> int:
-        """Return the number of random rows that are worth their time."""
 
 
 class _Combination(NamedTuple):
@@ -78,6 +59,7 @@ class DerivedFeatures:
         active: Names of the sources of the features: the active parameters, then the halvings, products, quotients
             and groups of features of permutations.
         feature_owner: For each feature column, the index of its name in `active`, ``(k,)``.
+        own_features: The features of the parameters alone, the inactive ones at rest, ``(n, w)`` -> ``(n, j)``.
         own_owner: For each column of `own_features`, the index of its parameter in `active`, ``(j,)``.
     """
 
@@ -85,15 +67,15 @@ class DerivedFeatures:
         self.space = space
         positive = _positive(space)
         logs = {name: _logarithms(parameter) for name, parameter in positive.items()}
-        self._units = {name: _unit(table) for name, table in logs.items()}
+        units = {name: _unit(table) for name, table in logs.items()}
         halvings = {}
         for name, parameter in positive.items():
             counts = _halvings(parameter)
-            if np.ptp(counts) and abs(np.corrcoef(counts, self._units[name])[0, 1]) < _ALIKE:
+            if np.ptp(counts) and abs(np.corrcoef(counts, units[name])[0, 1]) < _ALIKE:
                 halvings[name] = _unit(counts)
         combined = _combinations(space, logs)
         self._halvings = len(halvings)
-        self._halved = _join_tables(space, halvings, halvings)
+        self._halved = FeatureTable([(space.columns[n].start, t) for n, t in halvings.items()])
         self._combined = list(combined.values())
         self._orders = [
             group
@@ -101,15 +83,15 @@ class DerivedFeatures:
             if space.parameters[name].kind is ParameterKind.PERMUTATION
             for group in order_features(name, space.columns[name])
         ]
-        self._all_own = self._join_own()
-        self.own_owner = self._count_own_columns() if space.activity else space.feature_owner
+        self.own_features = OwnFeatures(space, units)
+        self.own_owner = self.own_features.owner
         additional = [f"halvings of {name}" for name in halvings]
         additional += combined
         widths = [1] * len(additional) + [group.width for group in self._orders]
         additional += [group.name for group in self._orders]
         self.active = (*space.active, *additional)
         owner = len(space.active) + np.repeat(np.arange(len(additional)), widths)
-        self.feature_owner: Ints = np.concatenate([np.asarray(self.own_owner), owner])
+        self.feature_owner: Ints = np.concatenate([self.own_owner, owner])
         self._sources: ActiveSources | None = None
         if space.activity:
             read: list[tuple[str, ...]] = [(name,) for name in [*space.active, *halvings]]
@@ -121,19 +103,6 @@ class DerivedFeatures:
             self._sources = space.activity.sources(read, parts)
             self.feature_owner = self._sources.feature_owner
         self._latest: tuple[Codes, Features] = (np.empty((0, 0)), np.empty((0, 0)))
-
-    def _join_own(self) -> FeatureTable | FeatureColumns | None:
-        """Return the features of all parameters in one pass; None if some need separate passes."""
-        space = self.space
-        tables = {
-            name: self._units[name] if name in self._units else feature_column(parameter)
-            for name, parameter in ((name, space.parameters[name]) for name in space.active)
-        }
-        known = {name: table for name, table in tables.items() if table is not None}
-        has_reals = any(isinstance(space.parameters[name], Real) for name in space.active)
-        if has_reals and not space.activity:
-            return FeatureColumns(space, known)
-        return _join_tables(space, known, space.active) if len(known) == len(tables) else None
 
     def features(self, codes: Codes) -> Features:
         """Return the features that a model sees, ``(n, w)`` -> ``(n, k)``; those of the listed rows are cached."""
@@ -152,18 +121,6 @@ class DerivedFeatures:
     def _listed(self) -> Features:
         return self._features(self.space.feasible.listed)
 
-    def own_features(self, codes: Codes) -> Features:
-        """Return the features of the parameters alone, the inactive ones at rest, ``(n, w)`` -> ``(n, j)``."""
-        if self._all_own is not None:
-            return self._all_own(codes)
-        parts = [self._own(name, codes) for name in self.space.active]
-        return np.concatenate(parts, axis=1) if parts else np.empty((len(codes), 0))
-
-    def _count_own_columns(self) -> Ints:
-        row = self.space.feasible.sample(1, np.random.default_rng(0))
-        widths = [self._own(name, row).shape[1] for name in self.space.active]
-        return np.repeat(np.arange(len(widths)), widths)
-
     def _features(self, codes: Codes) -> Features:
         features = self._features_of_values(codes)
         if self._sources is None:
@@ -180,19 +137,6 @@ class DerivedFeatures:
             parts.append((logs(codes).sum(axis=1, keepdims=True) - low) / (high - low))
         parts += [group(codes) for group in self._orders]
         return np.concatenate(parts, axis=1)
-
-    def _own(self, name: str, codes: Codes) -> Features:
-        at = self.space.columns[name]
-        if name in self._units:
-            return self._units[name][codes[:, at].astype(np.int64)]
-        return self.space.parameters[name].features(codes[:, at])
-
-
-def _join_tables(
-    space: FeaturedSpace, tables: Mapping[str, Array], names: Iterable[str]
-) -> FeatureTable:
-    """Return the tables of some parameters as one."""
-    return FeatureTable([(space.columns[name].start, tables[name]) for name in names])
 
 
 def _positive(space: FeaturedSpace) -> dict[str, Parameter]:

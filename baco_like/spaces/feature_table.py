@@ -1,32 +1,39 @@
-"""Features of several code columns from one table: one pass instead of one for each parameter."""
+"""Features of several parameters at once: one pass instead of one for each parameter."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Features, Ints
+from baco_like.constraints.protocol import Constraint
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.real import Real, RealColumns
+from baco_like.spaces.activity import Activity
+from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feasible.ragged import as_slice
 
 _TABLED = 4096
 """Most values of a parameter for which its features are tabulated."""
 
-
-def feature_columns(parameter: Parameter) -> Array | None:
-    """Return the features of each code, ``(codes, k)``, or None if there are many codes."""
-    if parameter.width > 1 or parameter.cardinality > _TABLED:
-        return None
-    return parameter.features(np.arange(parameter.cardinality, dtype=np.float64)[:, None])
+_NO_TABLES: Mapping[str, Array] = MappingProxyType({})
 
 
-def feature_column(parameter: Parameter) -> Array | None:
-    """Return the feature of each code, or None if there are many codes or several columns of features."""
-    table = feature_columns(parameter)
-    return table[:, 0] if table is not None and table.shape[1] == 1 else None
+class FeaturedSpace(Protocol):
+    """The members of `Space` from which features are made."""
+
+    parameters: dict[str, Parameter]
+    columns: dict[str, slice]
+    active: tuple[str, ...]
+    constraints: tuple[Constraint, ...]
+    feasible: FeasibleSet
+    activity: Activity
+
+    def affordable(self, draws: int) -> int:
+        """Return the number of random rows that are worth their time."""
 
 
 class FeatureTable:
@@ -48,50 +55,62 @@ class FeatureTable:
         return np.asarray(self._numbers.take(places))
 
 
-class OwnedFeatures(Protocol):
-    """The members of a space that `FeatureColumns` reads."""
-
-    parameters: dict[str, Parameter]
-    columns: dict[str, slice]
-    active: tuple[str, ...]
-
-    @property
-    def feature_owner(self) -> Ints:
-        """For each feature column, the index of its active parameter, ``(k,)``."""
-
-
-class FeatureColumns:
+class OwnFeatures:
     """The features of a space's parameters: one pass for all tables, one for all reals, one for each other.
 
     Args:
         space: The space.
-        tables: The tabulated features of some active parameters; those of one feature column only.
+        tables: For some active parameters, one number for each code in place of their own features.
+
+    Attributes:
+        owner: For each column, the index of its parameter in `Space.active`, ``(k,)``.
     """
 
-    def __init__(self, space: OwnedFeatures, tables: Mapping[str, Array]) -> None:
-        parameters, columns = space.parameters, space.columns
-        widths = np.bincount(space.feature_owner, minlength=len(space.active))
-        ends = np.cumsum(widths)
-        at = dict(zip(space.active, map(slice, ends - widths, ends), strict=True))
-        self._width = int(widths.sum())
-        self._table = FeatureTable([(columns[name].start, table) for name, table in tables.items()])
-        self._tabled = np.array([at[name].start for name in tables], dtype=np.int64)
-        reals = {n: p for n in space.active if isinstance(p := parameters[n], Real)}
-        self._reals = RealColumns(list(reals.values()))
-        self._real_codes = np.array([columns[name].start for name in reals], dtype=np.int64)
-        self._real_features = np.array([at[name].start for name in reals], dtype=np.int64)
-        self._others = [
-            (parameters[name], columns[name], at[name])
+    def __init__(self, space: FeaturedSpace, tables: Mapping[str, Array] = _NO_TABLES) -> None:
+        row = space.feasible.sample(1, np.random.default_rng(0))
+        known = {
+            name: tables[name][:, None] if name in tables else _tabulate(space.parameters[name])
             for name in space.active
-            if name not in tables and name not in reals
-        ]
+        }
+        is_complete = all(table is not None for table in known.values())
+        numbers: list[tuple[int, Array]] = []
+        reals: list[Real] = []
+        tabled, real, real_codes, widths = list[int](), list[int](), list[int](), list[int]()
+        self._others: list[tuple[Parameter, slice, slice]] = []
+        for name, table in known.items():
+            parameter, columns, begin = space.parameters[name], space.columns[name], sum(widths)
+            width = (parameter.features(row[:, columns]) if table is None else table).shape[1]
+            widths.append(width)
+            # Several columns are made faster than copied to their places.
+            if table is not None and (is_complete or width == 1):
+                numbers += [(columns.start, column) for column in table.T]
+                tabled += range(begin, begin + width)
+            elif isinstance(parameter, Real):
+                reals.append(parameter)
+                real_codes.append(columns.start)
+                real.append(begin)
+            else:
+                self._others.append((parameter, columns, slice(begin, begin + width)))
+        self.owner: Ints = np.repeat(np.arange(len(widths)), widths)
+        self._table, self._reals = FeatureTable(numbers), RealColumns(reals)
+        self._tabled, self._real = np.array(tabled, np.int64), np.array(real, np.int64)
+        self._real_codes = np.array(real_codes, np.int64)
 
     def __call__(self, codes: Codes) -> Features:
         """Return the features of rows of legal codes, ``(n, w)`` -> ``(n, k)``."""
-        features = np.empty((len(codes), self._width))
-        features[:, self._real_features] = self._reals.to_unit(codes[:, self._real_codes])
+        if len(self._tabled) == len(self.owner):
+            return self._table(codes)
+        features = np.empty((len(codes), len(self.owner)))
+        features[:, self._real] = self._reals.to_unit(codes[:, self._real_codes])
         if self._tabled.size:
             features[:, self._tabled] = self._table(codes)
         for parameter, columns, at in self._others:
             features[:, at] = parameter.features(codes[:, columns])
         return features
+
+
+def _tabulate(parameter: Parameter) -> Array | None:
+    """Return the features of each code, ``(codes, k)``, or None if there are many codes."""
+    if parameter.width > 1 or parameter.cardinality > _TABLED:
+        return None
+    return parameter.features(np.arange(parameter.cardinality, dtype=np.float64)[:, None])

@@ -10,8 +10,7 @@ from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Features, Ints
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.activity import ActiveSources
-from baco_like.spaces.derived_features import FeaturedSpace
-from baco_like.spaces.feature_table import FeatureTable, feature_columns
+from baco_like.spaces.feature_table import FeaturedSpace, OwnFeatures
 
 _DRAWN = 1024
 """Values of a parameter from which the mean of its features is taken, if it has more."""
@@ -26,6 +25,7 @@ class ParameterFeatures:
 
     def __init__(self, space: FeaturedSpace) -> None:
         self._space = space
+        self._own = OwnFeatures(space)
 
     def __call__(self, codes: Codes) -> Features:
         """Return the features, ``(n, w)`` -> ``(n, k)``.
@@ -42,49 +42,20 @@ class ParameterFeatures:
         return self._of(self._space.feasible.listed)
 
     def _of(self, codes: Codes) -> Features:
-        if self._gather is not None:
-            return self._gather(codes)
-        features = np.concatenate(self._parts(codes), axis=1)
-        activity = self._space.activity
+        features, activity = self._own(codes), self._space.activity
         return self._sources(features, activity.masks(codes)) if activity else features
-
-    def _parts(self, codes: Codes) -> list[Features]:
-        columns = self._space.columns.items()
-        return [self._space.parameters[name].features(codes[:, at]) for name, at in columns]
-
-    @cached_property
-    def _gather(self) -> FeatureTable | None:
-        """One table of all features, or None unless every parameter has few values."""
-        if self._space.activity:
-            return None
-        tables = []
-        for name in self._space.active:
-            table = feature_columns(self._space.parameters[name])
-            if table is None:
-                return None
-            tables += [(self._space.columns[name].start, column) for column in table.T]
-        return FeatureTable(tables)
 
     @cached_property
     def _sources(self) -> ActiveSources:
         """The features of a space with conditional parameters, which compare active values only."""
-        parameters = self._space.parameters
-        parts = [p.features(_values(p)) for p in parameters.values()]
-        return self._space.activity.sources([(name,) for name in parameters], parts)
+        parameters = [self._space.parameters[name] for name in self._space.active]
+        parts = [parameter.features(_values(parameter)) for parameter in parameters]
+        return self._space.activity.sources([(name,) for name in self._space.active], parts)
 
-    @cached_property
+    @property
     def owner(self) -> Ints:
         """For each column, the index of its parameter among those that are not constant, ``(k,)``."""
-        names, active = list(self._space.parameters), self._space.active
-        if self._space.activity:
-            place = {names.index(name): i for i, name in enumerate(active)}
-            return np.array(
-                [place[i] for i in self._sources.feature_owner.tolist()], dtype=np.int64
-            )
-        row = self._space.feasible.sample(1, np.random.default_rng(0))
-        parts = zip(names, self._parts(row), strict=True)
-        widths = [part.shape[1] for name, part in parts if name in active]
-        return np.repeat(np.arange(len(active)), widths)
+        return self._sources.feature_owner if self._space.activity else self._own.owner
 
 
 def _values(parameter: Parameter) -> Codes:

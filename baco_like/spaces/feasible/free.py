@@ -74,7 +74,7 @@ class Box(FactorDefaults):
 
     @cached_property
     def _checks(self) -> tuple[Ints, Array, Array, Mask, list[tuple[Parameter, slice]]]:
-        """The columns that are checked in one pass, with their bounds and whether each is a real, and the other parameters.
+        """The columns that are checked in one pass, their bounds, whether each is a real, and the other parameters.
 
         With hundreds of flags, calls for each took most of the time of `contains`.
         """
