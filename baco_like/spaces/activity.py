@@ -41,7 +41,7 @@ class Activity:
         return bool(self.conditions)
 
     @cached_property
-    def _deciding(self) -> tuple[str, ...]:
+    def deciding(self) -> tuple[str, ...]:
         """Names of the parameters that conditions read."""
         read = (name for e in self.conditions.expressions.values() for name in e.parameters)
         return tuple(dict.fromkeys(read))
@@ -52,7 +52,7 @@ class Activity:
         Codes outside the domains are read as the nearest ones.
         """
         values: dict[str, Any] = {}
-        for name in self._deciding:
+        for name in self.deciding:
             parameter = self.parameters[name]
             part = np.clip(codes[:, self.columns[name]], *parameter.code_range)
             values[name] = parameter.column(part)
@@ -159,7 +159,7 @@ class Activity:
 
     def _is_deciding_choice(self, names: Sequence[str]) -> bool:
         """Return whether a source of features is one unordered parameter that a condition reads."""
-        kinds = [self.parameters[name].kind for name in names if name in self._deciding]
+        kinds = [self.parameters[name].kind for name in names if name in self.deciding]
         return len(names) == 1 and kinds == [ParameterKind.UNORDERED]
 
 

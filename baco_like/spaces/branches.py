@@ -19,10 +19,9 @@ MOST_VALUES = 16
 
 def deciding_choices(space: Space) -> tuple[str, ...]:
     """Return the names of the unordered parameters that conditions read, without those of very many values."""
-    read = (name for e in space.conditions.expressions.values() for name in e.parameters)
     return tuple(
         name
-        for name in dict.fromkeys(read)
+        for name in space.activity.deciding
         if space.parameters[name].kind is ParameterKind.UNORDERED
         and space.parameters[name].width == 1
         and space.parameters[name].cardinality <= MOST_VALUES

@@ -12,6 +12,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.parameters.protocol import ParameterKind
+from baco_like.spaces.branches import deciding_choices
 from baco_like.spaces.neighbourhoods import ParameterLocation, hamming, locate_parameters
 from baco_like.spaces.rows import drop_duplicates
 from baco_like.spaces.space import Space
@@ -51,9 +52,6 @@ _SEARCHED = 2**14
 
 _STEPS = 4
 """Number of steps between the ends of a real when distances from the middle are compared."""
-
-_MOST_BRANCHES = 16
-"""Most values of an unordered parameter of which each is a branch."""
 
 _SWITCHED = 64
 """Rows whose changes are searched for new branches, each with at most so many values of a parameter."""
@@ -252,15 +250,10 @@ def _branches(space: Space, rows: Codes) -> Mask:
     """Return which branches each row is in, ``(n, w)`` -> ``(n, b)``."""
     masks = space.activity.masks(rows)
     columns = [mask == state for mask in masks.values() for state in (True, False)]
-    deciding = dict.fromkeys(n for e in space.conditions.expressions.values() for n in e.parameters)
-    for name in deciding:
-        parameter, at = space.parameters[name], space.columns[name]
-        unordered = parameter.kind is ParameterKind.UNORDERED and parameter.width == 1
-        if unordered and parameter.cardinality <= _MOST_BRANCHES:
-            active = space.activity.where(name, rows)
-            columns += [
-                active & (rows[:, at.start] == code) for code in range(int(parameter.cardinality))
-            ]
+    for name in deciding_choices(space):
+        codes, active = rows[:, space.columns[name].start], space.activity.where(name, rows)
+        values = range(int(space.parameters[name].cardinality))
+        columns += [active & (codes == code) for code in values]
     return np.stack(columns, axis=1)
 
 

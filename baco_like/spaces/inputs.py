@@ -239,24 +239,11 @@ def constraint_to_json(constraint: Constraint) -> Any:
 
 def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return readable lines on how two spaces, as dictionaries, differ."""
-    before, after = old["parameters"], new["parameters"]
-    lines = [f"parameter {name!r} was removed" for name in before if name not in after]
-    lines += [f"parameter {name!r} was added" for name in after if name not in before]
-    lines += [
-        f"parameter {name!r} was {before[name]!r:.300}, now {after[name]!r:.300}"
-        for name in before
-        if name in after and before[name] != after[name]
-    ]
+    lines = _describe_entries("parameter", old["parameters"], new["parameters"])
     rules, others = old["constraints"], new["constraints"]
     lines += [f"constraint {c!r:.300} was removed" for c in rules if c not in others]
     lines += [f"constraint {c!r:.300} was added" for c in others if c not in rules]
-    before, after = old.get("when", {}), new.get("when", {})
-    lines += [f"the condition of {name!r} was removed" for name in before if name not in after]
-    lines += [
-        f"the condition of {name!r} was {before.get(name)!r:.300}, now {after[name]!r:.300}"
-        for name in after
-        if before.get(name) != after[name]
-    ]
+    lines += _describe_entries("the condition of", old.get("when", {}), new.get("when", {}))
     fidelities = old.get("fidelity"), new.get("fidelity")
     if fidelities[0] != fidelities[1]:
         lines.append(f"the fidelity was {fidelities[0]!r:.80}, now {fidelities[1]!r:.80}")
@@ -267,3 +254,13 @@ def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
     if not lines and names[0] != names[1]:
         lines.append(f"the order of the parameters was {names[0]}, now {names[1]}")
     return lines
+
+
+def _describe_entries(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    lines = [f"{kind} {name!r} was removed" for name in before if name not in after]
+    lines += [f"{kind} {name!r} was added" for name in after if name not in before]
+    return lines + [
+        f"{kind} {name!r} was {before[name]!r:.300}, now {after[name]!r:.300}"
+        for name in before
+        if name in after and before[name] != after[name]
+    ]

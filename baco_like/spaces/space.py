@@ -150,7 +150,7 @@ class Space:
         if self.fidelity is not None:
             raise SpaceError(f"the space has the fidelity {self.fidelity.name!r} already")
         when = self.conditions.expressions
-        return Space(self.parameters, self._constraint_texts, fidelity, when=when)
+        return Space(self.parameters, _texts(self.constraints), fidelity, when=when)
 
     def with_conditions(self, when: Mapping[str, str], also: Sequence[str] = ()) -> Space:
         """Return the space with other conditions, which may hold nowhere, and with constraints beside its own.
@@ -158,29 +158,36 @@ class Space:
         Raises:
             SpaceError: A condition is wrong, or no configuration satisfies the constraints.
         """
-        fidelity = None if self.fidelity is None else self.fidelity.name
-        own = self.parameters if self.tasks is None else self.tasks.configuration(self.parameters)
-        texts = [c.text if isinstance(c, Expression) else c for c in self.given_constraints]
+        texts = [*_texts(self.given_constraints), *also]
         read = {name: parse(text, self.parameters) for name, text in when.items()}
-        return Space(own, [*texts, *also], fidelity, self.tasks, read)
+        return Space(self._given_parameters, texts, self._fidelity_name, self.tasks, read)
 
     def at_level(self, level: int) -> Space:
         """Return the space in which the fidelity has only the value with this index; its code there is 0."""
         assert self.fidelity is not None
-        if level not in self._levels:
-            name, value = self.fidelity.name, self.fidelity.levels[level]
-            parameters = {**self.parameters, name: Ordinal([value], default=value)}
-            # Read here, as they may name other levels, which is an error in a new text.
-            read = [
-                parse(c, parameters) if isinstance(c, str) else c for c in self._constraint_texts
-            ]
-            self._levels[level] = Space(parameters, read, when=self.conditions.expressions)
-        return self._levels[level]
+        value = self.fidelity.levels[level]
+        fixed = {self.fidelity.name: Ordinal([value], default=value)}
+        return self._at(level, fixed, self.constraints)
+
+    def _at(
+        self, index: int, fixed: Mapping[str, Parameter], constraints: Sequence[GivenConstraint]
+    ) -> Space:
+        """Return the space in which some parameters have one value only; it is kept."""
+        if index not in self._levels:
+            parameters = {**self.parameters, **fixed}
+            # Read here, as they may name other values, which is an error in a new text.
+            read = [parse(c, parameters) if isinstance(c, str) else c for c in _texts(constraints)]
+            self._levels[index] = Space(parameters, read, when=self.conditions.expressions)
+        return self._levels[index]
 
     @property
-    def _constraint_texts(self) -> list[GivenConstraint]:
-        """The constraints for a space with other parameters; expressions are bound to theirs, so they are texts."""
-        return [c.text if isinstance(c, Expression) else c for c in self.constraints]
+    def _fidelity_name(self) -> str | None:
+        return None if self.fidelity is None else self.fidelity.name
+
+    @property
+    def _given_parameters(self) -> Mapping[str, Parameter]:
+        """The parameters without those that describe the tasks."""
+        return self.parameters if self.tasks is None else self.tasks.configuration(self.parameters)
 
     @cached_property
     def _levels(self) -> dict[int, Space]:
@@ -198,10 +205,9 @@ class Space:
             if self.tasks == (tasks if isinstance(tasks, Tasks) else Tasks(tasks)):
                 return self
             raise SpaceError(f"the space has the tasks {', '.join(self.tasks.names)} already")
-        named = None if self.fidelity is None else self.fidelity.name
-        return Space(
-            self.parameters, self._constraint_texts, named, tasks, self.conditions.expressions
-        )
+        when = self.conditions.expressions
+        texts = _texts(self.constraints)
+        return Space(self.parameters, texts, self._fidelity_name, tasks, when)
 
     @cached_property
     def task_columns(self) -> TaskColumns:
@@ -217,16 +223,10 @@ class Space:
         Its rows have the code 0 in the columns of the descriptors.
         """
         assert self.tasks is not None
-        if task not in self._levels:
-            descriptor, name = self.tasks.descriptors[task], self.tasks.names[task]
-            one = Tasks({name: descriptor}).parameters()
-            texts = [c.text if isinstance(c, Expression) else c for c in self.given_constraints]
-            own = self.tasks.constraints.get(name, ())
-            when = self.conditions.expressions
-            parameters = {**self.parameters, **one}
-            read = [parse(c, parameters) if isinstance(c, str) else c for c in [*texts, *own]]
-            self._levels[task] = Space(parameters, read, when=when)
-        return self._levels[task]
+        name = self.tasks.names[task]
+        fixed = Tasks({name: self.tasks.descriptors[task]}).parameters()
+        own = self.tasks.constraints.get(name, ())
+        return self._at(task, fixed, [*self.given_constraints, *own])
 
     @cached_property
     def depends_on_task(self) -> bool:
@@ -495,10 +495,9 @@ class Space:
         if self.conditions:
             named["when"] = self.conditions.texts
         tasks = {} if self.tasks is None else {"tasks": self.tasks.to_dict()}
-        own = self.parameters if self.tasks is None else self.tasks.configuration(self.parameters)
         return {
             "version": VERSION,
-            "parameters": {name: p.to_dict() for name, p in own.items()},
+            "parameters": {name: p.to_dict() for name, p in self._given_parameters.items()},
             "constraints": [
                 inputs.constraint_to_json(constraint) for constraint in self.given_constraints
             ],
@@ -616,6 +615,11 @@ class Space:
         return (
             f"the configuration {' and '.join(parts)}; the parameters are {', '.join(self.names)}"
         )
+
+
+def _texts(constraints: Iterable[GivenConstraint]) -> list[GivenConstraint]:
+    """Return constraints for a space with other parameters; expressions are bound to theirs, so they are texts."""
+    return [c.text if isinstance(c, Expression) else c for c in constraints]
 
 
 def format_size(size: int | float | None) -> str:

@@ -81,14 +81,8 @@ class Tasks:
         return len(self.names)
 
     @override
-    def __getstate__(self) -> dict[str, Any]:
-        # A mapping proxy cannot be pickled.
-        descriptors = tuple(map(dict, self.descriptors))
-        return {**vars(self), "descriptors": descriptors, "constraints": dict(self.constraints)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, descriptors=tuple(map(MappingProxyType, state["descriptors"])))
-        vars(self).update(constraints=MappingProxyType(state["constraints"]))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tasks.from_dict, (self.to_dict(),)  # a mapping proxy cannot be pickled
 
     @property
     def descriptor_names(self) -> tuple[str, ...]:

@@ -17,9 +17,9 @@ from baco_like.spaces.feasible.residue import number_futures
 from baco_like.spaces.feasible.rules import (
     ParameterDomain,
     Rule,
-    from_mixed_radix,
     mixed_radix,
     number_keys,
+    split_ranks,
 )
 from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree
 from baco_like.spaces.feasible.work import CALL_COST, TooLarge, Work, row_cost
@@ -287,7 +287,7 @@ def _list_answers(
     distinct, row = number_keys(mixed_radix([columns[i] for i in others], sizes), math.prod(sizes))
     if 2 * len(distinct) > nodes or len(distinct) * size > _LOOKUP_LIMIT:
         return None
-    digits = dict(zip(others, from_mixed_radix(distinct, sizes), strict=True))
+    digits = dict(zip(others, split_ranks(distinct, sizes), strict=True))
     allowed = np.empty((len(distinct), size), dtype=np.bool_)
     for rows in _chunks(len(distinct), size):
         local, value = np.indices((rows.stop - rows.start, size)).reshape(2, -1)

@@ -105,6 +105,7 @@ class Interleaved(PermutationFactor):
         """Return the positions of an element in all rows: other groups may come before or after it."""
         group = self.groups[self._label[column]]
         within = group.used(group.columns.tolist().index(column))
+        assert within is not None
         others = np.arange(len(self.columns) - len(group.columns) + 1)
         return np.unique(within[:, None] + others)
 

@@ -254,15 +254,6 @@ def mixed_radix(digits: Sequence[Ints], sizes: Sequence[int]) -> Ints:
     return key
 
 
-def from_mixed_radix(numbers: Ints, sizes: Sequence[int]) -> list[Ints]:
-    """Return the digits of numbers; the inverse of `mixed_radix`."""
-    digits: list[Ints] = []
-    for size in reversed(sizes):
-        numbers, digit = np.divmod(numbers, size)
-        digits.append(digit)
-    return digits[::-1]
-
-
 def join_ranks(ranks: Sequence[Ranks], counts: Sequence[int]) -> Ranks:
     """Return the ranks in a product of sets, the first one being the most significant digit; -1 where any is -1."""
     good = np.logical_and.reduce([own >= 0 for own in ranks])
