@@ -28,6 +28,12 @@ def hamming(a: Array, b: Array) -> Array:
     return np.asarray((a[:, None] != b[None, :]).astype(np.float64))
 
 
+def squared_euclidean(a: Array, b: Array) -> Array:
+    """Return the squared Euclidean distance of all rows, ``(n, k)`` and ``(m, k)`` -> ``(n, m)``."""
+    squares = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :] - 2.0 * (a @ b.T)
+    return np.where(squares < 1e-12, 0.0, squares)  # rounding
+
+
 def spearman(a: Codes, b: Codes) -> Array:
     """Return the sum over all elements of their squared movement, ``(n, w)`` and ``(m, w)`` -> ``(n, m)``."""
     # |a|^2 + |b|^2 - 2ab of small integers is exact in doubles.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Values
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -45,13 +45,11 @@ class Sequence(ParameterDefaults):
         max_length: Most elements of a value, 1 to 1,024.
         min_length: Fewest elements of a value.
         distinct: Whether a value has each element at most once: an ordered subset.
-        metric: ``content`` compares which elements occur, how often and where first; ``hamming`` counts the places
-            with different elements.
         default: Value in the default configuration, or None.
 
     Raises:
-        SpaceError: The list is empty, an element occurs twice, the lengths do not fit, the metric is unknown, or the
-            default is not such a sequence.
+        SpaceError: The list is empty, an element occurs twice, the lengths do not fit, or the default is not
+            such a sequence.
     """
 
     kind = ParameterKind.SEQUENCE
@@ -61,7 +59,6 @@ class Sequence(ParameterDefaults):
     max_length: int
     min_length: int = 0
     distinct: bool = False
-    metric: str = "content"
     default: tuple[Value, ...] | None = None
     _lookup: Lookup = field(init=False, repr=False, compare=False)
 
@@ -71,7 +68,6 @@ class Sequence(ParameterDefaults):
         max_length: int,
         min_length: int = 0,
         distinct: bool = False,
-        metric: str = "content",
         default: Iterable[Any] | None = None,
     ) -> None:
         listed = domain_values(elements, "elements")
@@ -90,10 +86,8 @@ class Sequence(ParameterDefaults):
                 f"max_length = {max_length}, but there are only {len(listed)} distinct elements; "
                 f"write max_length = {len(listed)}"
             )
-        if metric not in ("content", "hamming"):
-            raise SpaceError(f"metric {metric!r} is unknown; it is content or hamming")
         vars(self).update(elements=listed, max_length=max_length, min_length=min_length)
-        vars(self).update(distinct=distinct, metric=metric, _lookup=Lookup(listed))
+        vars(self).update(distinct=distinct, _lookup=Lookup(listed))
         vars(self).update(default=checked_default(self, default))
 
     @property
@@ -285,14 +279,12 @@ class Sequence(ParameterDefaults):
         return changed
 
     def _move_once(self, codes: Codes, rng: Rng) -> Codes:
-        (n, m), k = codes.shape, len(self.elements)
-        length = moves.lengths(codes)
-        longest = min(m, k) if self.distinct else m
-        some, two = length > 0, length > 1
+        n, k, length = len(codes), len(self.elements), moves.lengths(codes)
+        grows, some, two = length < self.width, length > 0, length > 1
         can = np.stack(
             [
-                length < longest,
-                (length < longest) & some & (not self.distinct),
+                grows,
+                grows & some & (not self.distinct),
                 length > self.min_length,
                 some & (length < k if self.distinct else k > 1),
                 two,
@@ -300,32 +292,35 @@ class Sequence(ParameterDefaults):
             ]
         )
         odds = np.cumsum(np.array(_MOVES)[:, None] * can, axis=0)
-        kind = (rng.random(n) * odds[-1] >= odds).sum(axis=0)
-        place = np.floor(rng.random(n) * np.maximum(length, 1)).astype(np.int64)
-        other = (place + 1 + np.floor(rng.random(n) * (length - 1)).astype(np.int64)) % np.maximum(
-            length, 1
+        kind = (rng.random(n) * odds[-1] >= odds).sum(axis=0)  # 6 if there is no move
+
+        def below(count: Any) -> Ints:
+            return np.asarray(np.floor(rng.random(n) * count), dtype=np.int64)
+
+        place, gap = below(length), below(length + 1)
+        own, second = (
+            codes[np.arange(n), place],
+            (place + 1 + below(length - 1)) % np.maximum(1, length),
         )
-        gap = np.floor(rng.random(n) * (length + 1)).astype(np.int64)
-        own = codes[np.arange(n), place]
-        new = (
-            moves.draw_unused(codes, k, rng)
-            if self.distinct
-            else (own + rng.integers(1, max(2, k), n)) % k
-        )
-        added = np.where(kind == 1, own, np.where(rng.random(n) < 1.0 / k, own, new))
-        added = new if self.distinct else added
+        anything = below(k).astype(np.float64)
+        other = (own + 1.0 + below(k - 1)) % k
+        if self.distinct:
+            anything = other = moves.draw_unused(codes, k, rng)
         size = 1 + np.floor(rng.random(n) ** 2 * (length - 1)).astype(np.int64)
-        start = np.floor(rng.random(n) * (length - size + 1)).astype(np.int64)
-        goal = np.floor(rng.random(n) * (length - size + 1)).astype(np.int64)
-        results = [
-            moves.insert(codes, gap, added),
-            moves.insert(codes, gap, added),
-            moves.remove(codes, place),
-            moves.replace(codes, place, new),
-            moves.swap(codes, place, np.where(two, other, place)),
-            moves.move_block(codes, start, np.where(two, size, 0), goal),
+        makers: list[Callable[[Codes, Ints], Codes]] = [
+            lambda rows, at: moves.insert(rows, gap[at], anything[at]),
+            lambda rows, at: moves.insert(rows, gap[at], own[at]),
+            lambda rows, at: moves.remove(rows, place[at]),
+            lambda rows, at: moves.replace(rows, place[at], other[at]),
+            lambda rows, at: moves.swap(rows, place[at], second[at]),
+            lambda rows, at: moves.move_block(rows, start[at], size[at], goal[at]),
         ]
-        return np.select([kind[:, None] == i for i in range(6)], results, codes)
+        start, goal = below(length - size + 1), below(length - size + 1)
+        moved = codes.copy()
+        for number, make in enumerate(makers):
+            at = np.flatnonzero(kind == number)
+            moved[at] = make(codes[at], at)
+        return moved
 
     def cross(self, keeping: Codes, filling: Codes, rng: Rng) -> Codes:
         """Return children, ``(n, m)``: the start of one sequence, then the end of another.
@@ -360,37 +355,31 @@ class Sequence(ParameterDefaults):
         return codes
 
     def distance(self, a: Codes, b: Codes) -> Array:
-        """Return the distance between all rows, ``(n, m)`` and ``(k, m)`` -> ``(n, k)``.
+        """Return the Euclidean distance of the features of all rows, ``(n, m)`` and ``(k, m)`` -> ``(n, k)``.
 
-        With ``hamming`` it is the number of places with different elements, else the Euclidean distance of `features`.
-        `distances.levenshtein` is the least number of insertions, deletions and replacements.
+        `distances.levenshtein` is the least number of insertions, deletions and replacements, and
+        `distances.permutation_hamming` the number of places with different elements.
         """
-        if self.metric == "hamming":
-            return distances.permutation_hamming(a, b)
-        left, right = self.features(a), self.features(b)
-        squares = (left * left).sum(axis=1)[:, None] + (right * right).sum(axis=1)[None, :]
-        squares = np.maximum(squares - 2.0 * (left @ right.T), 0.0)
-        return np.asarray(np.where(squares < 1e-12, 0.0, np.sqrt(squares)))
+        return np.asarray(np.sqrt(distances.squared_euclidean(self.features(a), self.features(b))))
 
     def features(self, codes: Codes) -> Features:
-        """Return the columns that models see, ``(n, m)`` -> ``(n, k)``; two sequences are at most 1 apart.
+        """Return the columns that models see, ``(n, m)`` -> ``(n, 3 k + 1)``; two sequences are at most 1 apart.
 
-        With ``content``: whether each element occurs, the root of its number, and how near to the start it occurs
-        first, for all elements, and the length. With ``hamming``: one column for each element at each place.
+        For all elements, whether each occurs, the root of its number, and how near to the start it occurs first; and
+        the length. Sequences that agree in all of these have the distance 0.
         """
-        n, m = codes.shape
-        k = len(self.elements)
-        if self.cardinality == 1:
-            return np.empty((n, 0))
-        if self.metric == "hamming":
-            return distances.one_hot(codes + 1.0, k + 1).reshape(n, m * (k + 1)) / math.sqrt(2 * m)
+        (n, m), k = codes.shape, len(self.elements)
         row, place = np.nonzero(codes >= 0)
         cell = row * k + codes[row, place].astype(np.int64)
         counts = np.bincount(cell, minlength=n * k).reshape(n, k)
         first = np.zeros(n * k)
-        np.maximum.at(first, cell, 1.0 - place / m)
-        length = counts.sum(axis=1, keepdims=True) / m
+        first[cell[::-1]] = 1.0 - place[::-1] / m  # the first place is written last
+        parts = [
+            counts > 0,
+            np.sqrt(counts / m),
+            first.reshape(n, k),
+            counts.sum(axis=1, keepdims=True) / m,
+        ]
         # Two sequences without a common element differ in at most 2 m elements.
-        most = math.sqrt(3.0 * min(k, 2 * m) + 1.0)
-        parts = [counts > 0, np.sqrt(counts / m), first.reshape(n, k), length]
-        return np.concatenate(parts, axis=1) / most
+        features = np.concatenate(parts, axis=1) / math.sqrt(3.0 * min(k, 2 * m) + 1.0)
+        return features[:, :0] if self.cardinality == 1 else features

@@ -52,7 +52,7 @@ PARAMETERS = [
     Permutation(list(range(8))),
     Sequence(["a", "b", "c"], 3),
     Sequence(["a", "b", "c", "d"], 4, 2, distinct=True),
-    Sequence(["loop(x,y)", "x", "y"], 5, metric="hamming", default=["x", "loop(x,y)"]),
+    Sequence(["loop(x,y)", "x", "y"], 5, default=["x", "loop(x,y)"]),
     Sequence([f"p{i}" for i in range(52)], 30),
     SUBSET,
 ]

@@ -185,8 +185,7 @@ def test_elements_with_commas_are_read_from_text():
         ((["a"], 2, 3), "min_length = 3, max_length = 2"),
         ((["a", "b"], 3, 0, True), "write max_length = 2"),
         ((["a"], 2, 0, "yes"), "distinct must be true or false"),
-        ((["a"], 2, 0, False, "edit"), "'edit' is unknown"),
-        ((["a"], 2, 0, False, "content", ["b"]), "default"),
+        ((["a"], 2, 0, False, ["b"]), "default"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message):

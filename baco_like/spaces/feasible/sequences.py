@@ -57,12 +57,6 @@ class FreeSequence(FactorDefaults):
         """Return n independent rows whose length is uniform."""
         return self.parameter.sample_uniform(n, rng)
 
-    @override
-    def walk(self, n: int, rng: Rng) -> Codes:
-        """Return n rows drawn place by place, the end being as likely as each element."""
-        places = np.floor(rng.random((n, len(self.columns))) * (self.parameter.code_range[1] + 2.0))
-        return self.parameter.nearest(places - 1.0, rng)
-
     def rank(self, codes: Codes) -> Ranks:
         """Return ranks by length, then in lexicographic order, or -1."""
         good, p = self.contains(codes), self.parameter
