@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -18,8 +17,6 @@ from baco_like.spaces.feasible.ragged import as_slice
 
 _TABLED = 4096
 """Most values of a parameter for which its features are tabulated."""
-
-_NO_TABLES: Mapping[str, Array] = MappingProxyType({})
 
 
 class FeaturedSpace(Protocol):
@@ -60,16 +57,19 @@ class OwnFeatures:
 
     Args:
         space: The space.
-        tables: For some active parameters, one number for each code in place of their own features.
+        tables: For some active parameters, one number for each code in place of their own features. With these, other
+            single columns are tabulated too, which is faster for a few rows and slower for thousands.
 
     Attributes:
         owner: For each column, the index of its parameter in `Space.active`, ``(k,)``.
     """
 
-    def __init__(self, space: FeaturedSpace, tables: Mapping[str, Array] = _NO_TABLES) -> None:
+    def __init__(self, space: FeaturedSpace, tables: Mapping[str, Array] | None = None) -> None:
         row = space.feasible.sample(1, np.random.default_rng(0))
         known = {
-            name: tables[name][:, None] if name in tables else _tabulate(space.parameters[name])
+            name: _tabulate(space.parameters[name])
+            if tables is None or name not in tables
+            else tables[name][:, None]
             for name in space.active
         }
         is_complete = all(table is not None for table in known.values())
@@ -81,8 +81,7 @@ class OwnFeatures:
             parameter, columns, begin = space.parameters[name], space.columns[name], sum(widths)
             width = (parameter.features(row[:, columns]) if table is None else table).shape[1]
             widths.append(width)
-            # Several columns are made faster than copied to their places.
-            if table is not None and (is_complete or width == 1):
+            if table is not None and (is_complete or (tables is not None and width == 1)):
                 numbers += [(columns.start, column) for column in table.T]
                 tabled += range(begin, begin + width)
             elif isinstance(parameter, Real):

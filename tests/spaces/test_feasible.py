@@ -296,6 +296,28 @@ def test_rows_that_are_not_feasible_have_no_index() -> None:
     assert not space.feasible.contains(illegal).any()
 
 
+def test_free_parameters_of_every_kind_are_one_box() -> None:
+    free = {
+        "x": [1, 2, 3],
+        "half": Real(0.5, 0.5),
+        "p": Permutation(list("abc")),
+        "w": Integer(5, 10**9),
+    }
+    space = Space({**free, "a": [1, 2], "b": [1, 2], "y": ["u", "v"]}, ["a <= b"])
+    assert [factor.count for factor in space.feasible.chain] == [3 * 6 * (10**9 - 4), 3, 2]
+    rows = space.feasible.sample(50, RNG(0))
+    assert np.array_equal(space.feasible.unindex(space.feasible.index(rows)), rows)
+    assert space.feasible.contains(rows).all()
+    off = np.repeat(rows, space.width, axis=0) + np.tile(0.25 * np.eye(space.width), (50, 1))
+    assert not space.feasible.contains(off).any()
+    nearest = space.feasible.nearest(off, RNG(1))
+    assert space.feasible.contains(nearest).all()
+    assert np.abs(nearest - off).sum(axis=1).max() == 0.25
+    closest, owner = space.feasible.closest_others(off)
+    assert np.array_equal(np.unique(owner), np.arange(len(off)))
+    assert space.feasible.contains(closest).all()
+
+
 def test_reals_in_constraints_are_drawn_uniformly_and_the_discrete_part_is_listed() -> None:
     space = Space({"x": Real(0, 1), "a": [1, 2, 3], "b": [1, 2, 3]}, ["x * a <= 1", "a <= b"])
     (factor,) = space.feasible.factors
