@@ -46,6 +46,8 @@ def skip_without_target(name):
         cupy = pytest.importorskip("cupy")
         if not cupy.cuda.is_available():
             pytest.skip("needs a CUDA device")
+    if name.startswith("passes") and not (shutil.which("opt-14") or shutil.which("opt")):
+        pytest.skip("needs opt of LLVM")
     if name.startswith("taco") and shutil.which("taco") is None:
         pytest.skip("needs the program taco")
 

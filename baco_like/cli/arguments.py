@@ -23,6 +23,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_tune(commands)
+    _add_flags(commands)
+    _add_passes(commands)
     _add_show(commands)
     _add_watch(commands)
     _add_report(commands)
@@ -63,6 +65,57 @@ def _add_tune(commands: Any) -> None:
     )
     add("--lease", type=_positive, metavar="S", help=lease)
     _add_large(add)
+
+
+def _add_flags(commands: Any) -> None:
+    add = commands.add_parser(
+        "flags",
+        help="tune the flags of a build command: write a run file and start it",
+        description="Write a run file that tunes all flags of a build command, print its path, and start it.",
+    ).add_argument
+    build = "build command with {flags}, such as 'gcc -O2 {flags} app.c -o {workdir}/app'"
+    add("build", metavar="COMMAND", help=build)
+    add("--run", metavar="COMMAND", help="command to measure, such as '{workdir}/app'")
+    size = "minimise the bytes of code and constants of the built program, not the time"
+    add("--size", action="store_true", help=size)
+    pattern = "regular expression of the measured time in the output (default: the wall time)"
+    add("--pattern", metavar="REGEX", help=pattern)
+    add("--check", metavar="COMMAND", help="its exit code 0 means that the result is correct")
+    compiler = "compiler that is asked for its flags (default: first word of the build command)"
+    add("--compiler", metavar="NAME", help=compiler)
+    _add_start(add, 60)
+
+
+def _add_passes(commands: Any) -> None:
+    add = commands.add_parser(
+        "passes",
+        help="find LLVM's best passes for a C program: write a run file and start it",
+        description="Write a run file that searches a pipeline of LLVM's passes for a program, print its path, and "
+        "start it.",
+    ).add_argument
+    sources = "sources in C, or bitcode, of one program"
+    add("sources", nargs="+", type=_path, metavar="SOURCE", help=sources)
+    measures = ("instructions", "size", "cycles", "time")
+    measure = "what is minimised: %(choices)s (default: instructions)"
+    add("--measure", choices=measures, default=measures[0], metavar="M", help=measure)
+    passes = "all (default), O0 to O3, Os, Oz: the passes to choose from"
+    add("--passes", default="all", metavar="SET", help=passes)
+    add("--arguments", metavar="TEXT", help="arguments of the program")
+    add("--cflags", metavar="TEXT", help="flags of the sources, such as -DN=100")
+    add("--opt", metavar="NAME", help="opt of LLVM (default: the newest)")
+    add("--no-check", action="store_true", help="do not run the program to compare its output")
+    _add_start(add, 200)
+
+
+def _add_start(add: Callable[..., Any], budget: int) -> None:
+    """Add the arguments of a command that writes a run file and starts it."""
+    file = "run file to write; commands run in its folder (default: a name after the program)"
+    add("--file", type=_path, metavar="FILE.toml", help=file)
+    add("--write-only", action="store_true", help="only write the run file")
+    evaluations = f"evaluations (default: {budget})"
+    add("--budget", type=_whole(1), default=budget, metavar="N", help=evaluations)
+    add("--seed", type=_whole(0), default=0, metavar="S", help="seed of the run (default: 0)")
+    _add_out(add, "DIR", "folder of the results (default: a new one in runs/)")
 
 
 def _add_show(commands: Any) -> None:

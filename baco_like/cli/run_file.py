@@ -1,8 +1,8 @@
 """Read the TOML file of ``baco-like tune``; it is checked as a whole before anything is run or written.
 
 Its tables are ``[space.NAME]`` (one per parameter), ``[constraints]``, ``[objective]`` (or ``[[objective]]``, one for
-each of several), ``[evaluator]``, ``[budget]``, ``[optimizer]``, ``[fidelity]``, ``[flags]``, ``[confirmation]``,
-``[drift]`` and ``[warm_start]`` (or ``[[warm_start]]``, one per source). An
+each of several), ``[evaluator]``, ``[budget]``, ``[optimizer]``, ``[fidelity]``, ``[flags]``, ``[passes]``,
+``[confirmation]``, ``[drift]`` and ``[warm_start]`` (or ``[[warm_start]]``, one per source). An
 unknown key is an error.
 """
 
@@ -18,8 +18,9 @@ from typing import Any
 
 from baco_like._checks import nesting_depth
 from baco_like.cli import run_file_keys as keys
-from baco_like.evaluators import Evaluator, Flags, ReplayEvaluator, registry, unwrap
+from baco_like.evaluators import Evaluator, Flags, Passes, ReplayEvaluator, registry, unwrap
 from baco_like.evaluators.command import describe_compiler, metric_names
+from baco_like.evaluators.command.passes import find_opt
 from baco_like.evaluators.settings_table import Key, Table, choice, suggestion
 from baco_like.evaluators.sources import table_hashes
 from baco_like.exceptions import RunFileError, SpaceError
@@ -51,9 +52,12 @@ else:
 
 _REQUIRED = ("space", "evaluator", "budget")
 _TABLES = (
-    *(*_REQUIRED, "flags", "constraints", "objective"),
+    *(*_REQUIRED, "flags", "passes", "constraints", "objective"),
     *("optimizer", "confirmation", "drift", "fidelity", "tasks", "warm_start"),
 )
+_GENERATED = {"flags": ("command",), "passes": ("command", "llvm")}
+"""Tables that are parameters, by the kinds of evaluators to which they belong."""
+
 _MAX_DEPTH = 16
 """Most dots of a key and deepest nesting of brackets; a run file needs about 3."""
 
@@ -208,7 +212,7 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
         if key not in _TABLES:
             raise RunFileError(f"{path}: there is no table [{key}]; {suggestion(key, _TABLES)}")
     for key in _REQUIRED:
-        if not top.has(key) and not (key == "space" and top.has("flags")):
+        if not top.has(key) and not (key == "space" and any(map(top.has, _GENERATED))):
             raise RunFileError(f"{path}: the table [{key}] is missing")
     table = _evaluator_table(top, large, slots)
     first, objectives = _read_objectives(top, table)
@@ -218,7 +222,7 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
     tasks, goal = _read_tasks(top)
     run_file = RunFile(
         path=path,
-        space=_read_space(top, tasks),
+        space=_read_space(top, table, tasks),
         objective=first,
         evaluator_table=table,
         **_read_budget(top.table("budget")),
@@ -422,28 +426,34 @@ def _read_warm_starts(entries: Any, folder: Path, large: bool) -> tuple[WarmStar
     return tuple(sources)
 
 
-def _read_flags(top: Table) -> Mapping[str, Parameter]:
-    """Return the parameters of the table ``[flags]``."""
-    if not top.has("flags"):
-        return {}
-    if top.table("evaluator").entries.get("kind") != "command":
-        raise RunFileError(
-            '[flags] belongs to [evaluator] kind = "command", whose {flags} they are'
-        )
-    try:
-        return Flags.from_table(top.table("flags")).parameters
-    except SpaceError as error:
-        raise SpaceError(f"[flags] {str(error).removeprefix('flags: ')}") from None
+def _read_generated(evaluator: Table) -> Mapping[str, Parameter]:
+    """Return the parameters of the tables ``[flags]`` and ``[passes]``."""
+    parameters: dict[str, Parameter] = {}
+    for name, make in (("flags", Flags), ("passes", Passes)):
+        if evaluator.has(name) and evaluator.entries.get("kind") in _GENERATED[name]:
+            try:
+                own = make.from_table(Table(name, evaluator.table(name).entries)).parameters
+            except SpaceError as error:
+                raise SpaceError(f"[{name}] {str(error).removeprefix(f'{name}: ')}") from None
+            parameters |= own
+    return parameters
 
 
 def _evaluator_table(top: Table, large: bool, slots: Sequence[str] | None) -> Table:
     """Return the table of the evaluator with the flags, and with the arguments of the command line."""
     table = top.table("evaluator")
     entries, kind = dict(table.entries), table.entries.get("kind")
-    if table.has("flags") and kind == "command":
-        raise RunFileError("[evaluator] has no key 'flags'; write a table [flags]")
-    if top.has("flags"):
-        entries["flags"] = top.entries["flags"]
+    for name, kinds in _GENERATED.items():
+        if table.has(name) and kind in kinds:
+            raise RunFileError(f"[evaluator] has no key {name!r}; write a table [{name}]")
+        if top.has(name) and kind not in kinds:
+            raise RunFileError(
+                f"[{name}] belongs to [evaluator] kind = {' or '.join(map(repr, kinds))}"
+            )
+        if top.has(name):
+            entries[name] = dict(top.table(name).entries)
+    if top.has("passes") and kind == "llvm":
+        entries["passes"].setdefault("opt", find_opt())
     if large and kind == "replay":
         entries["large"] = True
     if slots is not None:
@@ -451,17 +461,20 @@ def _evaluator_table(top: Table, large: bool, slots: Sequence[str] | None) -> Ta
     return Table(table.name, entries)
 
 
-def _read_space(top: Table, tasks: Tasks | None) -> Space:
-    table, flags = top.table("space"), _read_flags(top)
-    if not table.entries and not flags:
+def _read_space(top: Table, evaluator: Table, tasks: Tasks | None) -> Space:
+    table, generated = top.table("space"), _read_generated(evaluator)
+    if not table.entries and not generated:
         raise RunFileError("[space] has no parameter; write one table [space.NAME] per parameter")
     parameters = {name: _read_parameter(table.table(name)) for name in table.entries}
     when = {name: entry["when"] for name, entry in table.entries.items() if "when" in entry}
-    if twice := next((name for name in parameters if name in flags), None):
-        raise RunFileError(f"[space.{twice}]: [flags] has this parameter too; rename or remove one")
+    if twice := next((name for name in parameters if name in generated), None):
+        owner = "passes" if twice == "passes" else "flags"
+        raise RunFileError(
+            f"[space.{twice}]: [{owner}] has this parameter too; rename or remove one"
+        )
     known = top.table("constraints").read(keys.CONSTRAINTS)["known"]
     fidelity = _read_fidelity(top.table("fidelity"))
-    return Space({**parameters, **flags}, known, fidelity, tasks, when=when)
+    return Space({**parameters, **generated}, known, fidelity, tasks, when=when)
 
 
 def _read_tasks(top: Table) -> tuple[Tasks | None, Cover | None]:

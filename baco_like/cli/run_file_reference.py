@@ -8,8 +8,8 @@ _KINDS = {
 
 `{NAME}` is the value of a parameter, `{NAME?}` leaves the word out if the value is empty, and `{workdir}` is a new
 folder for each trial. Write `{{` and `}}` for braces. A permutation or sequence is written as `i,j,k`; `{NAME:-}` is
-`i-j-k`, and `{NAME[0]}` its first element. `{flags}` is the text of `[flags]`. The values are also in the environment,
-as `BACO_NAME`.
+`i-j-k`, and `{NAME[0]}` its first element. `{flags}` is the text of `[flags]`, and `{passes}` that of `[passes]`. The
+values are also in the environment, as `BACO_NAME`.
 
 `measure = "regex"` reads standard output. If the pattern matches several times, the last match that is not empty
 counts; `^` and `$` match at the ends of lines. The number is the one group of the pattern, or the whole match.
@@ -22,6 +22,7 @@ program runs again only if `repeats` asks for more numbers.
     "cupy": "CUDA kernels: [CUDA](../cupy.md).",
     "function": "A Python function in a worker process: [Run configurations](../evaluators.md).",
     "halide": "Halide schedules: [Halide](../halide.md).",
+    "llvm": "Pass pipelines of LLVM, the sequences of `[passes]`: [Find a pass pipeline](../passes.md).",
     "opencl": "OpenCL kernels: [OpenCL](../opencl.md).",
     "replay": "A recorded space instead of programs: `examples/replay.toml`, "
     "[the guide](../formats.md#as-a-simulated-device).",
@@ -89,6 +90,13 @@ The flags of a compiler as parameters, for `kind = "command"`; `{flags}` in a co
 [Tune the flags of a compiler](../flags.md).
 
 <FLAGS>
+
+## `[passes]`
+
+The passes of a compiler as the parameter `passes`, for `kind = "llvm"` and `kind = "command"`; `{passes}` in a command
+is the text of a sequence. See [Find a pass pipeline](../passes.md).
+
+<PASSES>
 
 ## `[constraints]`
 

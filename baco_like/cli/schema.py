@@ -14,6 +14,7 @@ from baco_like.cli import run_file_keys as keys
 from baco_like.cli.run_file_reference import PAGE, kind_text
 from baco_like.evaluators import registry
 from baco_like.evaluators.command.flags import FLAGS_KEYS
+from baco_like.evaluators.command.passes import PASSES_KEYS
 from baco_like.evaluators.settings_table import Key, describe, key_shape, table_shape
 from baco_like.exceptions import PluginError
 from baco_like.parameters.registry import BUILT_IN_TYPES
@@ -50,6 +51,7 @@ def json_schema() -> dict[str, Any]:
         "properties": {
             "space": {"type": "object", "additionalProperties": parameter},
             "flags": table_shape(FLAGS_KEYS),
+            "passes": table_shape(PASSES_KEYS),
             "constraints": table_shape(keys.CONSTRAINTS),
             "objective": {"anyOf": [objective, {"type": "array", "items": objective}]},
             "evaluator": evaluator,
@@ -63,7 +65,7 @@ def json_schema() -> dict[str, Any]:
         },
         "additionalProperties": False,
         "required": ["evaluator", "budget"],
-        "anyOf": [{"required": ["space"]}, {"required": ["flags"]}],
+        "anyOf": [{"required": [table]} for table in ("space", "flags", "passes")],
     }
 
 
@@ -125,6 +127,7 @@ def reference() -> str:
     tables = {
         "PARAMETERS": "\n\n".join(types),
         "FLAGS": _markdown(FLAGS_KEYS),
+        "PASSES": _markdown(PASSES_KEYS),
         "CONSTRAINTS": _markdown(keys.CONSTRAINTS),
         "OBJECTIVE": _markdown(objective),
         "COMMON": _markdown(registry.COMMON_KEYS),

@@ -9,6 +9,7 @@ look for the implementation:
 - `function`: a Python function, called here or in isolated processes; `executors`: on other machines;
 - `kernels`: what all kernels share: problem files (`problems`), and how a kernel is timed (`timing`);
 - `c_kernels`, `halide`, `gpu/opencl`, `gpu/cuda`: kernels by language;
+- `llvm`: pass pipelines of LLVM;
 - `wrappers`: features for any evaluator (cache, check, repeats); `result_cache`: the file of a cache;
 - `slots`: device slots, in each of which one measurement runs at a time;
 - `replay`: recorded results as a simulated device;
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from baco_like.evaluators.gpu.opencl import *
     from baco_like.evaluators.halide import *
     from baco_like.evaluators.kernels import *
+    from baco_like.evaluators.llvm import *
     from baco_like.evaluators.protocol import *
     from baco_like.evaluators.registry import create
     from baco_like.evaluators.repeats import *
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 
 _HOMES = (
     *("protocol", "repeats", "executors", "function", "staged", "wrappers", "kernels"),
-    *("slots", "result_cache", "replay", "command", "c_kernels", "halide"),
+    *("slots", "result_cache", "replay", "command", "c_kernels", "halide", "llvm"),
     *("sources", "gpu.opencl", "gpu.cuda", "registry"),
     *("_processes.process", "_processes.exchange", "_processes.worker"),
 )
@@ -75,11 +77,14 @@ __all__ = [
     "FunctionEvaluator",
     "HalideSettings",
     "KernelSettings",
+    "LlvmEvaluator",
+    "LlvmSettings",
     "LostWorker",
     "MaxSimulatedTime",
     "Measure",
     "Metering",
     "OpenCLSettings",
+    "Passes",
     "ProcessLanes",
     "RayExecutor",
     "Reference",

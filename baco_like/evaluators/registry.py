@@ -16,6 +16,7 @@ from baco_like.evaluators.function import isolated
 from baco_like.evaluators.gpu.cuda import evaluator as cuda
 from baco_like.evaluators.gpu.opencl import evaluator as opencl
 from baco_like.evaluators.halide import evaluator as halide
+from baco_like.evaluators.llvm import evaluator as llvm
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.result_cache import ResultCache
 from baco_like.evaluators.settings_table import (
@@ -71,6 +72,7 @@ _MODULES = {
     "cupy": cuda,
     "function": isolated,
     "halide": halide,
+    "llvm": llvm,
     "opencl": opencl,
     "replay": replay,
 }

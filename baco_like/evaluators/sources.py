@@ -31,7 +31,7 @@ _SOURCE = re.compile(
 """Suffixes of sources. Other files that a command or a text names may be written by the program."""
 
 _COMMANDS = ("build", "before", "run", "check")
-_INPUTS = ("problem", "reference", "file")
+_INPUTS = ("problem", "reference", "file", "source")
 """Keys of tables whose values are commands, in the order of their execution, and files."""
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\">\n]+)[\">]", re.MULTILINE)
@@ -88,7 +88,8 @@ def table_hashes(entries: Mapping[str, Any], folder: Path) -> dict[str, str]:
         EvaluatorError: A file cannot be read.
     """
     given = entries.get("files", [])
-    texts = [entries.get(key) for key in _INPUTS]
+    given_inputs = [entries.get(key) for key in _INPUTS]
+    texts = [text for x in given_inputs for text in (x if isinstance(x, list) else [x])]
     constants = entries.get("constants")
     if isinstance(constants, Mapping) and isinstance(entries.get("problem"), str):
         problem = folder / entries["problem"]

@@ -136,7 +136,7 @@ _EVENTS: Mapping[str, Mapping[str, Field]] = {
 """The fields of each kind of event."""
 
 _SIMPLIFICATION: Mapping[str, Field] = {
-    **dict.fromkeys(("trial", "measurements", "budget"), _COUNT),
+    **dict.fromkeys(("trial", "measurements", "budget", "elements"), _COUNT),
     **dict.fromkeys(("dropped", "kept"), Field(_list_of(_TEXT.is_valid), "a list of texts")),
     "is_minimal": Field(lambda value: type(value) is bool, "true or false"),
 }

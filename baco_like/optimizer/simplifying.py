@@ -2,8 +2,8 @@
 
 Delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE Transactions on
 Software Engineering 2002) towards the default configuration: halves of the changed parameters first, then halves of the
-halves that matter, then single parameters until none of them can return. If k of n changes matter, independently of
-each other, there are at most about ``2 k log2(n)`` tests.
+halves that matter, then single parameters until none of them can return. Sequences lose elements in the same way. If k
+of n changes matter, independently of each other, there are at most about ``2 k log2(n)`` tests.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 from baco_like.exceptions import ConfigError, TrialError
 from baco_like.optimizer.predictions import recommend
 from baco_like.optimizer.setup import default_points
+from baco_like.parameters.protocol import is_sequence
 from baco_like.records import ConfirmationPlan, History, Trial, row_keys, sign_of
 from baco_like.records.confirmation import (
     LEAST_BUDGET,
@@ -143,14 +144,15 @@ class Simplifier:
             yield from self._reduce()
             is_minimal = True
         tests, kept = self._measured, self._changed
-        before = self._differing((self._history.find(self._first) or self._winner).config)
-        dropped = [name for name in before if name not in kept]
+        first = (self._history.find(self._first) or self._winner).config
+        dropped = [name for name in self._differing(first) if name not in kept]
+        elements = sum(len(first[n]) - len(self._small.config[n]) for n in self._sequences)
         if self._small is self._winner and not (is_minimal and self._state.results and tests):
             return
         with suppress(_BudgetSpent):  # the next call continues the rounds
             results, is_good = yield from self._confirm()
             found = Simplification(
-                self._first, dropped, kept, tests, self.budget, is_minimal and is_good
+                self._first, dropped, kept, tests, self.budget, is_minimal and is_good, elements
             )
             if results[0].values and results[0].failure is None:
                 self._record(results, found)
@@ -175,7 +177,29 @@ class Simplifier:
         while before is not self._small:
             before = self._small
             for name in self._changed:
-                yield from self._drop([name])
+                if not (yield from self._drop([name])) and name in self._sequences:
+                    yield from self._shorten(name)
+
+    @property
+    def _sequences(self) -> list[str]:
+        """Return the names of the parameters whose elements can be dropped one by one."""
+        known = self._history.space.parameters
+        return [n for n in self._changed if is_sequence(known[n])]
+
+    def _shorten(self, name: str) -> Measuring[None]:
+        """Drop elements of a sequence: halves first, then halves of the halves that matter."""
+        value = self._small.config[name]
+        kept = list(range(len(value)))
+        waiting = _halves(kept)
+        while waiting:
+            chunk = waiting.pop()
+            if not chunk:
+                continue
+            rest = [place for place in kept if place not in chunk]
+            if (yield from self._change({name: tuple(value[place] for place in rest)})):
+                kept = rest
+            elif len(chunk) > 1:
+                waiting += _halves(chunk)
 
     def _effect(self, name: str) -> float:
         """Return by how many ranks trials of the search with the winner's value of a parameter were better than others.
@@ -190,10 +214,14 @@ class Simplifier:
         return float(means[0] - means[1])
 
     def _drop(self, names: Sequence[str]) -> Measuring[bool]:
-        """Return parameters to their defaults; False, and no change, if the result is infeasible or not as good."""
-        space, defaults = self._history.space, self._defaults
+        """Return parameters to their defaults, as `_change`."""
+        return (yield from self._change({name: self._defaults[name] for name in names}))
+
+    def _change(self, values: Mapping[str, Any]) -> Measuring[bool]:
+        """Change parameters; False, and no change, if the result is infeasible or not as good."""
+        space = self._history.space
         # Parameters that become active by it get their defaults, too.
-        given = {**defaults, **self._small.config, **{name: defaults[name] for name in names}}
+        given = {**self._defaults, **self._small.config, **values}
         try:
             codes = space.encode([given])
         except ConfigError:  # one of them has none
@@ -330,7 +358,7 @@ def _split(history: History) -> tuple[History, deque[Trial]]:
     return history.first(len(history) - len(latest)), deque(latest[::-1])
 
 
-def _halves(names: Sequence[str]) -> list[Sequence[str]]:
+def _halves(names: Sequence[T]) -> list[Sequence[T]]:
     """Return the halves of a list, the first half last: it is tested first."""
     middle = (len(names) + 1) // 2
     return [names[middle:], names[:middle]]

@@ -46,7 +46,8 @@ class Simplification:
         kept: Names of those that still differ from their defaults.
         measurements: Number of measurements that tested which of them matter.
         budget: Largest number of these measurements.
-        is_minimal: Whether it is shown that no single one of ``kept`` can return too.
+        is_minimal: Whether it is shown that no single one of ``kept`` can return too, nor an element be dropped.
+        elements: Number of elements that its sequences have lost.
     """
 
     trial: int
@@ -55,6 +56,7 @@ class Simplification:
     measurements: int
     budget: int
     is_minimal: bool
+    elements: int = 0
 
 
 @dataclass(frozen=True)

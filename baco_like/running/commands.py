@@ -10,7 +10,7 @@ from typing import Any
 
 from baco_like.evaluators import Evaluator, registry
 from baco_like.evaluators.command import ProgramCommands, program_commands
-from baco_like.evaluators.command.compilers import is_compiler_name
+from baco_like.evaluators.command.compilers import compilers_of_tables, is_compiler_name
 from baco_like.evaluators.command.reference import REFERENCE_KEYS
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import RunFileError
@@ -73,18 +73,17 @@ def _check_compiler(entries: Mapping[str, Any]) -> None:
     Raises:
         RunFileError: It is another program.
     """
-    flags = entries.get("flags")
-    name = flags.get("compiler", "cc") if isinstance(flags, Mapping) else ""
-    if not isinstance(name, str) or not name:
-        return
-    known = shutil.which(os.path.basename(name)) if is_compiler_name(name) else None
-    if known is None or (
-        os.path.dirname(name) and os.path.realpath(name) != os.path.realpath(known)
-    ):
-        raise RunFileError(
-            f"the flags of this run depend on the compiler {name!r:.200}, and only a known compiler in the search path "
-            "is started for a journal; if you trust the journal: baco-like rebuild --trust"
-        )
+    for name in compilers_of_tables(entries):
+        if not isinstance(name, str) or not name:
+            continue
+        known = shutil.which(os.path.basename(name)) if is_compiler_name(name) else None
+        if known is None or (
+            os.path.dirname(name) and os.path.realpath(name) != os.path.realpath(known)
+        ):
+            raise RunFileError(
+                f"the flags of this run depend on the compiler {name!r:.200}, and only a known compiler in the search "
+                "path is started for a journal; if you trust the journal: baco-like rebuild --trust"
+            )
 
 
 def _evaluator(entries: dict[str, Any], view: JournalView, folder: Path) -> Evaluator:

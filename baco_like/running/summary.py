@@ -398,10 +398,14 @@ def _describe_simplification(confirmation: Confirmation) -> list[str]:
     n, kept = len(found.dropped), ", ".join(found.kept[:COMPLETE])
     changed = f"{n} of the {n + len(found.kept)} changed parameters"
     tests = f"({_count(found.measurements, 'measurement')})"
-    if best.id == found.trial and n:
+    if found.elements:
+        lost = _count(found.elements, "element")
+        changed = f"{lost} of its sequences" if not n else f"{lost} of its sequences and {changed}"
+    if best.id == found.trial and (n or found.elements):
         return [f"Without {changed} the winner is not as good {tests}."]
     more = "" if len(found.kept) <= COMPLETE else ", ..."
-    text = f"{changed} returned to their defaults {tests}. Those that differ: {kept}{more}."
+    ending = "returned to their defaults" if not found.elements else "were dropped"
+    text = f"{changed} {ending} {tests}. Those that differ: {kept}{more}."
     return [text if found.is_minimal else f"{text} {_UNTRIED}"]
 
 

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shlex
 import signal
 from pathlib import Path
 
@@ -59,6 +60,10 @@ REFUSED = {
         ("tune job.toml --out OUT/report.html", (FILE, OTHER)),
     ],
     "serve": [("serve scenario.json", (OTHER,))],
+    "flags": [
+        ("flags 'gcc {flags} a.c -o {workdir}/a' --size --file OUT", (FILE, TIMES, JOURNAL, OTHER))
+    ],
+    "passes": [("passes a.c --opt opt --file OUT", (FILE, TIMES, JOURNAL, OTHER))],
 }
 WRITE_NOTHING = {"show", "watch", "schema", "strategies"}
 RUN_COMMANDS_OF_THE_USER = {"rebuild", "simplify"}
@@ -138,7 +143,7 @@ def test_an_output_that_is_an_input_or_a_journal_is_refused(
         file.write_text(json.dumps({**scenario, "output_data_file": str(target.absolute())}))
         words = f"serve {file} --allow-dir {tmp_path} --allow-dir {inside}"
     before = contents(inside), contents(tmp_path)
-    assert cli.main(words.split()) == 2
+    assert cli.main(shlex.split(words)) == 2
     assert target.name in capsys.readouterr().err
     assert (contents(inside), contents(tmp_path)) == before
 

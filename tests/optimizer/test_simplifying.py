@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baco_like import Categorical, Integer, Optimizer, Permutation, Space, TrialError
+from baco_like import Categorical, Integer, Optimizer, Permutation, Sequence, Space, TrialError
 from baco_like.records import Objective, read_confirmation
 from baco_like.records.confirmation import winner_of
 from baco_like.running.journal_view import JournalView
@@ -228,3 +228,43 @@ def test_what_cannot_be_simplified_is_an_error():
     next(trials)
     with pytest.raises(TrialError, match="observe each trial of simplify"):
         next(trials)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.sampled_from("abcd"), max_size=8),
+    st.sets(st.sampled_from(["a", "b", "ab", "bc"]), min_size=1),
+    st.booleans(),
+)
+def test_no_element_of_a_sequence_can_be_dropped(value, needed, has_flag):
+    """An order of elements is good if it has each needed pair in this order; "z" is the default."""
+    needed = {pair for pair in needed if is_part(pair, value)}
+    space = Space(
+        {
+            "passes": Sequence(list("abcdz"), 8, default=["z"]),
+            "flag": Categorical([False, True], default=False),
+        }
+    )
+
+    def measure(config):
+        return 50 - 10 * sum(is_part(pair, config["passes"]) for pair in needed)
+
+    winner = {"passes": tuple(value), "flag": has_flag}
+    if not needed or winner["passes"] == ("z",):
+        return
+    optimizer = start(space, winner, measure)
+    small, _ = simplify(optimizer, measure)
+    best = measure(winner)
+    assert measure(small) == best
+    assert small["flag"] is False
+    passes = small["passes"]
+    shorter = [passes[:i] + passes[i + 1 :] for i in range(len(passes))]
+    assert [other for other in shorter if measure({"passes": other}) <= best] == []
+    found = read_confirmation(optimizer.history).plan.simplification
+    assert (found.elements, found.is_minimal) == (len(value) - len(passes), True)
+
+
+def is_part(some, elements):
+    """Whether elements occur in this order, perhaps with others between them."""
+    rest = iter(elements)
+    return all(element in rest for element in some)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from baco_like.evaluators.command.flags import Flags
     from baco_like.evaluators.command.measure import Measure
     from baco_like.evaluators.command.metrics import CommandMetrics
+    from baco_like.evaluators.command.passes import Passes
     from baco_like.evaluators.command.reference import Reference
     from baco_like.evaluators.command.script import (
         ProgramCommands,
@@ -28,6 +29,7 @@ __all__ = [
     "EnergyCounters",
     "Flags",
     "Measure",
+    "Passes",
     "ProgramCommands",
     "Reference",
     "Template",
@@ -43,6 +45,7 @@ _MODULES = (
     "compilers",
     "energy",
     "flags",
+    "passes",
     "metrics",
     "measure",
     "reference",

@@ -41,7 +41,7 @@ _LLVM_DEFAULT = re.compile(r"^  --?([\w-]+)[ \t]+= .*?\(default: ([^)\n]*)\)[ \t
 _WHOLE_NUMBERS = ("int", "uint", "long", "ulong", "number", "unsigned")
 
 _COMPILER = re.compile(
-    r"(?:[\w.-]+-)?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|gfortran|icx|icpx|nvcc|hipcc|rustc)(?:-[\d.]+)?"
+    r"(?:[\w.-]+-)?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|gfortran|icx|icpx|nvcc|hipcc|rustc|opt)(?:-[\d.]+)?"
 )
 """Names of compilers that answer ``--version``."""
 
@@ -286,14 +286,10 @@ def describe_compiler(settings: Mapping[str, Any]) -> str:
     """Return the first line of a compiler's ``--version``, or an empty text.
 
     Args:
-        settings: Settings of an evaluator. The compiler is ``compiler``, ``flags.compiler``, or the first word of
-            ``build`` if it has the name of a known compiler: an unknown program is not started.
+        settings: Settings of an evaluator. The compiler is ``compiler``, ``flags.compiler``, ``passes.opt``, or the
+            first word of ``build`` if it has the name of a known compiler: an unknown program is not started.
     """
-    flags = settings.get("flags")
-    named = [
-        settings.get("compiler"),
-        flags.get("compiler") if isinstance(flags, Mapping) else None,
-    ]
+    named = [settings.get("compiler"), *compilers_of_tables(settings)]
     build = settings.get("build")
     words = build.split() if isinstance(build, str) else build
     first = words[0] if isinstance(words, Sequence) and words else None
@@ -301,6 +297,15 @@ def describe_compiler(settings: Mapping[str, Any]) -> str:
         named.append(first)
     program = next((name for name in named if isinstance(name, str) and name), None)
     return "" if program is None else _version(program)
+
+
+def compilers_of_tables(settings: Mapping[str, Any]) -> list[Any]:
+    """Return the programs that the tables ``[flags]`` and ``[passes]`` start to ask them, None where none is named."""
+    flags, passes = settings.get("flags"), settings.get("passes")
+    return [
+        flags.get("compiler", "cc") if isinstance(flags, Mapping) else None,
+        passes.get("opt") if isinstance(passes, Mapping) else None,
+    ]
 
 
 @cache

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from baco_like.evaluators._processes.temporary import (
 from baco_like.evaluators.command.flags import Flags
 from baco_like.evaluators.command.measure import MEASURE_KEYS, Measure
 from baco_like.evaluators.command.metrics import CommandMetrics
+from baco_like.evaluators.command.passes import PASSES, Passes
 from baco_like.evaluators.command.reference import ERROR, REFERENCE_KEYS, Reference
 from baco_like.evaluators.command.template import Template, Text, to_text, variable_names
 from baco_like.evaluators.repeats import Repeats, repeats_keys
@@ -76,9 +78,10 @@ KEYS = (
     *REFERENCE_KEYS,
     Key(
         "program",
-        TEXT,
+        {"type": "string"},
         "the built file, such as `{workdir}/app`: configurations with equal files and equal run commands are measured "
-        "once",
+        'once; `""`: each is measured',
+        absent="the file of `{workdir}` after `-o` in `build`, if the commands name every parameter",
     ),
     Key("build_timeout", POSITIVE, "limit of a build, in seconds", default=60.0),
     Key("timeout", POSITIVE, "limit of one run, and of the check, in seconds", default=10.0),
@@ -96,6 +99,7 @@ KEYS = (
 )
 
 _FLAGS = Key("flags", TABLE, "the table `[flags]` of the run file")
+_PASSES = Key(PASSES, TABLE, "the table `[passes]` of the run file")
 
 _WORDS = {"build": "compile", "before": "runtime", "run": "runtime", "check": "correctness"}
 """Failure word of a failed command, by stage."""
@@ -123,6 +127,7 @@ class Commands:
         memory: Limit of the address space of run and check in bytes, or None.
         cpus: Numbers of the CPUs that runs may use (builds may use all); None for all.
         flags: Replace the placeholder ``{flags}``; or None.
+        passes: The text of their sequence replaces the placeholder ``{passes}``; or None.
         metrics: Numbers to keep besides those in the output that ``measure`` finds.
         program: The built file, or None. Configurations whose files and command lines (of run and check) are equal are
             measured once; the programs must not read the parameters from the environment then.
@@ -146,6 +151,7 @@ class Commands:
     memory: int | None = None
     cpus: frozenset[int] | None = None
     flags: Flags | None = None
+    passes: Passes | None = None
     metrics: CommandMetrics = field(default_factory=CommandMetrics)
     program: Template | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -174,6 +180,8 @@ class Commands:
         if self.flags is not None:
             texts["flags"] = self.flags.words(config)
             variables["BACO_FLAGS"] = self.flags.text(config)
+        if self.passes is not None:
+            texts[PASSES] = self.passes.words(config)
         return texts, variables
 
 
@@ -257,7 +265,7 @@ def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: A program does not exist.
     """
-    values = table.read((KIND, *KEYS, _FLAGS))
+    values = table.read((KIND, *KEYS, _FLAGS, _PASSES))
     names = tuple(run.space.parameters)
     if "workdir" in names:
         raise RunFileError("[space.workdir]: {workdir} is the trial's folder; rename the parameter")
@@ -271,6 +279,9 @@ def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
     )
     if flags is not None and "flags" in names:
         raise RunFileError("[space.flags]: {flags} is the text of [flags]; rename the parameter")
+    passes = None
+    if table.has(PASSES):
+        passes = Passes.from_table(Table(PASSES, table.table(PASSES).entries))
     placeholders = (*names, "workdir", *(("flags",) if flags is not None else ()))
     orders = {
         n: p.min_length if is_sequence(p) else len(p.elements)
@@ -297,33 +308,55 @@ def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
         memory=table.bytes(_MEMORY),
         cpus=cpus_from_table(table),
         flags=flags,
+        passes=passes,
         metrics=metrics,
-        program=template("program") if table.has("program") else None,
+        program=template("program") if values["program"] else None,
         environment=run.environment or {},
         restore=values["restore"],
         default=run.space.default_config,
     )
     if commands.program is not None and commands.build is None:
         raise RunFileError(f"{table.label('program')}: there is no build command that makes it")
+    if values["program"] is None and set(run.space.active) <= _named_parameters(commands):
+        commands = replace(commands, program=_built_file(commands))
     evaluator = command_evaluator(commands, repeats, values["ahead"])
     _warn_of_unused(commands, run.space.active)
     return evaluator
 
 
-def _warn_of_unused(commands: Commands, parameters: Sequence[str]) -> None:
-    """Warn about a parameter that no command names while others are named, such as a forgotten ``-DTILE={tile}``.
+def _built_file(commands: Commands) -> Template | None:
+    """Return the file in the trial's folder that the build command names after ``-o``; None if there is none."""
+    words = () if commands.build is None else commands.build.words
+    for option, file in pairwise(words):
+        if option == (("-o", None),) and any(
+            p is not None and p.name == "workdir" for _, p in file
+        ):
+            return Template((file,))
+    return None
+
+
+def _named_parameters(commands: Commands) -> frozenset[str]:
+    """Return the parameters whose values the words of the commands contain.
 
     Raises:
-        RunFileError: There are flags, and no command names them.
+        RunFileError: There are flags or passes, and no command names them.
     """
     templates = commands.by_stage().values()
     named = frozenset(name for template in templates for name in template.placeholders)
-    if commands.flags is not None:
-        if "flags" not in named:
+    for name, table in (("flags", commands.flags), (PASSES, commands.passes)):
+        if table is None:
+            continue
+        if name not in named:
             raise RunFileError(
-                "[flags]: no command has the placeholder {flags}; write it into build or run"
+                f"[{name}]: no command has the placeholder {{{name}}}; write it into build or run"
             )
-        named |= frozenset(commands.flags.parameters)
+        named |= frozenset(table.parameters)
+    return named
+
+
+def _warn_of_unused(commands: Commands, parameters: Sequence[str]) -> None:
+    """Warn about a parameter that no command names while others are named, such as a forgotten ``-DTILE={tile}``."""
+    templates, named = commands.by_stage().values(), _named_parameters(commands)
     text = " ".join(template.literal for template in templates)
     unused = [p for p in parameters if p not in named and commands.variables[p] not in text]
     if unused and named.intersection(parameters):

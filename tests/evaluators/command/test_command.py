@@ -15,7 +15,7 @@ from typing import Any
 import patient
 import pytest
 
-from baco_like.evaluators import StagedEvaluator
+from baco_like.evaluators import CommandBench, StagedEvaluator
 from baco_like.evaluators._processes.temporary import FolderSnapshot
 from baco_like.evaluators.command import energy
 from baco_like.evaluators.command import evaluator as command
@@ -660,3 +660,23 @@ def test_a_failed_command_before_a_run_is_a_failure_of_the_run(
 ) -> None:
     outcome = evaluate(space, tmp_path, before="false", run="true")
     assert (outcome.failed, outcome.message) == ("runtime", "before: exit code 1")
+
+
+def test_the_built_file_is_known_by_the_build_command(tmp_path: Path) -> None:
+    space = Space({"flag": [1, 2], "threads": [1, 2]})
+    build = "cc -O{flag} a.c -o {workdir}/app"
+    cases: list[tuple[dict[str, str], str | None]] = [
+        ({"build": build, "run": "{workdir}/app {threads}"}, "{workdir}/app"),
+        ({"build": build, "run": "{workdir}/app {threads}", "program": ""}, None),
+        ({"build": build, "run": "echo {threads}", "program": "{workdir}/b"}, "{workdir}/b"),
+        # The program may read the parameter from its environment.
+        ({"build": build, "run": "sh -c '{workdir}/app $BACO_THREADS'"}, None),
+        ({"build": "cc -O{flag} a.c -o app", "run": "./app {threads}"}, None),
+        ({"run": "true {flag} {threads}"}, None),
+    ]
+    for entries, expected in cases:
+        bench = make(space, tmp_path, **entries).bench
+        assert isinstance(bench, CommandBench)
+        program = bench.commands.program
+        words = None if program is None else program.fill({"workdir": "{workdir}"})
+        assert words == (None if expected is None else [expected])

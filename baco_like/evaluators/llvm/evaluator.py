@@ -1,0 +1,590 @@
+"""The evaluator of pass pipelines: compiles a program by clang, ``opt`` and ``llc``, and counts or measures it."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baco_like.evaluators._processes.process import (
+    CPUS_KEY,
+    Finished,
+    Stop,
+    cpus_from_table,
+    run_command,
+)
+from baco_like.evaluators._processes.temporary import LazyFolder, locate_program, require_program
+from baco_like.evaluators.command.metrics import section_bytes
+from baco_like.evaluators.command.passes import LEVELS, PASSES, Passes, tool_beside
+from baco_like.evaluators.command.template import Template, to_text
+from baco_like.evaluators.repeats import Repeats, repeats_keys
+from baco_like.evaluators.settings_table import (
+    FLAG,
+    KIND,
+    POSITIVE,
+    TABLE,
+    TEXT,
+    Key,
+    RunArguments,
+    Shape,
+    Table,
+    choice,
+    time_scale,
+    whole,
+)
+from baco_like.evaluators.staged import StagedEvaluator, StageFailure
+from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.records.trial import Trial
+
+INSTRUCTIONS, SIZE, CYCLES, TIME = MEASURES = ("instructions", "size", "cycles", "time")
+
+_NAMES: Shape = {
+    "title": "a text, or an array of texts",
+    "anyOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}],
+}
+
+KEYS = (
+    Key("source", _NAMES, "sources in C, or bitcode (`.bc`, `.ll`), of one program", required=True),
+    Key(
+        "measure",
+        choice(MEASURES),
+        "`instructions` of the IR; `size`: bytes of code and constants; `cycles`: those of `llvm-mca` for each "
+        "instruction once; `time`: wall time of a run",
+        default=INSTRUCTIONS,
+    ),
+    Key(
+        "front",
+        choice(LEVELS),
+        "level whose attributes clang gives to the functions, without optimising; `O0` forbids inlining",
+        absent="`Oz` for `instructions` and `size`, else `O3`",
+    ),
+    Key("clang", TEXT, "compiler of the sources, and linker", absent="the one beside `opt`"),
+    Key("cflags", TEXT, "flags of the sources, such as `-DN=100 -march=native`"),
+    Key("link", TEXT, "flags of the linker", default="-lm"),
+    Key("arguments", TEXT, "arguments of the program"),
+    Key("options", TEXT, "further options of `opt`, such as `-inline-threshold={threshold}`"),
+    Key(
+        "check",
+        FLAG,
+        "whether the output and the exit code of the program must be those of `-O0`; `false` for sources without main",
+        default=True,
+    ),
+    Key(
+        "piece",
+        whole(1),
+        "number of passes of one call of `opt`; the results of all calls but the last are "
+        "[kept and used again](../passes.md#compile-in-pieces)",
+        absent="all",
+    ),
+    Key("build_timeout", POSITIVE, "limit of each tool, in seconds", default=60.0),
+    Key("timeout", POSITIVE, "limit of one run, in seconds", default=10.0),
+    *repeats_keys(1),
+    Key("ahead", whole(0), "builds during a measurement", default=0),
+    CPUS_KEY,
+)
+
+_TABLE = Key(PASSES, TABLE, "the table `[passes]` of the run file", required=True)
+
+_INSTRUCTION = re.compile(rb"^  [^ \];]", re.MULTILINE)
+"""The start of an instruction in the text of a module; what continues one is indented more, or a bracket."""
+
+_SHOWN = ("O0", "O1", "O2", "O3", "Oz")
+"""Levels whose values are in the notes."""
+
+_CACHE_BYTES, _NEWEST = 2**29, 16
+"""Size of the results that are kept, and number of the newest ones, which may be in use."""
+
+
+@dataclass(frozen=True)
+class LlvmSettings:
+    """How pass pipelines are compiled and measured.
+
+    Attributes:
+        source: Paths of sources in C, or of bitcode.
+        passes: The passes, with their ``opt``.
+        measure: ``instructions``, ``size``, ``cycles`` or ``time``.
+        front: Level of the front end; ``""``: ``Oz`` or ``O3``, by the measure.
+        clang: Compiler and linker; ``""`` is the one beside ``opt``.
+        cflags: Flags of the sources.
+        link: Flags of the linker.
+        arguments: Arguments of the program.
+        options: Further words of ``opt``, with parameters as placeholders; or None.
+        check: Whether output and exit code are compared with those of the program without any pass.
+        piece: Passes of one call of ``opt``; None: all.
+        build_timeout: Limit of each tool in seconds.
+        timeout: Limit of a run in seconds.
+        scale: Units of the objective in one second.
+        cpus: CPUs of the runs; None for all.
+        environment: Environment variables of the runs.
+        folder: Folder in which relative paths begin and programs run.
+    """
+
+    source: Sequence[Path]
+    passes: Passes
+    measure: str = INSTRUCTIONS
+    front: str = ""
+    clang: str = ""
+    cflags: Sequence[str] = ()
+    link: Sequence[str] = ("-lm",)
+    arguments: Sequence[str] = ()
+    options: Template | None = None
+    check: bool = True
+    piece: int | None = None
+    build_timeout: float = 60.0
+    timeout: float = 10.0
+    scale: float = 1.0
+    cpus: frozenset[int] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    folder: Path = Path(".")
+
+    def tool(self, name: str) -> str:
+        """Return a tool of the version of ``opt``."""
+        return (name == "clang" and self.clang) or tool_beside(self.passes.opt, name)
+
+    def compile(self, target: str, level: str = "") -> Iterator[list[str]]:
+        """Yield the commands that make bitcode with the attributes of a level; the parts are beside the target."""
+        parts = []
+        level = level or self.front or ("Oz" if self.measure in (INSTRUCTIONS, SIZE) else "O3")
+        only = "-disable-O0-optnone" if level == "O0" else "-disable-llvm-passes"
+        for number, path in enumerate(self.source):
+            if path.suffix in (".bc", ".ll"):
+                parts.append(str(path))
+                continue
+            parts.append(f"{target}.{number}")
+            front = [self.tool("clang"), f"-{level}", "-Xclang", only, "-emit-llvm", "-c"]
+            yield [*front, *self.cflags, str(path), "-o", parts[-1]]
+        yield [self.tool("llvm-link"), *parts, "-o", f"{target}.linked"]
+        yield self.opt("", (), f"{target}.linked", target)  # without the names of values
+
+    def opt(self, text: str, options: Sequence[str], source: str, target: str) -> list[str]:
+        """Return the command that runs passes; a target that ends in ``.ll`` is a text."""
+        form = ["-S"] if target.endswith(".ll") else []
+        passes = f"-passes={text or 'no-op-module'}"  # "" would be refused
+        given = [self.passes.opt, "-discard-value-names", *form, *options]
+        return [*given, passes, source, "-o", target]
+
+    def llc(self, source: str, target: str, level: str = "-O2") -> list[str]:
+        """Return the command that makes an object, or a file of assembly whose name ends in ``.s``."""
+        form = "asm" if target.endswith(".s") else "obj"
+        pic = "-relocation-model=pic"
+        return [self.tool("llc"), level, pic, f"-filetype={form}", source, "-o", target]
+
+    def linker(self, source: str, target: str) -> list[str]:
+        """Return the command that links a program."""
+        return [self.tool("clang"), source, *self.link, "-o", target]
+
+    def option_words(self, config: Mapping[str, Any]) -> list[str]:
+        """Return the further words of ``opt`` for a configuration."""
+        if self.options is None:
+            return []
+        return self.options.fill({n: to_text(v) for n, v in config.items() if n != PASSES})
+
+
+class LlvmBench:
+    """Builds and measures pass pipelines.
+
+    Failures: ``compile`` if a tool fails or crashes, ``timeout`` for a tool or a run over its limit, ``runtime`` if a
+    signal ends the program, ``correctness`` for another output or exit code than without any pass. A first run over its
+    limit is censored if the time is measured. Output is compared where the value may be recommended.
+
+    Args:
+        settings: How pipelines are compiled and measured.
+
+    Raises:
+        EvaluatorError: A tool or a source does not exist.
+    """
+
+    def __init__(self, settings: LlvmSettings) -> None:
+        needed = ["opt", "llvm-link", "clang", "llc"]
+        for name in (*needed, *(["llvm-mca"] if settings.measure == CYCLES else [])):
+            program = settings.passes.opt if name == "opt" else settings.tool(name)
+            require_program(program, settings.folder, f"[evaluator] {name}")
+        for path in settings.source:
+            if not (settings.folder / path).is_file():
+                raise EvaluatorError(f"[evaluator] source: there is no file {str(path)!r}")
+        self.settings, self._folder, self.stop = settings, LazyFolder(), Stop()
+        self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._sources: dict[str, Path] = {}  # the bitcode by level of the front end
+        self._expected: tuple[int | None, str] | None = None
+        self._known: dict[tuple[str, ...], Path] = {}  # the results of calls of opt
+        self._levels = ""
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The names of all metrics."""
+        return MEASURES[: min(2, MEASURES.index(self.settings.measure))]
+
+    def build(self, trial: Trial, seconds: dict[str, float]) -> LlvmProgram:
+        """Run the passes of a trial.
+
+        Raises:
+            StageFailure: A pass fails.
+            EvaluatorError: The source cannot be compiled, or its output differs from one run to the next.
+        """
+        state, options = self.open(), self.settings.option_words(trial.config)
+        return self._make(state, trial.config.get(PASSES, ()), options, seconds)
+
+    def _make(
+        self,
+        state: Path,
+        sequence: Sequence[str],
+        options: Sequence[str],
+        seconds: dict[str, float],
+    ) -> LlvmProgram:
+        """Return the program after a sequence of passes."""
+        program, text = LlvmProgram(self, seconds), self.settings.passes.text
+        try:
+            pieces = list(self.pieces(sequence))
+            for piece in pieces[:-1]:
+                state = self._run_piece(state, text(piece), options, program)
+            target = str(program.path("program.ll"))
+            program.run_tool(self.settings.opt(text(pieces[-1]), options, str(state), target))
+            program.read()
+        except BaseException:
+            program.discard()
+            raise
+        return program
+
+    def pieces(self, sequence: Sequence[str]) -> Iterator[Sequence[str]]:
+        """Yield the parts of a sequence that are one call of ``opt`` each, at least one."""
+        size = self.settings.piece or max(1, len(sequence))
+        yield from (sequence[at : at + size] for at in range(0, max(1, len(sequence)), size))
+
+    def _run_piece(
+        self, state: Path, text: str, options: Sequence[str], program: LlvmProgram
+    ) -> Path:
+        """Return the bitcode after some passes: the file that the same call has made before, or a new one.
+
+        Files are named by their content: where a pass has changed nothing, known results follow. The split depends
+        on the sequence alone, so a sequence always gives the same program.
+        """
+        key = (state.name, text, *options)
+        known = self._known.get(key)
+        if known is not None and known.exists():
+            known.touch()
+            return known
+        target = program.path("piece.bc")
+        program.run_tool(self.settings.opt(text, options, str(state), str(target)))
+        self._known[key] = path = self._keep(target)
+        self._shrink()
+        return path
+
+    def _keep(self, file: Path) -> Path:
+        """Move bitcode to the known results, under the name of its content."""
+        path = self._folder.path / f"{sha256(file.read_bytes()).hexdigest()[:32]}.bc"
+        return file.replace(path)
+
+    def _shrink(self) -> None:
+        """Remove the results that were used longest ago if they take too much space."""
+        with self._lock:
+            files = [(path.stat(), path) for path in self._folder.path.glob("*.bc")]
+            total = sum(found.st_size for found, _ in files)
+            files.sort(key=lambda file: file[0].st_mtime_ns)
+            for found, path in files[:-_NEWEST]:
+                if total > _CACHE_BYTES and path not in self._sources.values():
+                    path.unlink()
+                    total -= found.st_size
+
+    def open(self, level: str = "") -> Path:
+        """Return the bitcode with the attributes of a level; the first call also runs it without any pass.
+
+        Raises:
+            EvaluatorError: It cannot be compiled, or its output cannot be checked.
+        """
+        with self._lock:
+            if level in self._sources:
+                return self._sources[level]
+            program = LlvmProgram(self, {})
+            source = program.path("source.bc")
+            try:
+                for words in self.settings.compile(str(source), level):
+                    program.run_tool(words)
+                if self.settings.check and not self._sources:
+                    program.link(str(source), "-O0")
+                    self._expected = _result(program.run())
+                    if _result(program.run()) != self._expected:
+                        raise EvaluatorError(
+                            "[evaluator] source: two runs of the program without any pass give different outputs, so "
+                            "none can be checked; let it print the same each time, or write check = false"
+                        )
+                self._sources[level] = self._keep(source)
+                return self._sources[level]
+            except StageFailure as failure:
+                way = "; write check = false for a source without main" if source.exists() else ""
+                raise EvaluatorError(
+                    f"[evaluator] source: the program without any pass fails: {failure.message}{way}"
+                ) from None
+            finally:
+                program.discard()
+
+    def check(self, finished: Finished) -> None:
+        """Raise `StageFailure` if a run has another result than the program without any pass."""
+        if self._expected is not None and _result(finished) != self._expected:
+            code, out = self._expected
+            what = "exit code" if finished.code != code else "output"
+            raise StageFailure("correctness", f"check: the {what} differs from -O0: {out[:100]!r}")
+
+    def script(self, config: Mapping[str, Any], name: str) -> str:
+        """Return the commands that build the program of a configuration."""
+        settings, state = self.settings, f"{name}.bc"
+        lines = list(settings.compile(state))
+        pieces = list(self.pieces(config.get(PASSES, ())))
+        options = settings.option_words(config)
+        for number, piece in enumerate(pieces, 1):
+            target = f"{name}.ll" if number == len(pieces) else f"{name}.{number}.bc"
+            lines.append(settings.opt(settings.passes.text(piece), options, state, target))
+            state = target
+        lines.append(settings.llc(state, f"{name}.o"))
+        if settings.check or settings.measure == TIME:
+            lines.append(settings.linker(f"{name}.o", name))
+        return "\n".join(["#!/bin/sh", "set -e", *map(shlex.join, lines), ""])
+
+    def levels(self) -> str:
+        """Return the values of the optimization levels of clang in one line."""
+        if not self._levels:
+            texts = []
+            for level in _SHOWN:
+                try:
+                    pipeline = [f"default<{level}>"] if level != "O0" else []
+                    program = self._make(self.open(level), pipeline, (), {})
+                    try:
+                        rounds = 3 if self.settings.measure == TIME else 1
+                        value = float(np.median(program.measure(rounds, None, 0.0)))
+                        texts.append(f"-{level} {value:.6g}")
+                    finally:
+                        program.discard()
+                except StageFailure as failure:
+                    texts.append(f"-{level} fails ({failure.word})")
+            self._levels = ", ".join(texts)
+        return self._levels
+
+    def close(self) -> None:
+        """End running tools and remove all files; the next build prepares everything again."""
+        self.stop.set()
+        self.stop = Stop()
+        self._folder.close()
+        self._forget()
+
+
+class LlvmProgram:
+    """The program of one trial, in its own folder.
+
+    Args:
+        bench: The bench.
+        seconds: Wall time by stage, to be completed.
+    """
+
+    def __init__(self, bench: LlvmBench, seconds: dict[str, float]) -> None:
+        self._bench, self._settings, self._seconds = bench, bench.settings, seconds
+        self._folder, self._metrics = LazyFolder(), dict[str, float]()
+        self._is_checked = False
+        self.identity: str | None = None
+
+    def path(self, name: str) -> Path:
+        """Return the path of a file of this program."""
+        return self._folder.path / name
+
+    def run_tool(self, words: Sequence[str]) -> Finished:
+        """Run a tool.
+
+        Raises:
+            StageFailure: It has failed, or taken too long.
+        """
+        settings = self._settings
+        finished = run_command(
+            words,
+            timeout=settings.build_timeout,
+            folder=settings.folder,
+            environment={"TMPDIR": str(self._folder.path), "LLVM_DISABLE_SYMBOLIZATION": "1"},
+            stop=self._bench.stop,
+        )
+        self._seconds["compile"] = self._seconds.get("compile", 0.0) + finished.seconds
+        if not finished.ok:
+            word = "timeout" if finished.timed_out else "compile"
+            raise StageFailure(word, f"{Path(words[0]).name}: {finished.describe()}")
+        return finished
+
+    def read(self) -> None:
+        """Count the instructions of the optimised module, and name the program by its text."""
+        text = self.path("program.ll").read_bytes().partition(b"\n")[2]  # without its file name
+        self._metrics[INSTRUCTIONS] = float(len(_INSTRUCTION.findall(text)))
+        self.identity = sha256(text).hexdigest()[:32]
+
+    def link(self, source: str = "", level: str = "-O2") -> None:
+        """Make the object and, if a program is to be run, link it; the optimised module by default."""
+        target = str(self.path("program.o"))
+        if not self.path("program.o").exists():
+            source = source or str(self.path("program.ll"))
+            self.run_tool(self._settings.llc(source, target, level))
+        if self._settings.check or self._settings.measure == TIME:
+            self.run_tool(self._settings.linker(target, str(self.path("program"))))
+
+    def run(self, timeout: float | None = None, bound: float | None = None) -> Finished:
+        """Run the program.
+
+        Raises:
+            StageFailure: A signal has ended it, or it has taken too long; ``bound`` is this time in the unit of the
+                objective.
+        """
+        settings = self._settings
+        limit = settings.timeout if timeout is None else timeout
+        finished = run_command(
+            [str(self.path("program")), *settings.arguments],
+            timeout=limit,
+            folder=settings.folder,
+            environment=settings.environment,
+            cpus=settings.cpus,
+            stop=self._bench.stop,
+        )
+        self._seconds["run"] = self._seconds.get("run", 0.0) + finished.seconds
+        if finished.timed_out or finished.signal:
+            word = "timeout" if finished.timed_out else "runtime"
+            raise StageFailure(word, f"run: {finished.describe()}", bound=bound)
+        return finished
+
+    def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:
+        """Return the values; the first call compares the output, of a counted value if it is at most ``near``.
+
+        Raises:
+            StageFailure: A tool or a run has failed, or the output is wrong.
+        """
+        measure, scale = self._settings.measure, self._settings.scale
+        if measure != TIME:
+            value = self._count(measure)
+            if value <= near and not self._is_checked and self._settings.check:
+                self.link()
+                self._check(self.run())
+            return (value,)
+        values: list[float] = []
+        if not self._is_checked:
+            self._count(SIZE)
+            self.link()
+            longest = min(self._settings.timeout, math.inf if limit is None else limit / scale)
+            finished = self.run(longest, longest * scale)
+            self._check(finished)
+            values.append(finished.seconds * scale)
+        while len(values) < count and not (limit is not None and values and min(values) > limit):
+            values.append(self.run().seconds * scale)
+        return tuple(values)
+
+    def _check(self, finished: Finished) -> None:
+        self._bench.check(finished)
+        self._is_checked = True
+
+    def _count(self, measure: str) -> float:
+        """Return a number that is the same each time."""
+        if measure not in self._metrics and measure == CYCLES:
+            self._count(SIZE)
+            assembly = str(self.path("program.s"))
+            self.run_tool(self._settings.llc(str(self.path("program.ll")), assembly))
+            finished = self.run_tool(
+                [self._settings.tool("llvm-mca"), "-iterations=1", assembly],
+            )
+            found = re.search(r"^Total Cycles: +(\d+)", finished.out, re.MULTILINE)
+            if found is None:
+                raise StageFailure("runtime", f"llvm-mca: {finished.describe()}")
+            self._metrics[CYCLES] = float(found[1])
+        elif measure not in self._metrics:
+            target = self.path("program.o")
+            self.run_tool(self._settings.llc(str(self.path("program.ll")), str(target)))
+            try:
+                self._metrics[SIZE] = float(section_bytes(target)["text"])
+            except ValueError as error:
+                raise StageFailure("compile", f"size: {error}") from None
+        return self._metrics[measure]
+
+    def metrics(self) -> dict[str, float]:
+        """Return the other numbers."""
+        return {name: self._metrics[name] for name in self._bench.metric_names}
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """The values of the optimization levels, to compare with."""
+        return {"optimization levels": self._bench.levels()}
+
+    def discard(self) -> None:
+        """Remove the files."""
+        self._folder.close()
+
+
+class LlvmEvaluator(StagedEvaluator):
+    """Compiles programs by sequences of passes, the parameter ``passes``, and counts or measures them.
+
+    Args:
+        settings: How pipelines are compiled and measured.
+        repeats: How often each program is measured; once by default.
+        ahead: Number of programs that are compiled while another is measured.
+
+    Raises:
+        EvaluatorError: A tool or a source does not exist.
+    """
+
+    def __init__(
+        self, settings: LlvmSettings, repeats: Repeats | None = None, ahead: int = 0
+    ) -> None:
+        self._llvm_bench = LlvmBench(settings)
+        self.source_name = f"{Path(settings.source[0]).stem}.sh"
+        super().__init__(self._llvm_bench, repeats or Repeats(), ahead)
+
+    def source(self, config: Mapping[str, Any]) -> str:
+        """Return a shell script that builds the program of a configuration in the folder of the sources."""
+        return self._llvm_bench.script(config, Path(self.source_name).stem)
+
+
+def from_table(table: Table, run: RunArguments) -> LlvmEvaluator:
+    """Return the evaluator that the ``[evaluator]`` table of a run file describes.
+
+    Args:
+        table: Keys as in `KEYS`.
+        run: Its space has the parameter ``passes``; relative paths begin at its folder.
+
+    Raises:
+        RunFileError: A key is unknown, missing or wrong.
+        EvaluatorError: A tool or a source does not exist.
+    """
+    if not table.has(PASSES):
+        raise RunFileError(f"{table.label('kind')} = 'llvm' needs a table [passes]")
+    values = table.read((KIND, *KEYS, _TABLE))
+    names = [name for name in run.space.parameters if name != PASSES]
+    options = None
+    if table.has("options"):
+        options = Template.parse(table.text("options"), names, table.label("options"))
+    words: dict[str, Any] = {}
+    for key in ("cflags", "link", "arguments"):
+        try:
+            words[key] = shlex.split(values[key] or "")
+        except ValueError as error:
+            raise table.error(key, values[key], f"words of a shell ({error})") from None
+    source = values["source"]
+    settings = LlvmSettings(
+        [Path(path) for path in ([source] if isinstance(source, str) else source)],
+        Passes.from_table(Table(PASSES, table.table(PASSES).entries)),
+        measure=values["measure"],
+        clang=locate_program(values["clang"] or "", run.folder),
+        **words,
+        options=options,
+        check=values["check"],
+        piece=values["piece"],
+        build_timeout=values["build_timeout"],
+        timeout=values["timeout"],
+        scale=time_scale(table, run.unit) if values["measure"] == TIME else 1.0,
+        cpus=cpus_from_table(table),
+        environment=run.environment or {},
+        folder=run.folder,
+    )
+    return LlvmEvaluator(settings, Repeats.from_table(table, 1), values["ahead"])
+
+
+def _result(finished: Finished) -> tuple[int | None, str]:
+    return finished.code, finished.out

@@ -1,0 +1,251 @@
+"""Pass pipelines on the real tools of LLVM: counts, failures, equal programs, pieces, and a wrong compilation."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import patient
+import pytest
+
+from baco_like.evaluators import LlvmEvaluator, LlvmSettings, Passes, Repeats, Template
+from baco_like.evaluators._processes import process
+from baco_like.evaluators.llvm import evaluator as llvm
+from baco_like.exceptions import EvaluatorError
+from baco_like.records.trial import PROGRAM, SAME_PROGRAM, Outcome, Status, Trial
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("opt-14") is None or shutil.which("clang-14") is None,
+    reason="needs opt, llc and clang of LLVM 14",
+)
+
+SOURCE = """
+#include <stdio.h>
+#include <stdlib.h>
+static int work(int n) { int s = 0; for (int i = 0; i < n; i++) s += i * STEP; return s; }
+int main(int count, char **words)
+{
+    int n = count > 1 ? atoi(words[1]) : 10;
+    if (n < 0) abort();
+    printf("%d\\n", work(n));
+    return 3;
+}
+"""
+PASSES = ["sroa", "instcombine", "simplifycfg", "float2int", "licm", "default<Oz>", "default<O2>"]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "work.c"
+    path.write_text(SOURCE)
+    return path
+
+
+def make(
+    source: Path, repeats: Repeats | None = None, levels: str = "-", **given: Any
+) -> LlvmEvaluator:
+    passes = given.pop("passes", None) or Passes(PASSES, opt="opt-14")
+    cflags = given.pop("cflags", ["-DSTEP=3"])
+    settings = LlvmSettings([source], passes, cflags=cflags, folder=source.parent, **given)
+    evaluator = LlvmEvaluator(settings, repeats)
+    if levels:  # instead of compiling five programs for the note
+        evaluator.bench.levels = lambda: levels  # type: ignore[method-assign]
+    return evaluator
+
+
+def evaluate(evaluator: LlvmEvaluator, *sequences: Sequence[str]) -> list[Outcome]:
+    outcomes = [
+        patient.evaluate(evaluator, Trial(number, {"passes": tuple(sequence)}), None)
+        for number, sequence in enumerate(sequences)
+    ]
+    evaluator.close()
+    return outcomes
+
+
+MODULE = """
+@table = constant [2 x i32] [i32 1, i32 2]
+declare i32 @may_throw(i32)
+declare i32 @handler(...)
+define i32 @main(i32 %n) personality i32 (...)* @handler {
+  switch i32 %n, label %other [
+    i32 1, label %one
+    i32 2, label %two
+  ]
+one:                                              ; preds = %0
+  %a = invoke i32 @may_throw(i32 %n)
+          to label %two unwind label %pad
+two:                                              ; preds = %one, %0
+  %b = phi i32 [ 0, %0 ], [ %a, %one ]
+  ret i32 %b
+pad:                                              ; preds = %one
+  %c = landingpad { i8*, i32 }
+          cleanup
+  resume { i8*, i32 } %c
+other:                                            ; preds = %0
+  unreachable
+}
+"""
+
+
+def test_instructions_are_counted_in_a_text_module(tmp_path: Path) -> None:
+    source = tmp_path / "module.ll"
+    source.write_text(MODULE)
+    (outcome,) = evaluate(make(source, check=False), [])
+    assert (outcome.status, outcome.value) == (Status.OK, 7.0)
+
+
+def test_counts_metrics_and_levels(source: Path) -> None:
+    empty, start, same, equal = evaluate(
+        make(source, levels="", measure="cycles", front="Oz"),
+        [],
+        ["default<Oz>"],
+        ["sroa", "simplifycfg"],
+        ["sroa", "simplifycfg", "float2int"],  # changes nothing here
+    )
+    for outcome in (empty, start, same, equal):
+        assert outcome.status is Status.OK
+        assert set(outcome.metrics) == {"instructions", "size"}
+    assert (
+        start.metrics["instructions"] < same.metrics["instructions"] < empty.metrics["instructions"]
+    )
+    assert (same.extra.get(SAME_PROGRAM), equal.extra.get(SAME_PROGRAM)) == (None, 2)
+    assert equal.value == same.value
+    (levels,) = start.extra["notes"].values()
+    found = dict(part.split() for part in levels.split(", "))
+    assert float(found["-Oz"]) == start.value
+    assert set(found) == {"-O0", "-O1", "-O2", "-O3", "-Oz"}
+
+
+def test_each_objective_has_its_own_number(source: Path) -> None:
+    values = {}
+    for measure in ("instructions", "size"):
+        (outcome,) = evaluate(make(source, measure=measure), ["default<Oz>"])
+        values[measure] = outcome.value, outcome.metrics
+    assert values["size"][1] == {"instructions": values["instructions"][0]}
+    assert values["instructions"][1] == {}
+    assert values["size"][0] > values["instructions"][0]
+    (outcome,) = evaluate(make(source, Repeats(3), measure="time", scale=1e3), ["default<O2>"])
+    assert len(outcome.repeats) == 3
+    assert min(outcome.repeats) > 0
+    assert set(outcome.metrics) == {"instructions", "size"}
+
+
+FAKE_OPT = """#!/bin/sh
+case "$*" in
+  *-S*float2int*) kill -SEGV $$ ;;
+  *-S*licm*) sleep 60 ;;
+  *-S*instcombine*) /usr/bin/env opt-14 "$@" && for target; do :; done && sed -i "s/i32 3/i32 4/" $target ;;
+  *) exec /usr/bin/env opt-14 "$@" ;;
+esac
+"""
+"""An opt with a pass that crashes, one that hangs, and one that compiles wrongly."""
+
+
+def test_failures_have_their_word(source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("clang", "llc", "llvm-link"):
+        (folder / name).symlink_to(str(shutil.which(f"{name}-14")))
+    (folder / "opt").write_text(FAKE_OPT)
+    (folder / "opt").chmod(0o755)
+    evaluator = make(source, passes=Passes(PASSES, opt=str(folder / "opt")))
+    crashed, wrong = evaluate(evaluator, ["float2int"], ["sroa", "instcombine"])
+    assert (crashed.failed, "SIGSEGV" in crashed.message) == ("compile", True)
+    assert (wrong.failed, "differs from -O0" in wrong.message) == ("correctness", True)
+    assert PROGRAM in wrong.extra  # an equal program need not be run
+    (fine,) = evaluate(evaluator, [])
+    evaluator.bench.open()
+    evaluator.bench.settings = replace(evaluator.bench.settings, build_timeout=0.5)
+    evaluator.submit(Trial(0, {"passes": ("licm",)}))
+    (slow,) = evaluator.wait()
+    evaluator.close()
+    assert (fine.status, slow.failed) == (Status.OK, "timeout")
+
+
+def test_a_program_that_cannot_be_checked_is_told(source: Path) -> None:
+    source.write_text(SOURCE.replace("main", "other"))
+    with pytest.raises(EvaluatorError, match="check = false for a source without main"):
+        evaluate(make(source), [])
+    assert evaluate(make(source, check=False), [])[0].status is Status.OK
+    source.write_text(
+        'int printf(const char *, ...); int main(void) { printf("%p", (void *)main); }'
+    )
+    with pytest.raises(EvaluatorError, match="give different outputs"):
+        evaluate(make(source), [])
+    source.write_text(SOURCE)
+    with pytest.raises(EvaluatorError, match="SIGABRT"):
+        evaluate(make(source, arguments=["-1"]), [])
+    source.write_text("#error compile error")
+    with pytest.raises(EvaluatorError, match="compile error"):
+        evaluate(make(source), [])
+    source.unlink()
+    with pytest.raises(EvaluatorError, match="there is no file"):
+        make(source)
+
+
+def test_pieces_give_the_program_of_the_whole_and_are_compiled_once(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def run(words: Sequence[str], **given: Any) -> Any:
+        calls.append(Path(words[0]).name)
+        return process.run_command(words, **given)
+
+    monkeypatch.setattr(llvm, "run_command", run)
+    first = ["sroa", "instcombine", "simplifycfg", "licm", "sroa"]
+    sequences = [first, [*first[:4], "float2int"], ["float2int", *first[:4]], first[:1]]
+    programs, counts = {}, {}
+    for piece in (None, 1, 2):
+        evaluator = make(source, check=False, piece=piece)
+        evaluator.bench.open()
+        calls.clear()
+        programs[piece] = [o.extra[PROGRAM] for o in evaluate(evaluator, *sequences)]
+        counts[piece] = calls.count("opt-14")
+    assert programs[None] == programs[1] == programs[2]
+    assert counts[None] == 4
+    # By ones: five calls; the last one; float2int changes nothing, so all but the last call are known; the last one.
+    assert counts[1] == 5 + 1 + 2 + 1
+
+
+def test_the_oldest_results_are_removed(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llvm, "_CACHE_BYTES", 1)
+    outcomes = evaluate(make(source, piece=1, check=False), PASSES[:3], PASSES[:4])
+    assert [outcome.status for outcome in outcomes] == [Status.OK] * 2
+
+
+def test_the_script_builds_the_winner(source: Path, tmp_path: Path) -> None:
+    evaluator = make(source, piece=2, options=None)
+    config = {"passes": ("sroa", "instcombine", "licm")}
+    (tmp_path / evaluator.source_name).write_text(evaluator.source(config))
+    (outcome,) = evaluate(evaluator, config["passes"])
+    subprocess.run(["sh", evaluator.source_name], cwd=tmp_path, check=True)
+    done = subprocess.run(["./work"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "135\n")
+    assert outcome.status is Status.OK
+
+
+def test_options_of_opt_are_part_of_the_configuration(source: Path) -> None:
+    names = ["threshold"]
+    options = Template.parse("-inline-threshold={threshold}", names, "options")
+    evaluator = make(source, passes=Passes(["sroa", "inline"], opt="opt-14"), options=options)
+    pipeline = ("sroa", "inline")
+    values = []
+    for number, threshold in enumerate((-100_000, 1000)):
+        evaluator.submit(Trial(number, {"passes": pipeline, "threshold": threshold}))
+        values += [outcome.value for outcome in evaluator.wait()]
+    evaluator.close()
+    assert values[0] != values[1]
+
+
+def test_a_wrong_compilation_of_llvm_14_is_found() -> None:
+    """Its pass attributor-cgscc compiles this program wrongly."""
+    programs = Path(__file__).parents[2] / "benchmarks" / "compilers" / "programs"
+    passes = Passes(["attributor-cgscc"], opt="opt-14")
+    evaluator = make(programs / "lz.c", passes=passes, cflags=[])
+    (outcome,) = evaluate(evaluator, ["attributor-cgscc"])
+    assert outcome.failed == "correctness"
