@@ -76,8 +76,9 @@ def model_of_many() -> Bayesian:
     """Return the Bayesian optimization of the default strategy for `MANY` or more parameters, without a design.
 
     Of random changes of the best configurations it takes the one with the best predicted value. Expected improvement
-    prefers uncertain ones, and with hundreds of parameters nearly all changes are uncertain: on sizes of five programs
-    by the flags of gcc, it reached after 100 builds what the predicted value reaches after 60.
+    prefers uncertain ones, and with hundreds of parameters nearly all changes are uncertain. On sizes of 15 programs by
+    the flags of gcc, two seeds, a local search on expected improvement gained 0.6 percentage points less after 30
+    builds and 0.3 less after 60, in twice the CPU time.
     """
     search = NearbySearch()
     model, value = SparseEffects(), LowerConfidenceBound(deviations=0.0)
