@@ -25,6 +25,7 @@ class Case:
         message: Part of the message.
         state: Declarations of variables that outlive a launch.
         languages: Languages that can express it.
+        least: Milliseconds that its value has at least.
     """
 
     name: str
@@ -33,14 +34,21 @@ class Case:
     message: str = ""
     state: str = ""
     languages: tuple[str, ...] = ("c", "opencl", "cuda")
+    least: float = 0.0
 
 
 TWICE = "for (int i = 0; i < 16; i++) b[i] = 2 * a[i];"
 C, STATIC = ("c",), ("c", "cuda")
-HEAD = "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <time.h>\n#include <unistd.h>\n"
+HEAD = "#include <pthread.h>\n#include <setjmp.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <time.h>\n#include <unistd.h>\n"
 LATE = (
     "static const int *from; static int *to;"
     "static void *work(void *u) { usleep(3000); for (int i = 0; i < 16; i++) to[i] = 2 * from[i]; return u; }"
+)
+STACK = (
+    "__attribute__((noinline)) static void move_clock(void)"
+    "{ struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); long *p = (long *)__builtin_frame_address(0);"
+    "long now = t.tv_sec * 1000000000 + t.tv_nsec; for (int i = 2; i < 200; i++)"
+    "if (p[i] < now && now - p[i] < 100000000) p[i] = now - 1000; }"
 )
 FORGED = (
     r"{\"number\": %d, \"at\": 1.0, \"answer\": "
@@ -147,6 +155,42 @@ GROUPS = {
                 "in one of several launches of a sample",
                 "int *first;",
                 C,
+            ),
+            Case(
+                "writes in the next page behind its output",
+                f"{TWICE} b[16 + 1300] = 1;",
+                "correctness",
+                "a write 5200 bytes after the end of argument 1",
+            ),
+            Case(
+                "writes before its output",
+                f"{TWICE} b[-1100] = 1;",
+                "correctness",
+                "bytes before the start of argument 1",
+            ),
+            Case(
+                "writes one row of a tile too much",
+                f"{TWICE} b[16 + 100000] = 1;",
+                "correctness",
+                "a write 400000 bytes after the end of argument 1",
+                languages=("opencl", "cuda"),
+            ),
+            Case(
+                "hides its writes far behind its output",
+                f"{TWICE} signal(SIGSEGV, leave); if (!sigsetjmp(place, 1)) b[1 << 20] = 1;",
+                "correctness",
+                "the kernel handles SIGSEGV",
+                "sigjmp_buf place; static void leave(int s) { siglongjmp(place, s); }",
+                C,
+            ),
+            Case(
+                "changes the clock on the stack",
+                f"{TWICE} usleep(2000); move_clock();",
+                None,
+                "",
+                f"int unused; {STACK}",
+                C,
+                least=2.0,
             ),
             Case("exits", "exit(0);", "runtime", "exit code 0", languages=C),
             Case(

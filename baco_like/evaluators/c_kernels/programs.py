@@ -24,7 +24,7 @@ from typing_extensions import override
 
 from baco_like.evaluators._processes.group import signal_name
 from baco_like.evaluators._processes.worker_main import Report, describe_error
-from baco_like.evaluators.kernels.arguments import GUARD, Arguments, HostBlock, same_bytes
+from baco_like.evaluators.kernels.arguments import Arguments, HostBlock, same_bytes
 from baco_like.evaluators.kernels.problems import draw_twice, load_problem
 from baco_like.evaluators.kernels.timing import (
     CacheFlush,
@@ -35,6 +35,9 @@ from baco_like.evaluators.kernels.timing import (
 from baco_like.exceptions import EvaluatorError
 
 _HARNESS = Path(__file__).with_name("harness.c")
+
+_LIBC = ctypes.CDLL(None)
+_LIBC.signal.argtypes, _LIBC.signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
 
 _COPIES = 64 << 20
 """Bytes of the copies of the arrays that the launches of one sample write."""
@@ -128,6 +131,12 @@ def _build_harness(compiler: list[str], arguments: list[Any], timeout: float) ->
     return library
 
 
+def _reset_fault_handlers() -> bool:
+    """Let a fault end this process; return whether it was handled by a function."""
+    handlers = [_LIBC.signal(number, None) for number in (signal.SIGSEGV, signal.SIGBUS)]
+    return any(handlers)
+
+
 def _limit_memory(memory: int | None) -> None:
     """Let this process take so many bytes besides those that it has."""
     if memory is None:
@@ -156,6 +165,7 @@ class CKernel(CompiledKernel):
         kernel = ctypes.CDLL(program).kernel
         self._kernel = ctypes.cast(kernel, ctypes.c_void_p)
         self._library, self.arguments, self._flush = library, arguments, flush
+        _reset_fault_handlers()
         self.step = library.clock_step() * 1e-9
         self._copies: dict[int, NDArray[np.uint8]] = {}  # of the last sample
         # Touched now, so that no page is made while a result is captured.
@@ -190,7 +200,7 @@ class CKernel(CompiledKernel):
         addresses = np.tile(np.array(own, np.uintp), (launches, 1)).reshape(launches, count)
         self._copies = {}
         for number in arguments.written if launches > 1 else ():
-            content = arguments.blocks[number].read(GUARD, arguments[number].like.nbytes)
+            content = arguments.blocks[number].read(0, arguments[number].like.nbytes)
             stride = self._stride(number)
             raw = np.empty((launches - 1) * stride + _ALIGNMENT, np.uint8)
             copy = raw[-raw.ctypes.data % _ALIGNMENT :][: (launches - 1) * stride].reshape(
@@ -221,7 +231,11 @@ class CKernel(CompiledKernel):
 
     @override
     def problem(self) -> str | None:
-        """Return the problem if an output has changed since the last launch returned, or is wrong in a copy."""
+        """Return the problem of a kernel that handles its faults, writes after its return, or is wrong in a copy."""
+        if _reset_fault_handlers():
+            return (
+                "the kernel handles SIGSEGV or SIGBUS, which hides its writes outside of its arrays"
+            )
         for number, block in self._outputs():
             argument = self.arguments[number]
             like, content = argument.like, block.array[: argument.like.nbytes]

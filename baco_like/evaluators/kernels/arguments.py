@@ -8,6 +8,7 @@ a write outside an array is found.
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import mmap
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +23,13 @@ from baco_like.evaluators.comparison import Comparison, Expected, type_name
 from baco_like.exceptions import EvaluatorError
 
 GUARD = 4096
-"""Bytes of known pattern before and after each array."""
+"""Bytes of known pattern before and after each array, at least."""
 
-_PATTERN = np.random.default_rng(0xBAC0).integers(0, 256, GUARD, np.uint8)
+DEVICE_GUARDS = 1 << 20, 1 << 20
+"""The bytes on a device, where no gap follows them."""
+
+_CHECKED = 2 * GUARD
+"""Of them, the bytes that are compared after later launches: to read all would empty the caches."""
 
 _GAP = 16 << 20
 """Bytes without access before and after the memory of an array; they take addresses only."""
@@ -187,8 +192,19 @@ def _as_value(value: Any) -> Any:
     return value if isinstance(value, np.generic) else np.asarray(value)
 
 
+@functools.lru_cache(64)
+def _pattern(size: int) -> NDArray[np.uint8]:
+    return np.resize(np.random.default_rng(0xBAC0).integers(0, 256, GUARD, np.uint8), size)
+
+
 class Block(Protocol):
-    """Memory of an array, with `GUARD` bytes or more before and after it. Offsets begin at the first guard."""
+    """Memory of an array with guards. Offsets begin at the array; they are negative in the guard before it.
+
+    Attributes:
+        guards: Bytes before and after the array, `GUARD` or more.
+    """
+
+    guards: tuple[int, int]
 
     def write(self, offset: int, content: NDArray[np.uint8]) -> None:
         """Write bytes."""
@@ -263,9 +279,9 @@ class Arguments:
         written = [number for number, block in enumerate(self.blocks) if block is not None]
         for number in written:
             size, block = self[number].like.nbytes, self.blocks[number]
-            block.write(0, _PATTERN)
-            rest = self._capacities[number] - size + GUARD
-            block.write(GUARD + size, np.resize(_PATTERN, rest))
+            before, after = block.guards
+            block.write(-before, _pattern(before))
+            block.write(size, _pattern(self._capacities[number] - size + after))
         self._write_starts(written)
 
     def reset(self) -> None:
@@ -279,7 +295,7 @@ class Arguments:
             if start is None:
                 block.fill(like.nbytes, fill & 1 if like.dtype == bool else fill)
             elif start.nbytes:
-                block.write(GUARD, as_bytes(start))
+                block.write(0, as_bytes(start))
 
     def check(self, *, is_first: bool) -> Comparison:
         """Return how far the outputs are from the correct ones, and what else the kernel has done wrong.
@@ -293,9 +309,9 @@ class Arguments:
             if block is None:
                 continue
             argument = self[number]
-            problems += self._find_writes_outside(number, block)
+            problems += self._find_writes_outside(number, block, is_first)
             if argument.expected is not None:
-                content = block.read(GUARD, argument.like.nbytes)
+                content = block.read(0, argument.like.nbytes)
                 found = argument.expected.compare(
                     content.view(argument.like.dtype).reshape(argument.like.shape)
                 )
@@ -308,14 +324,16 @@ class Arguments:
                 problems.append(problem)
         return Comparison(max(errors), problems[0] if problems else None)
 
-    def _find_writes_outside(self, number: int, block: Block) -> list[str]:
-        size, end = self[number].like.nbytes, self._capacities[number] + 2 * GUARD
-        if not same_bytes(before := block.read(0, GUARD), _PATTERN):
-            distance = GUARD - int(np.flatnonzero(before != _PATTERN)[-1])
+    def _find_writes_outside(self, number: int, block: Block, is_first: bool) -> list[str]:
+        size, (before, after) = self[number].like.nbytes, block.guards
+        checked = max(block.guards) if is_first else _CHECKED
+        pattern = _pattern(before)[-checked:]
+        if not same_bytes(found := block.read(-pattern.size, pattern.size), pattern):
+            distance = pattern.size - int(np.flatnonzero(found != pattern)[-1])
             return [f"a write {distance} bytes before the start of {self[number].name}"]
-        after = block.read(GUARD + size, end - GUARD - size)
-        if not same_bytes(after, pattern := np.resize(_PATTERN, after.size)):
-            distance = int(np.flatnonzero(after != pattern)[0])
+        pattern = _pattern(self._capacities[number] - size + after)[:checked]
+        if not same_bytes(found := block.read(size, pattern.size), pattern):
+            distance = int(np.flatnonzero(found != pattern)[0])
             return [f"a write {distance} bytes after the end of {self[number].name}"]
         return []
 
@@ -326,7 +344,7 @@ class Arguments:
         )
         if not is_watched or argument.start is None:
             return None
-        if same_bytes(block.read(GUARD, argument.like.nbytes), as_bytes(argument.start)):
+        if same_bytes(block.read(0, argument.like.nbytes), as_bytes(argument.start)):
             return None
         if argument.role == "constant":
             return f"a write to {argument.name}, which is declared constant"
@@ -345,6 +363,7 @@ class HostBlock:
 
     Attributes:
         address: Address of the array.
+        guards: All bytes between the gaps.
     """
 
     def __init__(self, size: int, number: int) -> None:
@@ -356,12 +375,13 @@ class HostBlock:
         self.address = whole.ctypes.data + start
         for first in (0, total - _GAP):
             _LIBC.mprotect(ctypes.c_void_p(whole.ctypes.data + first), ctypes.c_size_t(_GAP), 0)
-        self._bytes = whole[start - GUARD : start + size + GUARD]
-        self.array = whole[start : start + size]
+        self.guards = start - _GAP, total - _GAP - start - size
+        self._bytes, self.array = whole, whole[start : start + size]
+        self._start = start
 
     def write(self, offset: int, content: NDArray[np.uint8]) -> None:
-        """Write bytes; offsets begin at the first guard."""
-        self._bytes[offset : offset + content.size] = content
+        """Write bytes; offsets begin at the array."""
+        self._bytes[self._start + offset :][: content.size] = content
 
     def fill(self, size: int, byte: int) -> None:
         """Fill the first bytes of the array with one byte."""
@@ -369,7 +389,7 @@ class HostBlock:
 
     def read(self, offset: int, size: int) -> NDArray[np.uint8]:
         """Return bytes."""
-        return self._bytes[offset : offset + size]
+        return self._bytes[self._start + offset :][:size]
 
 
 _LIBC = ctypes.CDLL(None)

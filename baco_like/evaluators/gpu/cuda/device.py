@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baco_like.evaluators.gpu.cuda.nvrtc import Binary
-from baco_like.evaluators.kernels.arguments import GUARD
+from baco_like.evaluators.kernels.arguments import DEVICE_GUARDS
 from baco_like.exceptions import EvaluatorError
 
 EXIT_CONTEXT_LOST = 70
@@ -130,21 +130,24 @@ class DeviceBlock:
 
     Attributes:
         array: The array as an argument of a kernel.
+        guards: Bytes before and after it.
     """
+
+    guards = DEVICE_GUARDS
 
     def __init__(self, cupy: Any, stream: Any, size: int) -> None:
         self._cupy, self._stream = cupy, stream
-        self._memory = cupy.cuda.alloc(size + 2 * GUARD)
-        self.array = self._part(GUARD, size)
+        self._memory = cupy.cuda.alloc(size + sum(self.guards))
+        self.array = self._part(0, size)
 
     def write(self, offset: int, content: NDArray[np.uint8]) -> None:
-        """Write bytes; offsets begin at the first guard."""
+        """Write bytes; offsets begin at the array."""
         self._part(offset, content.size).set(content, stream=self._stream)
         self._stream.synchronize()
 
     def fill(self, size: int, byte: int) -> None:
         """Fill the first bytes of the array with one byte."""
-        (self._memory + GUARD).memset_async(byte, size, self._stream)
+        (self._memory + self.guards[0]).memset_async(byte, size, self._stream)
 
     def read(self, offset: int, size: int) -> NDArray[np.uint8]:
         """Return bytes."""
@@ -154,7 +157,7 @@ class DeviceBlock:
         return content
 
     def _part(self, offset: int, size: int) -> Any:
-        return self._cupy.ndarray((size,), np.uint8, self._memory + offset)
+        return self._cupy.ndarray((size,), np.uint8, self._memory + self.guards[0] + offset)
 
 
 class Meter:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from baco_like.evaluators.command.template import to_text
-from baco_like.evaluators.kernels.arguments import GUARD, Argument, Arguments
+from baco_like.evaluators.kernels.arguments import DEVICE_GUARDS, Argument, Arguments
 from baco_like.evaluators.kernels.problems import draw_twice, load_problem
 from baco_like.evaluators.kernels.timing import (
     CompiledKernel,
@@ -155,28 +155,38 @@ class _OpenCLSession:
 class _OpenCLBlock:
     """Memory of an array on the device; the kernel gets a part of a buffer, which has the guards, too."""
 
+    guards = DEVICE_GUARDS
+
     def __init__(self, session: _OpenCLSession, size: int) -> None:
         cl = session.cl
         self._session, flags = session, cl.mem_flags.READ_WRITE
-        self._buffer = cl.Buffer(session.context, flags, size + 2 * GUARD)
-        self.array = self._buffer.get_sub_region(GUARD, max(size, 1), flags)
+        self._buffer = cl.Buffer(session.context, flags, size + sum(self.guards))
+        self.array = self._buffer.get_sub_region(self.guards[0], max(size, 1), flags)
 
     def write(self, offset: int, content: NDArray[np.uint8]) -> None:
         self._session.cl.enqueue_copy(
-            self._session.queue, self._buffer, content, dst_offset=offset, is_blocking=True
+            self._session.queue,
+            self._buffer,
+            content,
+            dst_offset=self.guards[0] + offset,
+            is_blocking=True,
         )
 
     def fill(self, size: int, byte: int) -> None:
         if size:
             self._session.cl.enqueue_fill_buffer(
-                self._session.queue, self._buffer, np.uint8(byte), GUARD, size
+                self._session.queue, self._buffer, np.uint8(byte), self.guards[0], size
             ).wait()
 
     def read(self, offset: int, size: int) -> NDArray[np.uint8]:
         content = np.empty(size, np.uint8)
         if size:
             self._session.cl.enqueue_copy(
-                self._session.queue, content, self._buffer, src_offset=offset, is_blocking=True
+                self._session.queue,
+                content,
+                self._buffer,
+                src_offset=self.guards[0] + offset,
+                is_blocking=True,
             )
         return content
 
