@@ -72,6 +72,12 @@ class Conditions:
                     f"when: {name!r} is not a parameter; the parameters are {', '.join(parameters)}"
                 )
             read[name] = _read_condition(name, text, parameters)
+        for name in read:
+            if parameters[name].contains(None):
+                raise SpaceError(
+                    f"when: {name!r} has the value None, which means that a conditional parameter is inactive; write a "
+                    "text, such as 'none'"
+                )
         resting = {name: _resting_codes(parameters[name]) for name in read}
         return cls({name: read[name] for name in _in_order(read)}, resting, parameters)
 

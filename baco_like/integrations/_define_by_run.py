@@ -16,11 +16,13 @@ from typing import Any
 
 from baco_like._optional import needs_extra
 from baco_like.constraints.language.writer import write_name
+from baco_like.exceptions import SpaceError
 from baco_like.parameters import Categorical, Integer, Ordinal, Real
 from baco_like.parameters.integer import MAX_VALUES
 from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.values import value_key
 from baco_like.spaces import Space
-from baco_like.spaces.learned_conditions import LISTED, value_key
+from baco_like.spaces.learned_conditions import LISTED
 
 with needs_extra("optuna", "optuna"):
     from optuna.distributions import (
@@ -85,11 +87,11 @@ class LearnedDomains:
 
 
 def _plain(choice: Any) -> Any:
-    """Return a choice as a value of a parameter: a text such as ``<None>`` unless it is a number, a bool or a text."""
-    is_plain = isinstance(choice, bool | int | str) or (
-        isinstance(choice, float) and math.isfinite(choice)
-    )
-    return choice if is_plain else f"<{choice!r}>"
+    """Return a choice as a value of a parameter: a text such as ``<nan>`` if a `Categorical` cannot have it."""
+    try:
+        return Categorical([choice]).values[0]
+    except SpaceError:
+        return f"<{choice!r}>"
 
 
 def _widen(known: BaseDistribution, new: BaseDistribution) -> BaseDistribution:

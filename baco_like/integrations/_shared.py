@@ -12,7 +12,7 @@ from baco_like.constraints import TableConstraint
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.optimizer import Optimizer
 from baco_like.parameters import Permutation
-from baco_like.parameters.values import plain
+from baco_like.parameters.values import as_tuple, value_key
 from baco_like.spaces import Space
 
 MAX_ORDERS = 5040
@@ -74,7 +74,7 @@ def read_permutations(values: Mapping[str, Any], space: Space) -> dict[str, Any]
 
     A text that is not an order is returned unchanged, so that the space rejects it.
     """
-    config = {name: values[name] for name in space.names if name in values}
+    config = {name: as_tuple(values[name]) for name in space.names if name in values}
     for name, value in config.items():
         parameter = space.parameters[name]
         if isinstance(parameter, Permutation) and isinstance(value, str):
@@ -91,7 +91,7 @@ class ListedSpace:
 
     Attributes:
         space: Its feasible configurations are those that the other tuner lists.
-        originals: For each parameter, maps the type and the plain value to the value in the other tuner.
+        originals: For each parameter, maps the key of the plain value (`value_key`) to the value in the other tuner.
     """
 
     space: Space
@@ -99,9 +99,7 @@ class ListedSpace:
 
     def to_row(self, config: Mapping[str, Any]) -> ForeignRow:
         """Return a configuration in the other tuner's values."""
-        return tuple(
-            self.originals[name][type(config[name]), config[name]] for name in self.space.names
-        )
+        return tuple(self.originals[name][value_key(config[name])] for name in self.space.names)
 
     def to_config(self, row: Sequence[Any]) -> dict[str, Any]:
         """Return a row as a configuration of the space; the inverse of `to_row`.
@@ -114,7 +112,7 @@ class ListedSpace:
             raise ConfigError(
                 f"{row!r:.100} has {len(row)} values for {len(names)} parameters: {', '.join(names)}"
             )
-        return dict(zip(names, map(plain, row), strict=True))
+        return dict(zip(names, map(as_tuple, row), strict=True))
 
 
 def read_listed_space(
@@ -136,7 +134,7 @@ def read_listed_space(
     """
     unconstrained = Space.from_kernel_tuner(domains)
     originals = {
-        name: {(type(plain(value)), plain(value)): value for value in values}
+        name: {value_key(as_tuple(value)): value for value in values}
         for name, values in domains.items()
     }
     to_config = ListedSpace(unconstrained, originals).to_config

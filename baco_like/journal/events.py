@@ -19,6 +19,7 @@ from baco_like._forks import renew_lock_in_child
 from baco_like._typing import Array, Codes
 from baco_like.exceptions import BacoError, ConfigError, JournalConflict, JournalError, TrialError
 from baco_like.journal.fields import PARTS, check_event
+from baco_like.parameters.values import as_tuple
 from baco_like.records.confirmation import ConfirmationPlan, Simplification
 from baco_like.records.leases import Lease, Moment
 from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial
@@ -158,7 +159,7 @@ def config_from_json(config: Mapping[str, Any]) -> dict[str, Any]:
     return {
         intern(name): intern(value)
         if type(value) is str
-        else (tuple(value) if isinstance(value, list) else value)
+        else (as_tuple(value) if isinstance(value, list) else value)
         for name, value in config.items()
     }
 

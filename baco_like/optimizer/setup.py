@@ -20,6 +20,7 @@ from baco_like.journal import START, Event, Header, Journal, JsonlJournal, Mark,
 from baco_like.journal.header import describe
 from baco_like.records import Goal, History, Observation, read_goal
 from baco_like.records.reading import finite_number
+from baco_like.spaces.inputs import defaults_of
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies import Strategy, create_strategy, default_settings
@@ -122,7 +123,7 @@ def default_points(space: Space) -> list[Config]:
     """
     config, tasks = space.default_config, space.tasks
     own = space.parameters if tasks is None else tasks.configuration(space.parameters)
-    has_default = any(parameter.default is not None for parameter in own.values())
+    has_default = any(own[name].cardinality != 1 for name in defaults_of(own))
     if not has_default or config is None:
         return []
     if tasks is None:

@@ -32,7 +32,7 @@ from baco_like.records.confirmation import (
     read_confirmation,
 )
 from baco_like.records.trial import COMPARISON, PROGRAM, SAME_PROGRAM, SIMPLIFICATION
-from baco_like.spaces.inputs import default_of
+from baco_like.spaces.inputs import defaults_of
 
 if TYPE_CHECKING:
     from baco_like.optimizer.core import Optimizer
@@ -125,7 +125,7 @@ class Simplifier:
         needed = (2.0 * self._spread / max(race.tolerance, 1e-12)) ** 2
         # After these rounds, its standard error is half of the tolerance. None: each value is the same again.
         self._rounds = 0 if self._is_exact else math.ceil(min(_MOST_ROUNDS, needed))
-        self._defaults = {name: default_of(p) for name, p in space.parameters.items()}
+        self._defaults = defaults_of(space.parameters)
         self._cost = sign_of(history.direction) * (winner.value or 0.0)
         programs = (trial.extra.get(PROGRAM) for trial in history.trials_of(winner.config))
         self._program = next(filter(None, programs), None)
@@ -164,7 +164,7 @@ class Simplifier:
     def _differing(self, config: Mapping[str, Any]) -> list[str]:
         """Return the names of the parameters whose value is not their default."""
         known = self._defaults
-        return [n for n, v in config.items() if known[n] is not None and known[n] != v]
+        return [n for n, v in config.items() if n in known and known[n] != v]
 
     def _reduce(self) -> Measuring[None]:
         """Return parameters to their defaults until no single one can return."""

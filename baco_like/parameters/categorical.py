@@ -13,7 +13,7 @@ from baco_like._typing import Array, Codes, Features
 from baco_like.parameters import distances, priors
 from baco_like.parameters.bases import ListedParameter, checked_default
 from baco_like.parameters.protocol import ParameterKind
-from baco_like.parameters.values import Lookup, Value, domain_values
+from baco_like.parameters.values import Category, Lookup, domain_values
 
 
 @final
@@ -21,12 +21,13 @@ from baco_like.parameters.values import Lookup, Value, domain_values
 class Categorical(ListedParameter):
     """Listed values without an order; the code is the index in the order given.
 
-    Values are strings, bools and numbers, also mixed; ``1``, ``1.0`` and ``True`` are three values. When a
-    configuration is read, a number also matches the one number that is equal to it (``2.0`` matches ``2``).
+    Values are strings, bools, numbers, None and tuples of these, also mixed; ``1``, ``1.0`` and ``True`` are three
+    values. When a configuration is read, a number also matches the one number that is equal to it (``2.0`` matches
+    ``2``), a list the equal tuple, and a missing value None.
 
     Attributes:
         values: In the order given.
-        default: Value in the default configuration, or None.
+        default: Value in the default configuration, or None: no default, unless None is a value.
         prior: One weight for each value, or None.
 
     Raises:
@@ -36,14 +37,14 @@ class Categorical(ListedParameter):
 
     kind = ParameterKind.UNORDERED
 
-    values: tuple[Value, ...]
-    default: Value | None = None
+    values: tuple[Category, ...]
+    default: Category = None
     prior: priors.Weights | None = None
 
     def __init__(
         self, values: Iterable[Any], default: Any = None, prior: Sequence[float] | None = None
     ) -> None:
-        listed = domain_values(values)
+        listed = domain_values(values, are_categories=True)
         weights = None if prior is None else priors.weights(prior, len(listed))
         vars(self).update(values=listed, _lookup=Lookup(listed), prior=weights)
         vars(self).update(default=checked_default(self, default))

@@ -156,7 +156,7 @@ def to_json(argument: Any) -> Any:
         return {"gaussian": [argument.mean, argument.std]}
     if isinstance(argument, PiecewiseLinear):
         return {"piecewise_linear": list(argument.weights)}
-    return list(argument) if isinstance(argument, tuple) else argument
+    return [to_json(part) for part in argument] if isinstance(argument, tuple) else argument
 
 
 def prior_from_dict(data: Any) -> Any:

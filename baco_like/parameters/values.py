@@ -1,8 +1,9 @@
 """Plain Python values: which ones a domain may contain, and how a given value is looked up in it.
 
-A value is an int, a finite float, a str or a bool. ``1``, ``1.0`` and ``True`` are three values; when a
-configuration is read, a number also finds the one domain number that equals it (``2.0`` finds ``2``), because
-tables and JSON files of other tools lose the difference. A bool never matches a number.
+A value is an int, a finite float, a str or a bool; that of a categorical parameter may also be None or a tuple.
+``1``, ``1.0`` and ``True`` are three values; when a configuration is read, a number also finds the one domain number
+that equals it (``2.0`` finds ``2``), because tables and JSON files of other tools lose the difference. A bool never
+matches a number.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from baco_like._typing import Codes, Ints
 from baco_like.exceptions import SpaceError
 
 Value: TypeAlias = int | float | str | bool
+Category: TypeAlias = Value | tuple[Any, ...] | None
 
 INT64 = 2**63 - 1
 """The greatest 64-bit integer."""
@@ -40,24 +42,38 @@ def plain(value: Any) -> Any:
     return value
 
 
-def is_number(value: Any) -> bool:
+def as_tuple(value: Any) -> Any:
+    """Return a tuple for a list, also inside it, as JSON and TOML have no tuples; anything else as `plain` does."""
+    return tuple(map(as_tuple, value)) if isinstance(value, list | tuple) else plain(value)
+
+
+def value_key(value: Any) -> Any:
+    """Return a key that distinguishes 1, 1.0 and True, also inside tuples."""
+    kind = type(value)
+    return (kind, tuple(map(value_key, value))) if kind is tuple else (kind, value)
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
     """Whether it is an int or a float, and not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def domain_values(values: Iterable[Any], what: str = "values") -> tuple[Value, ...]:
+def domain_values(
+    values: Iterable[Any], what: str = "values", *, are_categories: bool = False
+) -> tuple[Any, ...]:
     """Return the checked plain values of a finite domain, in the order given; the values of a set are sorted.
 
     Raises:
-        SpaceError: The list is empty, ``values`` is not a list, or a value is not an int, finite float, str or bool.
+        SpaceError: The list is empty, ``values`` is not a list, or a value is not an int, finite float, str or bool;
+            with ``are_categories`` it may be None or a tuple of these, too.
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise SpaceError(f"{what} must be a list, got {values!r}")
-    plain_values = tuple(plain(value) for value in in_order(values))
+    plain_values = tuple(as_tuple(value) for value in in_order(values))
     if not plain_values:
         raise SpaceError(f"the domain is empty; give at least one of its {what}")
     for value in plain_values:
-        _check_value(value)
+        _check_value(value, are_categories)
     return plain_values
 
 
@@ -69,11 +85,15 @@ def in_order(values: Iterable[Any]) -> Iterable[Any]:
     return sorted(values, key=lambda value: (type(value).__name__, comparable[value]))
 
 
-def _check_value(value: Any) -> None:
-    if not isinstance(value, int | float | str):
+def _check_value(value: Any, is_category: bool) -> None:
+    if is_category and isinstance(value, tuple):
+        for part in value:
+            _check_value(part, is_category)
+    elif not (isinstance(value, int | float | str) or (is_category and value is None)):
         way = "write a text, such as 'none'" if value is None else "write it as text"
         raise SpaceError(
-            f"value {value!r} is a {type(value).__name__}; only int, float, str and bool can be values: {way}"
+            f"value {value!r} is a {type(value).__name__}; only int, float, str and bool can be values, and None and "
+            f"tuples those of a categorical parameter: {way}"
         )
     if isinstance(value, float) and not math.isfinite(value):
         raise SpaceError(f"value {value!r} is not finite; leave it out")
@@ -126,16 +146,16 @@ class Lookup:
     def __init__(self, values: Sequence[Any]) -> None:
         self._exact: dict[tuple[type, Any], int] = {}
         for index, value in enumerate(values):
-            if self._exact.setdefault((type(value), value), index) != index:
+            if self._exact.setdefault(value_key(value), index) != index:
                 raise SpaceError(f"value {value!r} occurs twice; remove one of them")
         counts = Counter(filter(is_number, values))
         self._numbers = {v: i for i, v in enumerate(values) if is_number(v) and counts[v] == 1}
 
     def find(self, value: Any) -> int | None:
         """Return the index of a value, or None if it is not in the domain."""
-        value = plain(value)
+        value = as_tuple(value)
         try:
-            index = self._exact.get((type(value), value))
+            index = self._exact.get(value_key(value))
         except TypeError:  # not hashable
             return None
         return self._numbers.get(value) if index is None and is_number(value) else index

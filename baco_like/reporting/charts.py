@@ -31,11 +31,13 @@ MOST_POINTS = 1000
 SHOWN_PARAMETERS = 20
 """Most parameters in the chart of the importance."""
 
-_LONG = (
-    "length(datum.label) > 36 ? slice(datum.label, 0, 17) + '…' + slice(datum.label, -18) : "
-    "datum.label"
-)
-"""Label of a name on an axis; the ends of long names differ as often as their beginnings."""
+
+def _label(longest: int) -> str:
+    """Return the expression of a short label; the ends of long names differ as often as their beginnings."""
+    end = longest // 2
+    short = f"slice(datum.label, 0, {longest - end - 1}) + '…' + slice(datum.label, -{end})"
+    return f"length(datum.label) > {longest} ? {short} : datum.label"
+
 
 _LETTER = 6.5
 """Width of a letter of a label, in pixels."""
@@ -124,7 +126,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
 def _name_axis() -> Any:
     """Return the vertical axis of names, which may be long."""
     altair = require("altair", "report")
-    return altair.Axis(labelExpr=_LONG, labelLimit=_NARROW)
+    return altair.Axis(labelExpr=_label(36), labelLimit=_NARROW)
 
 
 def _hints(*fields: str) -> list[Any]:
@@ -368,7 +370,14 @@ def _choice_axis(rows: Sequence[Mapping[str, Any]], key: str) -> Any:
     altair = require("altair", "report")
     texts = {str(row[key]) for row in rows}
     is_wide = max(map(len, texts)) * len(texts) * _LETTER > _NARROW
-    return altair.Axis(labelAngle=-40 if is_wide else 0, labelExpr=_LONG, labelLimit=110)
+    return altair.Axis(labelAngle=-40 if is_wide else 0, labelExpr=_label(18), labelLimit=_NARROW)
+
+
+def _heat(label: str) -> Any:
+    """Return the colour of the value; the ends of the scale are written with three digits."""
+    altair = require("altair", "report")
+    legend = altair.Legend(gradientLength=120, format=".3~g")
+    return altair.Color("value:Q", title=label, scale=altair.Scale(scheme="viridis"), legend=legend)
 
 
 def _draw_pair(dependence: Dependence, label: str) -> ReportChart:
@@ -379,17 +388,11 @@ def _draw_pair(dependence: Dependence, label: str) -> ReportChart:
         for p in dependence.points
     ]
     cells = _chart(rows).mark_rect()
-    colour = altair.Color(
-        "value:Q",
-        title=label,
-        scale=altair.Scale(scheme="viridis"),
-        legend=altair.Legend(gradientLength=120),
-    )
     return _finish(
         cells.encode(
             altair.X("a:N", title=a, sort=None, axis=_choice_axis(rows, "a")),
             altair.Y("b:N", title=b, sort=None, axis=_name_axis()),
-            colour,
+            _heat(label),
             tooltip=_hints("a:N", "b:N", "value:Q"),
         ),
         f"{a} and {b} together",
@@ -411,12 +414,11 @@ def draw_positions(name: str, positions: Mapping[str, Dependence], label: str) -
         for element, dependence in positions.items()
         for p in dependence.points
     ]
-    colour = altair.Color("value:Q", title=label, scale=altair.Scale(scheme="viridis"))
     marks = _chart(rows).mark_rect()
     cells = marks.encode(
         altair.X("position:N", title="position, 0 is the first", axis=altair.Axis(labelAngle=0)),
-        altair.Y("element:N", title="element", sort=None),
-        colour,
+        altair.Y("element:N", title="element", sort=None, axis=_name_axis()),
+        _heat(label),
         tooltip=_hints("element:N", "position:N", "value:Q"),
     )
     return _finish(cells, f"{name}: elements and their positions", 170)

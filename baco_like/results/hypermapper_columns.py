@@ -187,7 +187,7 @@ def _check_texts(name: str, parameter: Parameter) -> None:
         values = parameter.elements
     elif isinstance(parameter, Categorical | Ordinal):
         values = parameter.values
-    for text, times in Counter(map(str, values)).items():
+    for text, times in Counter("" if value is None else str(value) for value in values).items():
         if text != text.strip() or not text or set(text) & set(',()"\r\n'):
             raise SpaceError(
                 f"parameter {name!r}: the value {text!r} cannot be written to a line of the protocol; "

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from baco_like.journal.events import config_from_json
+from baco_like.parameters.values import as_tuple
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Outcome, Status
 from baco_like.results.files import json_bytes
@@ -25,7 +26,6 @@ from baco_like.results.recording import (
     OWN,
     Recording,
     described_space,
-    hashable,
     read_attributes,
     read_rows,
     recording,
@@ -77,7 +77,7 @@ def from_cache(document: Mapping[str, Any], objective: str | None = None) -> Rec
         read_rows(rows, partial(_read_row, names=names, objective=objective), objective, own),
         described_space(document),
         names=names,
-        domains={name: tuple(map(hashable, document["tune_params"][name])) for name in names},
+        domains={name: tuple(map(as_tuple, document["tune_params"][name])) for name in names},
         objective=objective,
         unit=_unit(objective),
         direction=default_direction(objective),

@@ -11,6 +11,7 @@ from baco_like._optional import data_frame
 from baco_like.exceptions import RunFileError
 from baco_like.journal.events import config_from_json, outcome_row, read_outcome
 from baco_like.parameters import Parameter, parameter_from_dict
+from baco_like.parameters.values import as_tuple
 from baco_like.records.direction import Direction
 from baco_like.records.reading import number_in, unbounded
 from baco_like.records.table import table_rows, with_times
@@ -208,6 +209,12 @@ class Recording:
         return Space.from_dataframe([dict(zip(seen, map(c.get, seen), strict=True)) for c in kept])
 
 
+def _optional_names(described: Mapping[str, Any]) -> list[str]:
+    """Return the names of the parameters that a configuration may lack: conditional ones, and those with None."""
+    values = {name: parameter.get("values") for name, parameter in described["parameters"].items()}
+    return [*described.get("when", ()), *(n for n, own in values.items() if own and None in own)]
+
+
 def described_names(described: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names in the configurations of a described space: its parameters and the descriptors of its tasks."""
     tasks = _tasks_of(described)
@@ -264,8 +271,8 @@ def recording(
     """
     if not rows:
         raise RunFileError("it has no entries")
-    if described is not None and described.get("when"):
-        conditional = [*conditional, *described["when"]]
+    if described is not None and (lacking := _optional_names(described)):
+        conditional = [*conditional, *lacking]
         known["names"] = described_names(described)
     names = tuple(known.pop("names", None) or rows[0][0])
     needed, allowed = set(names).difference(conditional), set(names)
@@ -497,10 +504,5 @@ def read_attributes(recorded: Recording, document: Any) -> Recording:
         direction=direction,
         described=described,
         context=context,
-        domains={name: tuple(map(hashable, domains[name])) for name in recorded.names},
+        domains={name: tuple(map(as_tuple, domains[name])) for name in recorded.names},
     )
-
-
-def hashable(value: Any) -> Any:
-    """Return a tuple for a list, which JSON has instead, and any other value unchanged."""
-    return tuple(value) if isinstance(value, list) else value

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import RunFileError, SpaceError
+from baco_like.parameters.values import as_tuple
 from baco_like.records.selector import Leaf, Rule, Split
 from baco_like.results.files import read_text
 from baco_like.shipping.stamp import Stamp, parse_json
@@ -213,7 +214,7 @@ def _config(values: Any, space: Space) -> dict[str, Any]:
     """Return a configuration with the values of its parameters; JSON has lists for permutations."""
     if not isinstance(values, dict):
         raise RunFileError(f"the configuration {values!r:.80} is no object")
-    config = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    config = {name: as_tuple(value) for name, value in values.items()}
     wrong = [name for name, value in config.items() if not space.parameters[name].contains(value)]
     if wrong:
         raise RunFileError(f"{wrong[0]} = {config[wrong[0]]!r:.80} is not a value of its parameter")

@@ -230,7 +230,7 @@ def _whole(entry: ShippedEntry, name: str) -> int:
 def _scalars(config: Config, program: str) -> dict[str, Any]:
     for name, value in config.items():
         if isinstance(value, (tuple, list)):
-            raise RunFileError(f"{name} is a list of elements, which {program} does not know")
+            raise RunFileError(f"{name} = {value} is a tuple, which {program} does not know")
     return dict(config)
 
 

@@ -91,18 +91,20 @@ class Activity:
         return rows
 
     @cached_property
-    def _resting_values(self) -> dict[str, Any]:
-        resting = self.conditions.resting
-        return {name: self.parameters[name].decode(code)[0] for name, code in resting.items()}
+    def optional(self) -> dict[str, Any]:
+        """Values of the parameters that a configuration may lack: None if that is a value, or a resting value."""
+        without = {name: None for name, p in self.parameters.items() if p.contains(None)}
+        resting = self.conditions.resting.items()
+        return without | {name: self.parameters[name].decode(code)[0] for name, code in resting}
 
     def complete(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a configuration with resting values for the conditional parameters that are missing or None."""
-        lacking = [name for name in self.conditions.expressions if config.get(name) is None]
-        return {**config, **{n: self._resting_values[n] for n in lacking}} if lacking else config
+        """Return a configuration with the `optional` values of the parameters that are missing or None."""
+        lacking = {n: value for n, value in self.optional.items() if config.get(n) is None}
+        return {**config, **lacking} if lacking else config
 
     def replace_illegal(self, name: str, values: Sequence[Any]) -> list[Any]:
         """Return the values of a conditional parameter, illegal ones replaced by the resting value."""
-        rest, is_legal = self._resting_values[name], self.parameters[name].contains
+        rest, is_legal = self.optional[name], self.parameters[name].contains
         return [value if is_legal(value) else rest for value in values]
 
     def check_given(

@@ -18,7 +18,7 @@ from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.protocol import Parameter, is_permutation, is_sequence
-from baco_like.parameters.values import in_order, is_number, plain
+from baco_like.parameters.values import as_tuple, in_order, is_number
 
 GivenParameter: TypeAlias = Parameter | Iterable[Any]
 """A parameter, or a list: of numbers for an `Ordinal`, of strings or booleans for a `Categorical`."""
@@ -79,7 +79,7 @@ def parameter_from_values(name: str, values: Iterable[Any]) -> Parameter:
         raise SpaceError(
             f"parameter {name!r} must be a parameter or a list of values, got {values!r:.60}"
         )
-    plain_values = [plain(value) for value in in_order(values)]
+    plain_values = [as_tuple(value) for value in in_order(values)]
     numeric = bool(plain_values) and all(map(is_number, plain_values))
     make: Callable[..., Parameter] = Ordinal if numeric else Categorical
     return make_named(name, make, plain_values)
@@ -97,11 +97,16 @@ def make_named(name: str, make: Callable[..., Made], *args: Any, **kwargs: Any) 
         raise SpaceError(f"parameter {name!r}: {error}") from None
 
 
-def default_of(parameter: Parameter) -> Any | None:
-    """Return the default of a parameter, the only value of a constant, or None."""
-    if parameter.default is None and parameter.cardinality == 1:
-        return parameter.decode(np.full((1, parameter.width), parameter.code_range[0]))[0]
-    return parameter.default
+def defaults_of(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    """Return the default of each parameter that has one: of a constant its value, and None where it is a value."""
+    defaults = {}
+    for name, parameter in parameters.items():
+        if parameter.default is not None or parameter.contains(None):
+            defaults[name] = parameter.default
+        elif parameter.cardinality == 1:
+            first = np.full((1, parameter.width), parameter.code_range[0])
+            defaults[name] = parameter.decode(first)[0]
+    return defaults
 
 
 def list_constraints(

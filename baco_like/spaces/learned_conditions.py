@@ -12,6 +12,7 @@ from typing import Any
 
 from baco_like.constraints.language.writer import write_name
 from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.parameters.values import value_key
 from baco_like.spaces.activity import Activity
 
 Config = Mapping[str, Any]
@@ -116,11 +117,6 @@ def _expect_elsewhere(
         if tried and len(tried) < parameter.cardinality:
             return f"{write_name(other)} not in {tried!r}"
     return None
-
-
-def value_key(value: Any) -> tuple[type, Any]:
-    """Return a key that distinguishes 1, 1.0 and True."""
-    return type(value), value
 
 
 def _separate(

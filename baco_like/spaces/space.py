@@ -289,9 +289,9 @@ class Space:
 
         It may violate constraints; check it with `contains`.
         """
-        defaults = {name: inputs.default_of(p) for name, p in self.parameters.items()}
+        defaults = inputs.defaults_of(self.parameters)
         if not self.conditions:
-            return None if None in defaults.values() else defaults
+            return defaults if len(defaults) == len(self.parameters) else None
         try:
             return self.decode(self.encode([defaults]))[0]
         except ConfigError:
@@ -331,7 +331,8 @@ class Space:
     def encode(self, configs: Sequence[Config]) -> Codes:
         """Return codes, ``(n, w)``.
 
-        The value of an inactive parameter is dropped: it may be missing, None, or anything, such as 0 or -1.
+        The value of an inactive parameter is dropped: it may be missing, None, or anything, such as 0 or -1. Where None
+        is a value, it may be missing, too.
 
         Raises:
             ConfigError: A configuration lacks an active parameter, has an unknown one, or an illegal value. Constraints
@@ -342,7 +343,7 @@ class Space:
             return rows
         inputs.check_mappings(configs)
         given, illegal = configs, list[str]()
-        if self.conditions:
+        if self.activity.optional:
             configs = [self.activity.complete(config) for config in configs]
         for config in configs:
             if len(config) != len(self.names):

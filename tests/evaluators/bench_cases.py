@@ -39,7 +39,8 @@ class Case:
 
 TWICE = "for (int i = 0; i < 16; i++) b[i] = 2 * a[i];"
 C, STATIC = ("c",), ("c", "cuda")
-HEAD = "#include <pthread.h>\n#include <setjmp.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <time.h>\n#include <unistd.h>\n"
+HEADERS = ("pthread", "setjmp", "signal", "stdio", "stdlib", "time", "unistd")
+HEAD = "".join(f"#include <{name}.h>\n" for name in HEADERS)
 LATE = (
     "static const int *from; static int *to;"
     "static void *work(void *u) { usleep(3000); for (int i = 0; i < 16; i++) to[i] = 2 * from[i]; return u; }"

@@ -203,7 +203,8 @@ class TestRefused:
             (lambda: Ordinal([-1.7e308, 1.7e308]), "far apart"),
             (lambda: Categorical([]), "empty"),
             (lambda: Categorical(["a", "a"]), "'a' occurs twice"),
-            (lambda: Categorical([("a",)]), "tuple"),
+            (lambda: Categorical([("a",), ["a"]]), "twice"),
+            (lambda: Categorical([("a", {1: 2})]), "dict"),
             (lambda: Categorical(["\ud800"]), "UTF-8"),
             (lambda: Categorical(["a"], default="b"), "default 'b'"),
             (lambda: Permutation([]), "empty"),
@@ -505,6 +506,7 @@ def test_values_of_a_set_have_one_order(kind):
 
 
 @pytest.mark.parametrize(("value", "way"), [(None, "such as 'none'"), ((1, 2), "write it as text")])
-def test_other_values_are_refused_with_a_way_out(value, way):
+@pytest.mark.parametrize("make", [Ordinal, Permutation])
+def test_other_values_are_refused_with_a_way_out(make, value, way):
     with pytest.raises(SpaceError, match=way):
-        Categorical([value, "a"])
+        make([value, "a"])

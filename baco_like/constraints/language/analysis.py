@@ -11,9 +11,9 @@ from typing import TypeAlias, TypeGuard
 from baco_like.constraints.language import tree
 from baco_like.constraints.language.tree import Node
 from baco_like.parameters.protocol import Parameter, is_permutation, is_sequence
-from baco_like.parameters.values import Value, is_number
+from baco_like.parameters.values import Category, is_number
 
-UnmatchedLiteral: TypeAlias = tuple[str, Value]
+UnmatchedLiteral: TypeAlias = tuple[str, Category]
 """A parameter's name and the value that it is compared with."""
 
 MIRRORED: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
@@ -135,12 +135,12 @@ def _is_element(node: Node) -> TypeGuard[tree.Reading]:
     return isinstance(node, tree.Reading) and node.function in ("at", "last")
 
 
-def _is_unmatched(value: Value, parameter: Parameter) -> bool:
+def _is_unmatched(value: Category, parameter: Parameter) -> bool:
     if is_permutation(parameter) or is_sequence(parameter):
-        domain: Sequence[Value] | None = parameter.elements
+        domain: Sequence[Category] | None = parameter.elements
     else:
         domain = parameter.values
     if domain is None:
-        return isinstance(value, str)
+        return value is None or isinstance(value, str | tuple)
     numbers = is_number(value) and any(is_number(own) for own in domain)
     return not numbers and value not in domain

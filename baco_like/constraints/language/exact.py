@@ -109,8 +109,8 @@ def _element(node: tree.Reading, value: Arrangement) -> Any:
 
 
 def number(value: Any) -> Any:
-    """Return a number or bool unchanged; raise `TypeError` for text."""
-    if isinstance(value, str):
+    """Return a number or bool unchanged; raise `TypeError` for a text, a tuple or None."""
+    if value is None or isinstance(value, str | tuple):
         raise TypeError(f"{value!r} is not a number")
     return value
 

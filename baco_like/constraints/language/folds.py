@@ -16,7 +16,7 @@ from baco_like.constraints.language.analysis import MIRRORED, comparison_steps
 from baco_like.constraints.language.exact import UNDEFINED, Function, function
 from baco_like.constraints.language.partial_evaluation import operands
 from baco_like.constraints.language.tree import Comparison, Literal, Name, Node, Operation
-from baco_like.parameters.values import Value
+from baco_like.parameters.values import Category
 
 _VALUE = Name("")
 """Stands for the value of the fold in the condition on it."""
@@ -38,14 +38,14 @@ class Fold:
 
     sign: str
     terms: Mapping[str, Node]
-    constants: tuple[Value, ...]
+    constants: tuple[Category, ...]
     condition: Node
 
     @cached_property
     def _truth(self) -> Function:
         return function(self.condition, [_VALUE.name])
 
-    def holds(self, value: Value) -> bool:
+    def holds(self, value: Category) -> bool:
         """Whether the condition is true for a value; False if it cannot be computed."""
         try:
             return bool(self._truth([value]))
@@ -134,7 +134,7 @@ def _join(node: Operation) -> Fold | None:
     sign = "+" if node.operator == "-" else node.operator
     if sign not in ("+", "*", "min", "max"):
         return None
-    constants: list[Value] = []
+    constants: list[Category] = []
     terms: dict[str, list[Node]] = {}
     for operand in operands(node):
         match tree.names(operand):

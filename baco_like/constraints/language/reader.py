@@ -147,6 +147,16 @@ class _Reader:
             self.refuse(node, "a list is allowed only to the right of 'in'")
         return value
 
+    def compared(self, node: ast.expr, depth: int) -> Node:
+        """Return a value that is compared: a tuple of constants is one, too."""
+        if not isinstance(node, ast.Tuple):
+            return self.value(node, depth)
+        parts = [self.compared(element, depth + 1) for element in node.elts]
+        constants = [part.value for part in parts if isinstance(part, tree.Literal)]
+        if len(constants) < len(parts):
+            self.refuse(node, "a tuple that is compared has constants only")
+        return tree.Literal(tuple(constants))
+
     def values(self, nodes: Sequence[ast.expr], depth: int) -> tuple[Node, ...]:
         return tuple(self.value(node, depth) for node in nodes)
 
@@ -198,7 +208,7 @@ class _Reader:
             case ast.IfExp(test=test, body=body, orelse=otherwise):
                 return self.choice((test, body, otherwise), depth)
             case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
-                return tree.Listed(self.values(elements, depth))
+                return tree.Listed(tuple(self.compared(each, depth) for each in elements))
             case ast.Call():
                 return self.call(node, depth)
             case _:
@@ -210,8 +220,8 @@ class _Reader:
         return tree.Operation("if", (body, test, otherwise))
 
     def literal(self, node: ast.Constant, value: object) -> Node:
-        if not isinstance(value, bool | int | float | str):
-            self.refuse(node, f"{value!r:.40} is not a number, string or bool")
+        if not isinstance(value, bool | int | float | str | None):
+            self.refuse(node, f"{value!r:.40} is not a number, string, bool or None")
         if isinstance(value, float) and not math.isfinite(value):
             self.refuse(node, "the number is too large")
         if isinstance(value, int) and value.bit_length() > exact.MAX_BITS:
@@ -297,13 +307,16 @@ class _Reader:
         return tree.is_condition(node, [n for n, k in kinds.items() if k is ColumnKind.BOOL])
 
     def comparison(self, node: ast.Compare, depth: int) -> Node:
-        sides = [self.value(node.left, depth)]
+        sides = [self.compared(node.left, depth)]
         operators: list[str] = []
         for operator, given in zip(node.ops, node.comparators, strict=True):
             sign = OPERATORS.get(type(operator))
+            if isinstance(given, ast.Constant) and given.value is None:
+                sign = {ast.Is: "==", ast.IsNot: "!="}.get(type(operator), sign)
             if sign is None:
-                self.refuse(node, "'is' is not allowed; write '=='")
-            right = self.read(given, depth)
+                self.refuse(node, "'is' is for None; write '=='")
+            is_element = isinstance(given, ast.Tuple) and sign not in ("in", "not in")
+            right = self.compared(given, depth) if is_element else self.read(given, depth)
             collection = isinstance(right, tree.Listed | tree.Span)
             if collection != (sign in ("in", "not in")):
                 needed = "a value" if collection else "a list or a range"

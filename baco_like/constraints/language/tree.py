@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
 
-from baco_like.parameters.values import Value
+from baco_like.parameters.values import Category
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class _Placed:
 class Literal(_Placed):
     """A number, string or bool."""
 
-    value: Value
+    value: Category
 
 
 @dataclass(frozen=True)

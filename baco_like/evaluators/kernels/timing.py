@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from baco_like.evaluators._processes.worker_main import Report
 from baco_like.evaluators.kernels.arguments import Arguments
+from baco_like.parameters.values import as_tuple
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import NOT_COMPARED
 
@@ -147,7 +148,7 @@ class KernelServer:
         for key in request["drop"]:  # unloading counts as time of the compiler
             self._kernels.pop(key, None)
         # JSON has turned permutations into lists.
-        config = {k: tuple(v) if isinstance(v, list) else v for k, v in request["config"].items()}
+        config = {name: as_tuple(value) for name, value in request["config"].items()}
         kernel = self._compile(config)
         self._kernels[request["key"]] = Measurement(kernel, self._limits)
         return {"identity": kernel.identity}

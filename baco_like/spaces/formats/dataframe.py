@@ -12,7 +12,7 @@ from baco_like.constraints.conditions import Conditions
 from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters import Parameter, Permutation
-from baco_like.parameters.values import plain
+from baco_like.parameters.values import as_tuple, value_key
 from baco_like.spaces.activity import Activity
 from baco_like.spaces.formats.description import SpaceDescription
 from baco_like.spaces.inputs import make_named, parameter_from_values
@@ -27,7 +27,7 @@ def read_dataframe(table: pd.DataFrame | Iterable[Mapping[str, Any]]) -> SpaceDe
 
     Numbers become an `Ordinal`, tuples that are orders of the same elements a `Permutation`, anything else a
     `Categorical`. Duplicate rows are ignored. A parameter with empty cells is conditional: the other columns tell
-    where it is active.
+    where it is active. None as a value needs a declared space.
 
     Args:
         table: A pandas frame, or one dictionary for each row. A missing key, None, and NaN are an empty cell.
@@ -78,7 +78,7 @@ def _conditions(
             raise SpaceError(
                 f"column {name!r} has no value in row {np.argmin(own)}, and the other columns do not tell where it has "
                 "one; fill it in, drop the row, or write the space with the condition: "
-                f"Space(..., when={{{name!r}: ...}})"
+                f"Space(..., when={{{name!r}: ...}}), or with None among its values"
             )
     return conditions
 
@@ -160,7 +160,7 @@ def _distinct(name: str, cells: Sequence[Any], active: Mask) -> tuple[list[Any],
     number = np.full(len(cells), -1, dtype=np.int64)
     try:
         distinct, first = _number_distinct([cell for cell in cells if cell is not None])
-        values, again = _number_distinct(list(map(_plain, distinct)))
+        values, again = _number_distinct(list(map(as_tuple, distinct)))
     except TypeError:
         raise SpaceError(f"column {name!r} must have numbers or strings") from None
     number[active] = again[first]
@@ -170,34 +170,21 @@ def _distinct(name: str, cells: Sequence[Any], active: Mask) -> tuple[list[Any],
 def _number_distinct(given: Sequence[Any]) -> tuple[list[Any], Ints]:
     """Return the values that are distinct by type and value, in order of appearance, and each value's index."""
     nested = not {list, tuple}.isdisjoint(map(type, given))
-    keys = map(_key, given) if nested else zip(map(type, given), given, strict=True)
+    keys = (
+        map(value_key, map(as_tuple, given))
+        if nested
+        else zip(map(type, given), given, strict=True)
+    )
     numbers: dict[Any, int] = {}
     number = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
     _, first = np.unique(number, return_index=True)
     return [given[i] for i in first.tolist()], number
 
 
-def _key(value: Any) -> Any:
-    """Return a key that distinguishes 1, 1.0 and True, also inside tuples."""
-    if isinstance(value, list | tuple):
-        return tuple, tuple(map(_key, value))
-    return type(value), value
-
-
-def _plain(value: Any) -> Any:
-    value = plain(value)
-    return tuple(map(plain, value)) if isinstance(value, list | tuple) else value
-
-
 def _parameter(name: str, distinct: Sequence[Any]) -> Parameter:
-    if not all(isinstance(value, tuple) for value in distinct):
+    orders = {tuple(sorted(map(repr, v))) if isinstance(v, tuple) else None for v in distinct}
+    if None in orders or len(orders) > 1 or len(set(*orders)) < len(distinct[0]):
         return parameter_from_values(name, distinct)
-    orders = [sorted(map(repr, value)) for value in distinct]
-    if any(order != orders[0] for order in orders):
-        raise SpaceError(
-            f"column {name!r} has tuples that are not orders of the same elements; "
-            f"write the space, with {{{name!r}: Sequence([...], max_length)}}"
-        )
     return make_named(
         name, Permutation, sorted(distinct[0], key=lambda element: (str(type(element)), element))
     )

@@ -22,7 +22,7 @@ MAX_VALUES = 100_000
 
 
 def list_of(text: str) -> list[Any]:
-    """Return the list that a text describes; its elements are ints, floats, strings and bools.
+    """Return the list that a text describes; its elements are values of a `Categorical`.
 
     Raises:
         SpaceError: The text is not such a list, or too much work; the message gives the column.
@@ -30,10 +30,8 @@ def list_of(text: str) -> list[Any]:
     try:
         body, _ = source.parse_expression(text)
         values = _LiteralReader().value(body, {}, 0)
-        if not isinstance(values, list | range):
+        if not isinstance(values, _LISTS):
             raise Refused("not a list")
-        if not all(isinstance(value, bool | int | float | str) for value in values):
-            raise Refused("a list inside the list")
         return list(values)
     except Refused as error:
         shown = text if len(text) <= 60 else text[:57] + "..."
@@ -43,6 +41,8 @@ def list_of(text: str) -> list[Any]:
 def _refuse(node: ast.AST, message: str) -> NoReturn:
     raise Refused(message, getattr(node, "col_offset", 0) + 1)
 
+
+_LISTS = list, tuple, range
 
 Bound = Mapping[str, Any]
 """The variables of the comprehensions around a node."""
@@ -70,14 +70,16 @@ class _LiteralReader:
             return self.value(part, bound, depth)
 
         match node:
-            case ast.Constant(value=bool() | int() | float() | str()):
+            case ast.Constant(value=None | bool() | int() | float() | str()):
                 return node.value
             case ast.Name():
                 if node.id not in bound:
                     _refuse(node, f"unknown name {node.id!r:.40}")
                 return bound[node.id]
-            case ast.List() | ast.Tuple() | ast.Set():
+            case ast.List() | ast.Set():
                 return [value(element) for element in node.elts]
+            case ast.Tuple():
+                return tuple(map(value, node.elts))
             case ast.UnaryOp(op=ast.Not()):
                 return not value(node.operand)
             case ast.UnaryOp(op=ast.USub()):
@@ -86,7 +88,11 @@ class _LiteralReader:
                 return +_number(value(node.operand))
             case ast.BinOp() if type(node.op) in OPERATORS:
                 left, right = value(node.left), value(node.right)
-                if isinstance(node.op, ast.Add) and type(left) is type(right) is list:
+                if (
+                    isinstance(node.op, ast.Add)
+                    and type(left) is type(right)
+                    and type(left) in _LISTS[:2]
+                ):
                     return _check_length(left + right)
                 return exact.ARITHMETIC[OPERATORS[type(node.op)]](_number(left), _number(right))
             case ast.Compare() if all(type(operator) in OPERATORS for operator in node.ops):
@@ -123,7 +129,7 @@ class _LiteralReader:
         if not isinstance(loop.target, ast.Name) or loop.is_async:
             _refuse(loop.target, "a comprehension needs one plain variable")
         items = self.value(loop.iter, bound, depth)
-        if not isinstance(items, list | range):
+        if not isinstance(items, _LISTS):
             _refuse(loop.iter, "not a list")
         for item in items:
             inner = {**bound, loop.target.id: item}
@@ -137,7 +143,7 @@ def _call(node: ast.Call, name: str, arguments: list[Any]) -> Any:
             raise TypeError("range takes whole numbers")
         return _check_length(range(*arguments))
     if name in ("list", "tuple", "sorted", "set"):
-        if len(arguments) != 1 or not isinstance(arguments[0], list | range):
+        if len(arguments) != 1 or not isinstance(arguments[0], _LISTS):
             raise TypeError(f"{name} takes one list")
         items = list(_check_length(arguments[0]))
         return items if name in ("list", "tuple") else sorted(set(items))
