@@ -84,7 +84,10 @@ def _distribution(name: str, parameter: Parameter) -> BaseDistribution:
     if isinstance(parameter, Integer):
         return IntDistribution(parameter.low, parameter.high, log=parameter.log)
     if isinstance(parameter, (Ordinal, Categorical)):
-        return CategoricalDistribution(parameter.values)
+        values: tuple[Any, ...] = (
+            parameter.values
+        )  # Optuna accepts tuples among them, with a warning
+        return CategoricalDistribution(values)
     if isinstance(parameter, Permutation):
         return CategoricalDistribution(order_texts(name, parameter, "Optuna"))
     raise SpaceError(

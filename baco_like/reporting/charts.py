@@ -64,7 +64,9 @@ def _finish(chart: Chart | LayerChart, caption: str, height: int = _HEIGHT) -> R
     styled = chart.properties(width="container", height=height, background="transparent")
     styled = styled.configure_view(stroke=None).configure(font="system-ui, DejaVu Sans, sans-serif")
     styled = styled.configure_axisQuantitative(labelOverlap="greedy", labelSeparation=4)
-    styled = styled.configure_axisX(titleLimit=_NARROW).configure_axisY(titleLimit=height)
+    styled = styled.configure_axisX(titleLimit=_NARROW).configure_axisY(
+        titleLimit=height, titlePadding=8
+    )
     specification = styled.to_dict()
     names: dict[str, str] = {}  # of the texts; layers that show the same rows share them
     for layer in (specification, *specification.get("layer", ())):
@@ -370,7 +372,7 @@ def _choice_axis(rows: Sequence[Mapping[str, Any]], key: str) -> Any:
     altair = require("altair", "report")
     texts = {str(row[key]) for row in rows}
     is_wide = max(map(len, texts)) * len(texts) * _LETTER > _NARROW
-    return altair.Axis(labelAngle=-40 if is_wide else 0, labelExpr=_label(18), labelLimit=_NARROW)
+    return altair.Axis(labelAngle=-40 if is_wide else 0, labelExpr=_label(18), labelLimit=150)
 
 
 def _heat(label: str) -> Any:

@@ -243,6 +243,8 @@ class _CWriter:
             raise _NoEquivalent("it computes with a text")
         match node:
             case tree.Literal(value=value):
+                if value is None or isinstance(value, tuple):
+                    raise _NoEquivalent(f"it reads {value!r}")
                 if isinstance(value, int) and abs(value) > EXACT:
                     raise _NoEquivalent(f"{value} is beyond 2**53, up to where doubles are exact")
                 return c_number(float(value))

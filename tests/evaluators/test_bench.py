@@ -172,6 +172,18 @@ def test_an_unsupported_argument_is_an_error_of_the_evaluator(tmp_path: Path) ->
     evaluator.close()
 
 
+@pytest.mark.parametrize("language", ["c", "opencl"])
+def test_flushing_runs_and_changes_no_verdict(language: str) -> None:
+    if not has_device(language):
+        pytest.skip(f"needs a device of {language}")
+    evaluator = make(language, "plain", flush=True)
+    assert [evaluate(evaluator, {"case": number}).failed for number in (0, 1)] == [
+        None,
+        "correctness",
+    ]
+    evaluator.close()
+
+
 @pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")
 @pytest.mark.parametrize(
     ("restore", "word"), [("always", None), ("auto", None), ("never", "correctness")]
