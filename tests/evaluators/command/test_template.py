@@ -164,7 +164,7 @@ def test_an_order_has_elements_and_a_separator_of_its_own() -> None:
     assert fill("k -o{order[2]}{order[0]} {order[1]}") == ["k", "-oki", "j"]
     assert Template.parse("k 'a;b' {order:;}", ["order"], "run", {"order": 2}).words
     with pytest.raises(
-        RunFileError, match=r"\{order\[3\]\}: the order 'order' has the positions 0 to 2"
+        RunFileError, match=r"\{order\[3\]\}: every value of 'order' has 3 elements"
     ):
         fill("k {order[3]}")
     with pytest.raises(RunFileError, match="unknown placeholder"):
