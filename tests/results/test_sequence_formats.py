@@ -45,8 +45,6 @@ def test_formats_without_sequences_say_so(finished, tmp_path):
         finished.ship("c", tmp_path / "best.h")
     with pytest.raises(SpaceError, match="a Sequence has no such list"):
         to_t1(SPACE)
-    with pytest.raises(SpaceError, match=r"write the space, with .* Sequence"):
-        Space.from_dataframe([{"passes": ("gvn",), "u": 1}, {"passes": (), "u": 2}])
 
 
 def test_tools_without_sequences_say_so():
