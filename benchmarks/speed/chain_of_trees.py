@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from baco_like.spaces.feasible.rejection import build_rejection
 
 from baco_like.constraints.protocol import Constraint
 from baco_like.optimizer import Optimizer
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
-from baco_like.spaces.feasible.rejection import build_rejection
 from baco_like.spaces.neighbourhoods import hamming
 from baco_like.spaces.space import Space
 
