@@ -227,9 +227,13 @@ class FeasibleSet:
 
     def _join_parts(self, n: int, parts: Sequence[Codes]) -> Codes:
         rows = np.empty((n, self.width), dtype=np.float64)
-        for factor, part in zip(self.chain, parts, strict=True):
-            rows[:, factor.columns] = part
+        for columns, part in zip(self._places, parts, strict=True):
+            rows[:, columns] = part
         return rows
+
+    @cached_property
+    def _places(self) -> list[slice | Ints]:
+        return [as_slice(factor.columns) for factor in self.chain]
 
 
 def _join_boxes(factors: Sequence[Factor]) -> tuple[Factor, ...]:

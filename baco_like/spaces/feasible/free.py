@@ -98,7 +98,10 @@ class Box(FactorDefaults):
 
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n independent rows."""
-        return np.concatenate([p.sample_uniform(n, rng) for p in self.parameters], axis=1)
+        rows = np.empty((n, len(self.columns)))
+        for parameter, at in self._places:  # twice as fast as to concatenate hundreds of columns
+            rows[:, at] = parameter.sample_uniform(n, rng)
+        return rows
 
     def rank(self, codes: Codes) -> Ranks:
         """Return ranks, or -1 for codes that are not legal; those of one permutation are lexicographic."""
