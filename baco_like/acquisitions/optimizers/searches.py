@@ -129,8 +129,8 @@ class NearbySearch(ScoredSearch):
     """
 
     candidates: int = 300
-    changes: float = 12.0
-    most: int = 16
+    changes: float = 16.0
+    most: int = 32
 
     @override
     def find_best(
