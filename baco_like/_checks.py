@@ -1,12 +1,18 @@
-"""Checks of whole numbers, of JSON's constants and of the nesting of texts, used by all packages."""
+"""Checks of whole numbers, keywords, JSON's constants and the nesting of texts, used by all packages."""
 
 from __future__ import annotations
 
 import operator
 import re
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def is_whole(value: Any, low: float = -np.inf, high: float = np.inf) -> bool:
@@ -67,3 +73,24 @@ def nesting_depth(text: str) -> int:
     codes = _HIDES_BRACKETS.sub("", bare).encode("ascii", "replace")
     steps = _LEVELS[np.frombuffer(codes, np.uint8)]
     return int(np.cumsum(steps[steps != 0], dtype=np.int32).max(initial=0))
+
+
+def explain_keywords(**values: type) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Name the value that has a keyword which the function lacks: its types by argument, as ``sharing=Sharing``."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        known = signature(function).parameters
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            for name in kwargs.keys() - known.keys():
+                for argument, kind in values.items():
+                    if name in signature(kind).parameters:
+                        raise TypeError(
+                            f"{name!r} is no argument of this call; write {argument}={kind.__name__}({name}=...)"
+                        )
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate

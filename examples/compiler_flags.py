@@ -50,7 +50,7 @@ def main(evaluations):
         flags=flags,
     )
     evaluator = command_evaluator(commands, Repeats(3, 3))
-    optimizer = Optimizer(space, seed=1, objective="time")
+    optimizer = Optimizer(space, {"time": "minimize"}, seed=1)
     try:
         run(optimizer, evaluator, MaxEvals(evaluations))
     finally:

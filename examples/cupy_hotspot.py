@@ -18,7 +18,7 @@ def main(evaluations):
     space = load_problem(PROBLEM).space(SIZE)
     rule = Repeats(least=3, most=15, relative_error=0.02, slow_ratio=3.0)
     evaluator = cupy_evaluator(space, CudaSettings(PROBLEM, SIZE, repeats=rule, timeout=2.0))
-    optimizer = Optimizer(space, seed=1, objective="time")
+    optimizer = Optimizer(space, {"time": "minimize"}, seed=1)
     try:
         run(optimizer, evaluator, MaxEvals(evaluations))
     finally:

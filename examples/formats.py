@@ -33,7 +33,9 @@ def kernel(trial):
 
 
 def main(evaluations, folder):
-    result = tune(kernel, SPACE, stop=MaxEvals(evaluations), objective="time", progress=False)
+    result = tune(
+        kernel, SPACE, stop=MaxEvals(evaluations), aim={"time": "minimize"}, progress=False
+    )
     for kind in ("t4", "kernel_tuner", "ktt", "baco", "csv"):
         path = folder / f"{kind}.gz"
         result.optimizer.export(kind, path)

@@ -17,7 +17,7 @@ SIZE = 512
 def main(evaluations):
     space = load_problem(PROBLEM).space(SIZE)
     evaluator = halide_evaluator(space, HalideSettings(PROBLEM, SIZE, timeout=2.0, threads=1))
-    optimizer = Optimizer(space, seed=1, objective="time")
+    optimizer = Optimizer(space, {"time": "minimize"}, seed=1)
     try:
         run(optimizer, evaluator, MaxEvals(evaluations))
     finally:

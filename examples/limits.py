@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from baco_like import BacoError, MaxEvals, Optimizer, Ordinal, Space, run
+from baco_like import Aim, BacoError, MaxEvals, Optimizer, Ordinal, Space, run
 from baco_like.evaluators import (
     CommandMetrics,
     Commands,
@@ -56,7 +56,7 @@ def sum_in_c(evaluations):
         timeout=10.0,
         metrics=CommandMetrics(patterns={"error": re.compile(r"error: (\S+)")}),
     )
-    optimizer = Optimizer(space, seed=1, objective="time", limits=["error <= 1e-6"])
+    optimizer = Optimizer(space, Aim({"time": "minimize"}, ["error <= 1e-6"]), seed=1)
     tune(optimizer, command_evaluator(commands), evaluations)
 
 
@@ -65,7 +65,7 @@ def stencil_in_cuda(evaluations):
     problem = FOLDER / "kernels" / "cuda_hotspot.py"
     space = load_problem(problem).space(1024)
     evaluator = cupy_evaluator(space, CudaSettings(problem, 1024, timeout=2.0))
-    optimizer = Optimizer(space, seed=1, objective="time", limits=["registers <= 64"])
+    optimizer = Optimizer(space, Aim({"time": "minimize"}, ["registers <= 64"]), seed=1)
     tune(optimizer, evaluator, evaluations)
 
 

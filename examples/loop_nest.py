@@ -26,7 +26,7 @@ def main(evaluations):
         constraints=inside,
     )
     evaluator = CKernelEvaluator(space, CKernelSettings(PROBLEM, size=64))
-    optimizer = Optimizer(space, seed=1, objective="time")
+    optimizer = Optimizer(space, {"time": "minimize"}, seed=1)
     try:
         run(optimizer, evaluator, MaxEvals(evaluations))
     finally:

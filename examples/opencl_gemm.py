@@ -19,7 +19,7 @@ def main(evaluations):
     rule = Repeats(least=3, most=15, relative_error=0.05, slow_ratio=3.0)
     settings = OpenCLSettings(PROBLEM, SIZE, repeats=rule, timeout=2.0, scale=1e6)
     evaluator = opencl_evaluator(space, settings)
-    optimizer = Optimizer(space, seed=1, objective="time")
+    optimizer = Optimizer(space, {"time": "minimize"}, seed=1)
     try:
         run(optimizer, evaluator, MaxEvals(evaluations))
     finally:

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from baco_like import Categorical, Integer, Optimizer, Ordinal, Space
+from baco_like import Categorical, Integer, Optimizer, Ordinal, Search, Space
 
 SOURCE = """
 #include <stdio.h>
@@ -51,7 +51,7 @@ def build(config, folder):
 def main(evaluations):
     if shutil.which("cc") is None:
         sys.exit("this example needs a C compiler named cc")
-    optimizer = Optimizer(space, seed=1, initial=5)
+    optimizer = Optimizer(space, seed=1, strategy=Search(initial=5))
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(evaluations):
             trial = optimizer.suggest()

@@ -10,7 +10,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from baco_like import Infeasible, MaxEvals, MaxTime, Permutation, Real, Space, tune
+from baco_like import Infeasible, MaxEvals, MaxTime, Permutation, Real, Space, Workers, tune
 
 space = Space(
     {
@@ -38,7 +38,7 @@ def evaluate(trial):
 def main(evaluations):
     with ThreadPoolExecutor(4) as pool:
         stop = MaxEvals(evaluations) | MaxTime(120)
-        result = tune(evaluate, space, stop=stop, executor=pool, seed=1, ahead=4)
+        result = tune(evaluate, space, stop=stop, workers=Workers(executor=pool, ahead=4), seed=1)
     print(f"ended: {result.reason}; best {result.best_value:.3f} with {result.best_config}")
 
 

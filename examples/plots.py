@@ -26,7 +26,9 @@ def milliseconds(trial):
 
 
 def main(evaluations):
-    result = tune(milliseconds, space, objective="time", stop=MaxEvals(evaluations), progress=False)
+    result = tune(
+        milliseconds, space, aim={"time": "minimize"}, stop=MaxEvals(evaluations), progress=False
+    )
     plots = {
         "history": plot.history(result),
         "parallel_coordinates": plot.parallel_coordinates(result),

@@ -26,7 +26,7 @@ def main(evaluations):
         constants=CONSTANTS,
     )
     evaluator = CKernelEvaluator(space, settings)
-    optimizer = Optimizer(space, seed=1, objective="time")
+    optimizer = Optimizer(space, {"time": "minimize"}, seed=1)
     optimizer.enqueue(template.reference(THREADS))
     try:
         run(optimizer, evaluator, MaxEvals(evaluations))

@@ -7,7 +7,7 @@ The "kernel" is a formula, so that the example runs anywhere. Its best tile grow
 
 import math
 
-from baco_like import Cover, MaxEvals, Space, tune
+from baco_like import Aim, Cover, MaxEvals, Space, tune
 
 SPACE = Space(
     {"tile": [8, 16, 32, 64, 128], "unroll": [1, 2, 4, 8]},
@@ -24,7 +24,7 @@ def milliseconds(trial):
 
 
 def main():
-    result = tune(milliseconds, SPACE, goal=Cover(2), stop=MaxEvals(48), progress=False)
+    result = tune(milliseconds, SPACE, aim=Aim(goal=Cover(2)), stop=MaxEvals(48), progress=False)
     found = result.optimizer.recommend()
     for choice in found.choices:
         print(f"{choice.name}: {choice.config}, {choice.slowdown:.2f} times the best known")

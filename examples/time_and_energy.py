@@ -56,10 +56,10 @@ def main(evaluations):
     )
     if metrics.energy is None:
         print("tuning for the time alone")
-        optimizer = Optimizer(space, seed=1, objective="time")
+        optimizer = Optimizer(space, {"time": "minimize"}, seed=1)
     else:
         objectives = {"time": "minimize", "energy": "minimize"}
-        optimizer = Optimizer(space, seed=1, objectives=objectives)
+        optimizer = Optimizer(space, objectives, seed=1)
     evaluator = command_evaluator(commands, Repeats(3, 3))
     try:
         run(optimizer, evaluator, MaxEvals(evaluations))

@@ -18,7 +18,7 @@ from baco_like.evaluators import (
     ResultCache,
     isolated_function,
 )
-from baco_like.running import ConfirmationSettings, confirm_winner
+from baco_like.running import Confirm, confirm_winner
 
 space = Space({"tile": [1, 2, 4, 8, 16, 32, 64, 128], "unroll": [1, 2, 4, 8]})
 
@@ -54,7 +54,7 @@ def main(evaluations):
         for trial in optimizer.trials:
             result = trial.failure or f"{trial.value:.2f} of {len(trial.repeats)} repeats"
             print(dict(trial), result, trial.message)
-        winner = confirm_winner(optimizer, evaluator(cache), ConfirmationSettings(top=2)).winner
+        winner = confirm_winner(optimizer, evaluator(cache), Confirm(top=2)).winner
     print(f"best {winner.value:.2f} with {dict(winner)}, measured again")
 
 

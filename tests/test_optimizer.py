@@ -9,6 +9,7 @@ import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,6 +26,8 @@ from baco_like import (
     Outcome,
     Permutation,
     Real,
+    Search,
+    Sharing,
     Space,
     SpaceExhausted,
     SpaceWarning,
@@ -32,6 +35,7 @@ from baco_like import (
     TrialError,
     migrate,
     run,
+    tune,
 )
 from baco_like.evaluators import FunctionEvaluator
 from baco_like.exceptions import BacoWarning
@@ -88,7 +92,7 @@ def test_repeats_give_the_median_and_a_standard_error(opt):
 
 
 def test_metrics_are_kept_beside_the_objective(space):
-    opt = Optimizer(space, objective="time", strategy="random_search")
+    opt = Optimizer(space, {"time": "minimize"}, strategy="random_search")
     opt.observe(opt.suggest(), {"time": 1.2, "energy": 3.1}, extra={"compile_s": 0.8})
     (seen,) = opt.trials
     assert seen.value == 1.2
@@ -98,7 +102,7 @@ def test_metrics_are_kept_beside_the_objective(space):
 
 @pytest.mark.parametrize("word", ["compile", "runtime", "correctness", "timeout", "my own word"])
 def test_failures_keep_their_word_and_never_come_back(space, word):
-    opt = Optimizer(space, strategy="random_search", noise="repeat")
+    opt = Optimizer(space, strategy=Search("random_search", noise="repeat"))
     trial = opt.suggest()
     opt.observe(trial, failed=word, message="log")
     assert (opt.trials[0].failure, opt.trials[0].message) == (word, "log")
@@ -277,11 +281,11 @@ def test_enqueued_configurations_come_first(opt):
 
 def test_initial_points_are_the_first_design(space):
     points = [{"a": 8, "b": 2}, {"a": 1, "b": 1}]
-    opt = Optimizer(space, initial=points)
+    opt = Optimizer(space, strategy=Search(initial=points))
     assert [dict(t) for t in opt.suggest(2)] == points
     assert opt.options.strategy["settings"]["initial"] == 2
     with pytest.raises(ConfigError):
-        Optimizer(space, initial=[{"a": 3, "b": 1}])
+        Optimizer(space, strategy=Search(initial=[{"a": 3, "b": 1}]))
 
 
 def test_maximise(space):
@@ -294,15 +298,11 @@ def test_maximise(space):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"direction": "up"}, "direction must be one of"),
-        ({"noise": "some"}, "noise must be one of"),
+        ({"aim": "up"}, "= 'up': expected 'minimize' or 'maximize'"),
         ({"seed": -1}, "seed must be"),
         ({"seed": True}, "seed must be"),
         ({"budget": 0}, "budget must be"),
         ({"strategy": "bayesain"}, "did you mean 'bayesian'"),
-        ({"strategy": "random_search", "initial": 5}, "no setting 'initial'"),
-        ({"settings": {"inital": 5}}, "no setting 'inital'"),
-        ({"strategy": RandomSearch(), "initial": 5}, "go with a strategy's name"),
         ({"strategy": None}, "strategy = None: give a name"),
         ({"strategy": RandomSearch}, "strategy = .*RandomSearch.*: it is a class; give an object"),
     ],
@@ -311,6 +311,39 @@ def test_wrong_arguments_name_the_way_out(space, arguments, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         Optimizer(space, storage=tmp_path / "run.jsonl", **arguments)
     assert not (tmp_path / "run.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"noise": "some"}, "noise must be one of"),
+        ({"strategy": "random_search", "initial": 5}, "no setting 'initial'"),
+        ({"settings": {"inital": 5}}, "no setting 'inital'"),
+        ({"strategy": RandomSearch(), "initial": 5}, "go with a strategy's name"),
+    ],
+)
+def test_a_wrong_search_names_the_way_out(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Search(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "way_out"),
+    [
+        ("limits", r"aim=Aim\(limits=...\)"),
+        ("noise", r"strategy=Search\(noise=...\)"),
+        ("lease", r"=(Sharing|Workers)\(lease=...\)"),
+        ("tasks", r"space=Space\(tasks=...\)"),
+    ],
+)
+def test_the_error_of_a_wrong_keyword_names_the_value_that_has_it(space, keyword, way_out):
+    for call in (Optimizer, partial(tune, lambda trial: 1.0, stop=MaxEvals(1))):
+        with pytest.raises(TypeError, match=way_out):
+            call(space=space, **{keyword: None})
+        with pytest.raises(TypeError, match="unexpected keyword argument 'lmits'"):
+            call(space=space, lmits=())
+    with pytest.raises(TypeError, match=r"measuring=Measuring\(repeats=...\)"):
+        tune(lambda trial: 1.0, space, stop=MaxEvals(1), repeats=3)
 
 
 def test_noise_repeat_may_suggest_an_observed_configuration():
@@ -327,7 +360,7 @@ def test_noise_repeat_may_suggest_an_observed_configuration():
             return None
 
     space = Space({"a": [1, 2]})
-    opt = Optimizer(space, strategy=Again(), noise="repeat")
+    opt = Optimizer(space, strategy=Search(Again(), noise="repeat"))
     for _ in range(3):
         opt.observe(opt.suggest(), 1.0)
     assert [t["a"] for t in opt.trials] == [1, 1, 1]
@@ -372,9 +405,9 @@ def drive(opt, n, start=0):
 
 
 def test_resume_continues_as_if_nothing_had_happened(space, tmp_path):
-    whole = Optimizer(space, seed=3, initial=3, storage=tmp_path / "whole.jsonl")
+    whole = Optimizer(space, seed=3, strategy=Search(initial=3), storage=tmp_path / "whole.jsonl")
     drive(whole, 8)
-    parts = Optimizer(space, seed=3, initial=3, storage=tmp_path / "parts.jsonl")
+    parts = Optimizer(space, seed=3, strategy=Search(initial=3), storage=tmp_path / "parts.jsonl")
     for stop in range(1, 9):
         drive(parts, stop, stop - 1)
         parts = Optimizer.load(tmp_path / "parts.jsonl")
@@ -386,9 +419,9 @@ def test_resume_continues_as_if_nothing_had_happened(space, tmp_path):
 def test_another_process_makes_the_same_suggestions(tmp_path):
     code = """
 import json
-from baco_like import Optimizer, Ordinal, Permutation, Space
+from baco_like import Optimizer, Ordinal, Permutation, Search, Space
 space = Space({"a": Ordinal([1, 2, 4, 8], log=True), "p": Permutation(["i", "j", "k"])})
-opt = Optimizer(space, seed=5, initial=3)
+opt = Optimizer(space, seed=5, strategy=Search(initial=3))
 for _ in range(6):
     t = opt.suggest()
     opt.observe(t, 1.0 + t["a"] + t["p"].index("j"))
@@ -508,7 +541,7 @@ def test_parameter_values_are_exact_through_the_journal(tmp_path):
 
 
 def test_predict_and_why_and_recommend(space):
-    opt = Optimizer(space, seed=2, initial=4, noise="repeat")
+    opt = Optimizer(space, seed=2, strategy=Search(initial=4, noise="repeat"))
     with pytest.raises(TrialError, match="successful"):
         opt.predict([{"a": 1, "b": 1}])
     for _ in range(8):
@@ -527,9 +560,9 @@ def test_predict_and_why_and_recommend(space):
 
 
 def test_replaying_a_journal_gives_the_same_suggestions(space, tmp_path):
-    drive(Optimizer(space, seed=3, initial=3, storage=tmp_path / "run.jsonl"), 10)
+    drive(Optimizer(space, seed=3, strategy=Search(initial=3), storage=tmp_path / "run.jsonl"), 10)
     recorded = Optimizer.load(tmp_path / "run.jsonl")
-    replayed = Optimizer(space, seed=3, initial=3)
+    replayed = Optimizer(space, seed=3, strategy=Search(initial=3))
     for trial in recorded.trials:
         again = replayed.suggest()
         assert (again.id, dict(again), again.tag) == (trial.id, dict(trial), trial.tag)
@@ -738,11 +771,11 @@ def test_the_default_configuration_comes_first():
     space = Space({"a": Ordinal([1, 2, 4], default=4), "b": Integer(1, 50, default=7), "c": [3]})
     assert dict(Optimizer(space, seed=1).suggest()) == {"a": 4, "b": 7, "c": 3}
     points = [{"a": 1, "b": 1, "c": 3}]
-    assert dict(Optimizer(space, seed=1, initial=points).suggest()) == points[0]
+    assert dict(Optimizer(space, seed=1, strategy=Search(initial=points)).suggest()) == points[0]
     infeasible = Space({"a": Ordinal([1, 2, 4], default=4)}, constraints=["a < 4"])
     with pytest.warns(SpaceWarning, match="a < 4 violated: 4; change a default"):
         assert Optimizer(infeasible).suggest()["a"] < 4
-    assert Optimizer(infeasible, initial=[{"a": 1}]).suggest()["a"] == 1
+    assert Optimizer(infeasible, strategy=Search(initial=[{"a": 1}])).suggest()["a"] == 1
 
 
 def test_what_the_values_depend_on_is_compared_on_resume(space, tmp_path):
@@ -754,7 +787,7 @@ def test_what_the_values_depend_on_is_compared_on_resume(space, tmp_path):
         Optimizer(
             space,
             storage=tmp_path / "j",
-            initial=[{"a": 1, "b": 1}],
+            strategy=Search(initial=[{"a": 1, "b": 1}]),
             context={"unit": "ms", "command": "a"},
         )
 
@@ -773,8 +806,7 @@ def test_repeats_of_any_size_are_kept(space, tmp_path, repeats):
 
 def test_tuples_among_the_options_are_the_lists_that_a_journal_makes_of_them(space, tmp_path):
     same = {
-        "strategy": "portfolio",
-        "settings": {"arms": ("random_search", "tabu_search")},
+        "strategy": Search("portfolio", {"arms": ("random_search", "tabu_search")}),
         "context": {"shape": (1, 2)},
     }
     Optimizer(space, storage=tmp_path / "j", **same)
@@ -794,7 +826,7 @@ def test_columns_of_parameters_are_never_overwritten():
 
 
 def test_columns_are_never_overwritten_by_metrics(tmp_path):
-    opt = Optimizer({"x": [1, 2, 3]}, objective="sem", strategy="random_search")
+    opt = Optimizer({"x": [1, 2, 3]}, {"sem": "minimize"}, strategy="random_search")
     metrics = {"sem": 5.0, "x": 6.0, "id": 7.0, "status": 8.0}
     opt.complete([Outcome.success(opt.suggest().id, (0.5,), metrics=metrics)])
     (row,) = opt.to_dataframe().to_dict("records")
@@ -804,7 +836,7 @@ def test_columns_are_never_overwritten_by_metrics(tmp_path):
     opt.export("t4", tmp_path / "t4.json")
     (result,) = json.loads((tmp_path / "t4.json").read_text())["results"]
     assert [m["value"] for m in result["measurements"] if m["name"] == "sem"] == [0.5]
-    again = Optimizer({"x": [1, 2, 3]}, objective="sem", warm_start=tmp_path / "t4.json")
+    again = Optimizer({"x": [1, 2, 3]}, {"sem": "minimize"}, warm_start=tmp_path / "t4.json")
     assert again.trials[0].metrics == metrics
 
 
@@ -826,7 +858,9 @@ def clock(monkeypatch):
 
 
 def leased(space, path, seconds=60, **more):
-    return Optimizer(space, strategy="random_search", storage=path, lease=seconds, **more)
+    return Optimizer(
+        space, strategy="random_search", storage=path, sharing=Sharing(lease=seconds), **more
+    )
 
 
 def test_a_dead_workers_trial_is_offered_again_after_its_lease(space, tmp_path, clock):
@@ -883,15 +917,18 @@ def test_leases_come_back_with_the_journal_and_change_no_suggestion(space, tmp_p
     opt = leased(space, tmp_path / "j")
     first = opt.suggest()
     assert dict(first) == dict(undisturbed.suggest())
-    opt = Optimizer.load(tmp_path / "j", lease=5)
+    opt = Optimizer.load(tmp_path / "j", sharing=Sharing(lease=5))
     assert opt.pending[0].until == first.until
     clock[0] += 61
     again = opt.suggest()
     assert (again.id, dict(again)) == (first.id, dict(first))
-    for one in (undisturbed, Optimizer.load(tmp_path / "j", lease=5)):
+    for one in (undisturbed, Optimizer.load(tmp_path / "j", sharing=Sharing(lease=5))):
         one.observe(first, 1.0)
     for _ in range(3):
-        left, right = undisturbed.suggest(), Optimizer.load(tmp_path / "j", lease=5).suggest()
+        left, right = (
+            undisturbed.suggest(),
+            Optimizer.load(tmp_path / "j", sharing=Sharing(lease=5)).suggest(),
+        )
         assert (left.id, dict(left)) == (right.id, dict(right))
 
 
@@ -989,7 +1026,7 @@ def test_first_points_are_read_in_the_new_space(tmp_path):
     migrate(tmp_path / "old", tmp_path / "new", new)
     assert dict(Optimizer(new, storage=tmp_path / "new").suggest()) == {"a": 2, "b": 3}
     points = [{"a": 4}, {"a": 9}]
-    Optimizer(old, storage=tmp_path / "own", initial=points)
+    Optimizer(old, storage=tmp_path / "own", strategy=Search(initial=points))
     migrate(tmp_path / "own", tmp_path / "newer", Space({"a": Integer(1, 5)}))
     assert dict(Optimizer.load(tmp_path / "newer").suggest()) == {"a": 4}
 
@@ -997,13 +1034,13 @@ def test_first_points_are_read_in_the_new_space(tmp_path):
 def test_what_was_evaluated_before_a_change_does_not_come_again_where_trials_may_repeat(tmp_path):
     old = Space({"a": Integer(1, 9)})
     points = [{"a": 4}, {"a": 5}, {"a": 6}]
-    arguments = {"strategy": "random_search", "noise": "repeat"}
-    opt = Optimizer(old, storage=tmp_path / "old", initial=points, **arguments)
+    search = Search("random_search", initial=points, noise="repeat")
+    opt = Optimizer(old, storage=tmp_path / "old", strategy=search)
     opt.observe(opt.suggest(), 1.0)
     opt.suggest()
     new = Space({"a": Integer(1, 50)})
     assert migrate(tmp_path / "old", tmp_path / "new", new).waiting == 2
-    again = Optimizer(new, storage=tmp_path / "new", initial=points, **arguments)
+    again = Optimizer(new, storage=tmp_path / "new", strategy=search)
     assert [t["a"] for t in again.suggest(2)] == [5, 6]
     assert not again.history.queue
 
@@ -1061,7 +1098,7 @@ def test_a_parameter_that_is_new_without_a_default_is_told(tmp_path):
 def test_a_lucky_measurement_is_not_recommended_against_many_good_ones(direction):
     sign = 1.0 if direction == "minimize" else -1.0
     opt = Optimizer(
-        {"a": list(range(9))}, direction, strategy="random_search", noise="repeat", seed=1
+        {"a": list(range(9))}, direction, strategy=Search("random_search", noise="repeat"), seed=1
     )
     assert opt.recommend() is None
     for a, value in enumerate((20.0, 21.0, 19.0, 22.0)):
@@ -1078,14 +1115,14 @@ def test_a_lucky_measurement_is_not_recommended_against_many_good_ones(direction
 
 
 def test_repeats_that_agree_leave_the_best_the_best():
-    opt = Optimizer({"a": [1, 2, 4]}, strategy="random_search", noise="repeat")
+    opt = Optimizer({"a": [1, 2, 4]}, strategy=Search("random_search", noise="repeat"))
     for a in (4, 2, 1, 1, 2, 4):
         opt.observe({"a": a}, float(a))
     assert opt.recommend().config == {"a": 1}
 
 
 def test_nothing_but_trials_in_flight_is_no_end_where_repeats_are_wanted():
-    opt = Optimizer({"a": [1, 2, 3]}, strategy="random_search", noise="repeat")
+    opt = Optimizer({"a": [1, 2, 3]}, strategy=Search("random_search", noise="repeat"))
     trials = opt.suggest(4)
     assert len(trials) == 3
     with pytest.raises(SpaceExhausted, match=r"failed or pending.*observe a pending trial first"):

@@ -50,7 +50,12 @@ def cost(trial):
 @pytest.fixture(scope="module")
 def result():
     return tune(
-        cost, SPACE, strategy="random_search", objective="time", stop=MaxEvals(40), progress=False
+        cost,
+        SPACE,
+        strategy="random_search",
+        aim={"time": "minimize"},
+        stop=MaxEvals(40),
+        progress=False,
     )
 
 
@@ -161,7 +166,7 @@ def test_errors(result):
 
 @pytest.fixture(scope="module")
 def several():
-    run = Optimizer(SPACE, objectives={"time": "minimize", "rate": "maximize"}, seed=1)
+    run = Optimizer(SPACE, {"time": "minimize", "rate": "maximize"}, seed=1)
     for trial in run.suggest(8):
         rate = trial["tile"] / 128 + trial["unroll"]
         run.observe(trial, {"time": 1.0 + trial["unroll"], "rate": rate})

@@ -12,7 +12,7 @@ from pathlib import Path
 import forked
 import pytest
 
-from baco_like import BacoWarning, MaxEvals, Optimizer, PluginError, Space, SpaceError, tune
+from baco_like import BacoWarning, MaxEvals, Optimizer, PluginError, Search, Space, SpaceError, tune
 from baco_like.acquisitions import registry as acquisitions
 from baco_like.cli import main, run_file
 from baco_like.cli.schema import json_schema
@@ -77,21 +77,20 @@ def test_parts_of_another_package_are_used_by_name(nearest):
     result = tune(
         cost,
         SPACE,
-        strategy="neighbours",
-        settings={"random_share": 0.2},
+        strategy=Search("neighbours", {"random_share": 0.2}),
         stop=MaxEvals(6),
         progress=False,
     )
     assert any((trial.tag or {}).get("move") == "neighbour" for trial in result.optimizer.trials)
     settings = {"surrogate": "nearest", "acquisition": "bound", "initial": 3}
     result = tune(
-        cost, SPACE, strategy="bayesian", settings=settings, stop=MaxEvals(6), progress=False
+        cost, SPACE, strategy=Search("bayesian", settings), stop=MaxEvals(6), progress=False
     )
     assert result.optimizer.trials[-1].tag["phase"] == "model"
     result = tune(
         cost,
         SPACE,
-        settings={"surrogate": "nearest", "initial": 3},
+        strategy=Search(settings={"surrogate": "nearest", "initial": 3}),
         stop=MaxEvals(7),
         progress=False,
     )

@@ -20,6 +20,7 @@ from baco_like import (
     Optimizer,
     Ordinal,
     Outcome,
+    Sharing,
     Space,
     SpaceExhausted,
     Trial,
@@ -48,7 +49,11 @@ class Machine(RuleBasedStateMachine):
             "baco_like.optimizer.core.read_clocks", side_effect=lambda: Moment(self.now)
         )
         self.clock.start()
-        options = {"strategy": "random_search", "storage": self.path, "lease": LEASE}
+        options = {
+            "strategy": "random_search",
+            "storage": self.path,
+            "sharing": Sharing(lease=LEASE),
+        }
         self.opt = Optimizer(SPACE, seed=3, **options)
         self.pending, self.observed, self.queue, self.next_id = {}, {}, [], 0
         self.until = {}
@@ -200,7 +205,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def reload(self):
-        self.opt = Optimizer.load(self.path, lease=LEASE)
+        self.opt = Optimizer.load(self.path, sharing=Sharing(lease=LEASE))
 
     @invariant()
     def same_as_the_model(self):

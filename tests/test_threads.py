@@ -9,7 +9,7 @@ import warnings
 import pytest
 import threadpoolctl
 
-from baco_like import ConfigError, Optimizer, Space, tune
+from baco_like import ConfigError, Optimizer, Sharing, Space, tune
 from baco_like._threads import resolve_threads, thread_limit
 from baco_like.cli import run_file
 from baco_like.optimizer import view
@@ -100,7 +100,7 @@ def test_predictions_are_limited_too(monkeypatch):
 @pytest.mark.parametrize("wrong", [-1, 1.5, "two", True])
 def test_wrong_numbers(wrong, monkeypatch):
     with pytest.raises(ValueError, match="threads"):
-        Optimizer(Space({"a": [1, 2]}), threads=wrong)
+        Optimizer(Space({"a": [1, 2]}), sharing=Sharing(threads=wrong))
     monkeypatch.setenv("BACO_LIKE_THREADS", str(wrong))
     with pytest.raises(ConfigError, match="BACO_LIKE_THREADS"):
         resolve_threads(None)
@@ -199,6 +199,6 @@ def test_run_file(tmp_path):
     )
     path = tmp_path / "run.toml"
     path.write_text(text)
-    assert run_file.read(path).threads == 2
+    assert run_file.read(path).sharing.threads == 2
     path.write_text(text.replace("threads = 2", ""))
-    assert run_file.read(path).threads is None
+    assert run_file.read(path).sharing.threads is None

@@ -180,7 +180,7 @@ def _measure(
 ) -> CheckResult:
     slowdown = args.slowdown / 100.0
     rule = RegressionRule(slowdown, _MIN_TOLERANCE * slowdown, rounds=args.rounds)
-    evidence, objective = entry.evidence, run_file.objective
+    evidence, objective = entry.evidence, run_file.aim.first
     direction: Direction = "maximize" if objective.direction == "maximize" else "minimize"
     # The configurations of a space with tasks have the descriptor too.
     has_tasks = table.space.tasks is not None
@@ -193,7 +193,7 @@ def _measure(
         direction,
         entry.task if has_tasks else None,
     )
-    limits = Limits(run_file.limits)
+    limits = Limits(run_file.aim.limits)
     display = Display(sys.stdout, args.rounds, "round", interval=10.0)
     with closing(display):
         method = record_baseline if args.record else check_winner

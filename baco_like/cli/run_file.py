@@ -23,27 +23,38 @@ from baco_like.evaluators.command import describe_compiler, metric_names
 from baco_like.evaluators.command.passes import find_opt
 from baco_like.evaluators.settings_table import Key, Table, choice, suggestion
 from baco_like.evaluators.sources import table_hashes
-from baco_like.exceptions import RunFileError, SpaceError
-from baco_like.journal.header import COMPILER, DEVICE_TYPE, EXACT, FOLDER, ORGANISING, PEAK, UNIT
-from baco_like.optimizer import WarmStart
-from baco_like.optimizer.objectives import objective_context
+from baco_like.exceptions import BacoError, RunFileError, SpaceError
+from baco_like.journal.header import (
+    COMPILER,
+    DEVICE_TYPE,
+    EXACT,
+    FOLDER,
+    ORGANISING,
+    PEAK,
+    UNIT,
+    objective_context,
+)
+from baco_like.optimizer import Search, Sharing, WarmStart
 from baco_like.optimizer.setup import default_points
 from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.parameters.registry import PARAMETER_TYPES, REGISTRY
-from baco_like.records import AnyLimit, Cover, Limits, Noise, Objective, SoftLimit
-from baco_like.running.confirming import ConfirmationSettings
-from baco_like.running.control import RECHECK, ControlSettings
+from baco_like.records import Aim, AnyLimit, Cover, Limits, Objective, SoftLimit
+from baco_like.running.arguments import Measuring
+from baco_like.running.confirming import Confirm
+from baco_like.running.control import RECHECK, Recheck
 from baco_like.running.stopping import (
     AnyOf,
+    IdenticalFailures,
     LowOutlook,
+    MaxEvals,
     MaxFailures,
+    MaxTime,
     NoImprovement,
     StoppingRule,
     Target,
-    check_rule,
-    check_rule_for_tasks,
 )
 from baco_like.spaces import Space, Tasks
+from baco_like.strategies import default_settings
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -81,52 +92,59 @@ class RunFile:
     Attributes:
         path: The file.
         space: The space to tune.
-        objective: The measured quantity; of several the first.
+        aim: The measured quantities, limits on outcomes, and the goal of a run with tasks.
         evaluator_table: Settings of the evaluator.
         evaluations: Largest number of evaluations, or None.
         builds: Largest number of builds, or None for `MaxEvals`'s default.
         seconds: Limit of wall time in seconds, or None; this or ``evaluations`` is set.
         identical_failures: Number of equal failures in a row, before the first success, that end the run; 0: never.
         rules: Further rules that end the run.
-        strategy: Name of the strategy.
         seed: The run's only seed.
-        initial: Size of the initial design, or None for the strategy's default.
-        settings: Settings of the strategy.
-        noise: Whether observed configurations may be suggested again.
-        threads: Largest number of threads during a suggestion, or None for `Optimizer`'s default.
-        ahead: Number of proposals in store.
-        confirmation: How the winner is confirmed, or None.
-        control: How often the incumbent is measured again to notice drift.
+        search: Strategy, settings, first configurations and noise.
+        sharing: Threads and proposals in store; the command line adds its task, its name and its lease.
+        measuring: How often the incumbent is measured again to notice drift, and how the winner is confirmed.
         warm_start: Sources of earlier results.
-        limits: Conditions on the metrics of outcomes, and soft limits.
         peak: The best value that the machine allows, for the report, or None.
-        objectives: All objectives if there are several, else empty.
-        goal: The goal of a run with tasks, or None.
     """
 
     path: Path
     space: Space
-    objective: Objective
+    aim: Aim
     evaluator_table: Table
+    search: Search
+    measuring: Measuring
     evaluations: int | None = None
     builds: int | None = None
     seconds: float | None = None
     identical_failures: int = 10
     rules: tuple[StoppingRule, ...] = ()
-    strategy: str = "auto"
     seed: int = 0
-    initial: int | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    noise: Noise = "none"
-    threads: int | None = None
-    ahead: int = 0
-    confirmation: ConfirmationSettings | None = None
-    control: ControlSettings = field(default_factory=ControlSettings)
+    sharing: Sharing = field(default_factory=Sharing)
     warm_start: tuple[WarmStart, ...] = ()
-    limits: tuple[AnyLimit, ...] = ()
     peak: float | None = None
-    objectives: tuple[Objective, ...] = ()
-    goal: Cover | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may work on the run at the same time."""
+        return self.sharing.worker is not None
+
+    @property
+    def recheck(self) -> Recheck:
+        """How often the incumbent is measured again."""
+        assert self.measuring.recheck is not None
+        return self.measuring.recheck
+
+    @property
+    def stop(self) -> AnyOf:
+        """The rule that ends the search."""
+        rules = list(self.rules)
+        if self.identical_failures:
+            rules.insert(0, IdenticalFailures(self.identical_failures))
+        if self.seconds is not None:
+            rules.insert(0, MaxTime(self.seconds))
+        if evaluations := self.evaluations or self.builds:
+            rules.insert(0, MaxEvals(evaluations, self.builds))
+        return AnyOf(tuple(rules))
 
     @property
     def folder(self) -> Path:
@@ -161,8 +179,8 @@ class RunFile:
     def context(self) -> dict[str, Any]:
         """What decides the measured values besides the space, by name: unit, evaluator's keys, hashes of sources."""
         table = self.evaluator_table
-        objectives = self.objectives or (self.objective,)
-        context: dict[str, Any] = {UNIT: self.objective.unit, **objective_context(objectives)}
+        objectives = self.aim.objectives
+        context: dict[str, Any] = {UNIT: objectives[0].unit, **objective_context(objectives)}
         context[FOLDER] = str(self.folder)
         if self.peak is not None:
             context[PEAK] = self.peak
@@ -190,7 +208,7 @@ class RunFile:
         Raises:
             EvaluatorError: A required tool is missing on this machine.
         """
-        return registry.create(self.evaluator_table, self.space, self.objective.unit, self.folder)
+        return registry.create(self.evaluator_table, self.space, self.aim.first.unit, self.folder)
 
 
 def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None = None) -> RunFile:
@@ -215,30 +233,26 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
         if not top.has(key) and not (key == "space" and any(map(top.has, _GENERATED))):
             raise RunFileError(f"{path}: the table [{key}] is missing")
     table = _evaluator_table(top, large, slots)
-    first, objectives = _read_objectives(top, table)
-    is_exact = all(objective.exact for objective in objectives or (first,))
-    if is_exact:
-        table = _measured_once(top, table)
     tasks, goal = _read_tasks(top)
+    aim = _read_aim(top, table, goal)
+    if aim.is_exact:
+        table = _measured_once(top, table)
+    space = _read_space(top, table, tasks)
     run_file = RunFile(
         path=path,
-        space=_read_space(top, table, tasks),
-        objective=first,
+        space=space,
+        aim=aim,
         evaluator_table=table,
+        measuring=_read_measuring(top, aim.is_exact),
         **_read_budget(top.table("budget")),
-        **_read_optimizer(top.table("optimizer")),
-        confirmation=_read_confirmation(top, is_exact),
-        limits=_read_limits(top.table("constraints")),
+        **_read_optimizer(top.table("optimizer"), space),
         peak=_objective_tables(top)[0].values(keys.OBJECTIVE)["peak"],
-        objectives=objectives,
-        goal=goal,
-        control=_read_control(top, is_exact),
         warm_start=_read_warm_starts(
             top.entries.get("warm_start", []), path.resolve().parent, large
         ),
     )
+    _check_default(space)
     _check_combinations(run_file)
-    _check_default(run_file.space)
     with contextlib.closing(run_file.create_evaluator()) as evaluator:
         _check_metrics(run_file, evaluator)
     return run_file
@@ -298,29 +312,29 @@ def _measured_once(top: Table, table: Table) -> Table:
     return Table(table.name, {**table.entries, **once})
 
 
-def _read_objectives(top: Table, evaluator: Table) -> tuple[Objective, tuple[Objective, ...]]:
-    """Return the first objective, and all objectives if there are several."""
+def _read_aim(top: Table, evaluator: Table, goal: Cover | None) -> Aim:
+    """Return the objectives, the limits on outcomes and the goal."""
     tables = _objective_tables(top)
     metrics = evaluator.entries.get("metrics")
     texts = metrics if isinstance(metrics, dict) else {}
-    objectives = tuple(
-        replace(o, exact=True) if _SIZE.match(str(texts.get(o.name, ""))) else o
-        for o in map(_read_objective, tables)
-    )
-    if len(objectives) == 1:
-        return objectives[0], ()
-    for table, objective in zip(tables, objectives, strict=True):
+    for table in tables if len(tables) > 1 else ():
         if not table.has("name"):
             raise RunFileError("[[objective]] needs the key 'name', as there are several")
-        if sum(other.name == objective.name for other in objectives) > 1:
-            raise RunFileError(
-                f"[[objective]] name = {objective.name!r}: two objectives have this name"
-            )
         if table.has("peak"):
             raise table.error(
                 "peak", table.entries["peak"], "one [objective]; omit it with several"
             )
-    return objectives[0], objectives
+    limits = _read_limits(top.table("constraints"))
+    try:
+        objectives = [
+            replace(o, exact=True) if _SIZE.match(str(texts.get(o.name, ""))) else o
+            for o in map(_read_objective, tables)
+        ]
+        return Aim(objectives, limits, goal)
+    except BacoError:
+        raise
+    except ValueError as error:
+        raise RunFileError(f"[objective] {error}") from None
 
 
 def _read_objective(table: Table) -> Objective:
@@ -360,55 +374,58 @@ def _read_rule(table: Table, key: str, rule_keys: Sequence[Key]) -> tuple[int, f
     return evaluations, percent / 100.0
 
 
-def _read_optimizer(table: Table) -> dict[str, Any]:
-    """Return the keys of every strategy and, as settings, all other keys."""
+def _read_optimizer(table: Table, space: Space) -> dict[str, Any]:
+    """Return the seed, the search (other keys are settings of the strategy), and what belongs to each process.
+
+    The default configuration is evaluated first, so it is no initial design.
+    """
     values = table.values(keys.OPTIMIZER)
-    settings = {key: value for key, value in table.entries.items() if key not in values}
-    return {**values, "settings": settings}
+    given = {key: value for key, value in table.entries.items() if key not in values}
+    strategy, initial = values["strategy"], values["initial"]
+    default = space.default_config
+    try:
+        settings = {**default_settings(strategy), **given}
+        if initial is not None:
+            settings["initial"] = initial
+        first = None if default is None or space.tasks else [default]
+        search = Search(strategy, settings, first, values["noise"])
+    except (ValueError, TypeError) as error:
+        raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
+    sharing = Sharing(ahead=values["ahead"], threads=values["threads"])
+    return {"seed": values["seed"], "search": search, "sharing": sharing}
 
 
-def _read_confirmation(top: Table, is_exact: bool) -> ConfirmationSettings | None:
-    """Return how the winner is confirmed; exact values are not measured again, so it is only simplified."""
-    if not top.has("confirmation"):
-        return None
-    settings = ConfirmationSettings(**top.table("confirmation").read(keys.CONFIRMATION))
-    return replace(settings, top=0) if is_exact else settings
+def _read_measuring(top: Table, is_exact: bool) -> Measuring:
+    """Return when the incumbent is measured again, and how the winner is confirmed.
 
-
-def _read_control(top: Table, is_exact: bool) -> ControlSettings:
-    """Return when the incumbent is measured again; recorded results do not drift, and tasks have no common best."""
+    Recorded results do not drift, tasks have no common best, and exact values are only simplified.
+    """
     every, threshold = top.table("drift").read(keys.DRIFT).values()
-    is_recorded = top.table("evaluator").entries.get("kind") == "replay"
-    default = 0 if is_recorded or is_exact or top.has("tasks") else RECHECK
-    return ControlSettings(default if every is None else every, threshold)
+    if every is None:
+        is_recorded = top.table("evaluator").entries.get("kind") == "replay"
+        every = 0 if is_recorded or is_exact or top.has("tasks") else RECHECK
+    confirm = None
+    if top.has("confirmation"):
+        confirm = Confirm(**top.table("confirmation").read(keys.CONFIRMATION))
+        confirm = replace(confirm, top=0) if is_exact else confirm
+    return Measuring(recheck=Recheck(every, threshold), confirm=confirm)
 
 
 def _check_combinations(run_file: RunFile) -> None:
     """Reject what needs one objective, one task or running times where the file has others."""
-    has_tasks = len(run_file.space.tasks or ()) > 1
-    rule = AnyOf(run_file.rules)
+    aim, names = run_file.aim, ("[budget]", "[confirmation]", "[drift]")
     try:
-        check_rule(rule, run_file.objectives)
-        if has_tasks:
-            check_rule_for_tasks(rule)
+        run_file.measuring.for_run(run_file.stop, aim, run_file.space, names=names)
     except ValueError as error:
-        raise RunFileError(f"[budget] {error}") from None
-    if has_tasks and (run_file.confirmation is not None or run_file.control.every):
-        raise RunFileError(
-            "[confirmation] and [drift] measure the best configuration of one task again; leave them out with [tasks]"
-        )
-    if run_file.objectives and run_file.confirmation is not None:
-        raise RunFileError(
-            "[confirmation] compares values of one objective; leave it out with several [[objective]] tables"
-        )
+        raise RunFileError(str(error)) from None
     table = run_file.evaluator_table
     for key in ("slow_ratio", "first_repeats"):  # both compare running times with the best
         if not table.has(key):
             continue
-        if run_file.objective.direction == "maximize":
+        if aim.first.direction == "maximize":
             expected = 'direction = "minimize"; otherwise omit this key'
             raise table.error(key, table.entries[key], expected)
-        if run_file.objectives:  # a configuration that is slow may be the smallest
+        if aim.several:  # a configuration that is slow may be the smallest
             expected = "one [objective]; omit this key with several"
             raise table.error(key, table.entries[key], expected)
 
@@ -525,12 +542,12 @@ def _check_metrics(run_file: RunFile, evaluator: Evaluator) -> None:
     names = inner.metric_names if isinstance(inner, ReplayEvaluator) else metric_names(evaluator)
     if names is None:
         return
-    objective = run_file.objective.name
-    for other in run_file.objectives[1:]:
-        if other.name not in names:
+    objective, *others = run_file.aim.names
+    for other in others:
+        if other not in names:
             way = "" if is_recorded else "; add it to [evaluator.metrics]"
-            hint = suggestion(other.name, names) if names else "this evaluator measures one value"
-            raise RunFileError(f"[[objective]] {other.name!r} is not measured; {hint}{way}")
+            hint = suggestion(other, names) if names else "this evaluator measures one value"
+            raise RunFileError(f"[[objective]] {other!r} is not measured; {hint}{way}")
     for name in () if is_recorded else names:
         if name == objective or name in run_file.space.parameters:
             owner = "the objective" if name == objective else "a parameter"
@@ -538,7 +555,7 @@ def _check_metrics(run_file: RunFile, evaluator: Evaluator) -> None:
                 f"[evaluator] the metric {name!r} has the name of {owner}; rename it"
             )
     known = (objective, *names)
-    for name in Limits(run_file.limits).names:
+    for name in Limits(run_file.aim.limits).names:
         if name not in known:
             way = "" if is_recorded else "; add it to [evaluator.metrics] if it is another metric"
             raise RunFileError(

@@ -9,7 +9,6 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,28 +26,17 @@ from baco_like.evaluators.command import program_commands
 from baco_like.exceptions import BacoError, EvaluatorError, JournalError, RunFileError
 from baco_like.journal.lock import reserved
 from baco_like.journal.run_lock import sole_runner
-from baco_like.optimizer import Optimizer
+from baco_like.optimizer import Optimizer, Sharing
 from baco_like.optimizer.setup import read_events
-from baco_like.running import (
-    AnyOf,
-    IdenticalFailures,
-    MaxEvals,
-    MaxTime,
-    plot_convergence,
-    plot_front,
-)
+from baco_like.running import plot_convergence, plot_front
 from baco_like.running.best_file import write_best
 from baco_like.running.by_task import recommend_by_task, recommendation_lines
-from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.journal_view import JOURNAL
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Display, first_line, show_progress
-from baco_like.running.stopping import time_limit
 from baco_like.running.summary import format_summary, summarise
-from baco_like.running.tuner import run_locked
+from baco_like.running.tuner import search_and_confirm
 from baco_like.spaces.space import format_size
-from baco_like.spaces.tasks import GivenTask
-from baco_like.strategies import create_strategy, default_settings
 
 _MANY = 1000
 """Number of parameters above which a note says that suggestions take long."""
@@ -56,54 +44,32 @@ _MANY = 1000
 _RUNS = Path("runs")
 
 
-@dataclass(frozen=True)
-class Member:
-    """This process among those that share a run.
+def check_sharing(run_file: RunFile, has_folder: bool) -> None:
+    """Reject what a run that other processes share cannot have.
 
-    Attributes:
-        task: The only task that it tunes, or None.
-        worker: Its name, or None if it has the run alone.
-        lease: Seconds without a sign of life after which its trials are suggested to others, or None.
+    Args:
+        run_file: The file.
+        has_folder: Whether the folder of the run is known.
+
+    Raises:
+        RunFileError: The combination is wrong.
     """
+    if run_file.is_shared and not has_folder:
+        raise RunFileError("--worker needs --out DIR, the folder that all processes share")
+    if run_file.is_shared and run_file.measuring.confirm is not None:
+        raise RunFileError(
+            "[confirmation] would measure in each process; with --worker, leave it out"
+        )
 
-    task: GivenTask | None = None
-    worker: str | None = None
-    lease: float | None = None
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether other processes may work on the run at the same time."""
-        return self.worker is not None
-
-    def check(self, run_file: RunFile, has_folder: bool) -> None:
-        """Reject what a shared run or one with a single task cannot have.
-
-        Args:
-            run_file: The file.
-            has_folder: Whether the folder of the run is known.
-
-        Raises:
-            RunFileError: The combination is wrong.
-        """
-        if self.is_shared and not has_folder:
-            raise RunFileError("--worker needs --out DIR, the folder that all processes share")
-        if self.is_shared and run_file.confirmation is not None:
-            raise RunFileError(
-                "[confirmation] would measure in each process; with --worker, leave it out"
-            )
-        if self.task is not None and run_file.ahead:
-            raise RunFileError(
-                f"[optimizer] ahead = {run_file.ahead}: proposals in store are of all tasks; with --task, leave it out"
-            )
-
-    def to_arguments(self) -> list[str]:
-        """Return the arguments of the command line."""
-        task = self.task
-        if isinstance(task, Mapping):
-            texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in task.items()}
-            task = ",".join(f"{name}={text}" for name, text in texts.items())
-        given = {"--task": task, "--worker": self.worker, "--lease": self.lease}
-        return [str(part) for item in given.items() if item[1] is not None for part in item]
+def sharing_arguments(sharing: Sharing) -> list[str]:
+    """Return the arguments of the command line for the task, the name and the lease of a process."""
+    task = sharing.task
+    if isinstance(task, Mapping):
+        texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in task.items()}
+        task = ",".join(f"{name}={text}" for name, text in texts.items())
+    given = {"--task": task, "--worker": sharing.worker, "--lease": sharing.lease}
+    return [str(part) for item in given.items() if item[1] is not None for part in item]
 
 
 def run_and_report(
@@ -113,7 +79,6 @@ def run_and_report(
     seed: int | None = None,
     resume: bool = False,
     report: bool = False,
-    member: Member | None = None,
 ) -> tuple[int, Path]:
     """Run or resume what a file describes, and print the results.
 
@@ -123,7 +88,6 @@ def run_and_report(
         seed: The only seed, or None for the file's.
         resume: Whether to continue a run.
         report: Whether to write ``report.html`` too.
-        member: This process among those that share the run, or None.
 
     Returns:
         The exit code (0, or 1 if no evaluation has succeeded), and the folder of the results.
@@ -133,8 +97,8 @@ def run_and_report(
     """
     for module in ("altair", "vl_convert") if report else ():
         require_installed(module, "report")
-    stem, member = run_file.path.stem, member or Member()
-    member.check(run_file, out is not None or resume)
+    stem, is_shared = run_file.path.stem, run_file.is_shared
+    check_sharing(run_file, out is not None or resume)
     with contextlib.ExitStack() as stack:
         evaluator = run_file.create_evaluator()
         stack.callback(evaluator.close)
@@ -142,16 +106,16 @@ def run_and_report(
             folder = folder_to_resume(out, stem)
         else:
             # Without a journal this only checks the arguments, before anything is written.
-            _create_optimizer(run_file, None, seed, member)
-            folder = _create_folder(out, stem, member)
+            _create_optimizer(run_file, None, seed)
+            folder = _create_folder(out, stem, is_shared)
             stack.callback(_remove_empty, folder)
         journal = folder / JOURNAL
         _check_outputs(folder, run_file, evaluator)
-        stack.enter_context(sole_runner(journal, member.is_shared))
+        stack.enter_context(sole_runner(journal, is_shared))
         if not resume:
-            _check_no_journal(folder, member)  # again: another process may have been faster
-        with _reserved(journal, member):
-            optimizer = _create_optimizer(run_file, journal, seed, member)
+            _check_no_journal(folder, is_shared)  # again: another process may have been faster
+        with _reserved(journal, is_shared):
+            optimizer = _create_optimizer(run_file, journal, seed)
         size = format_size(run_file.space.feasible_size)
         read = f"; {optimizer.history.evaluations} results read" if resume else ""
         print_line(f"{size} feasible configurations; results go to {folder}{read}")
@@ -160,12 +124,12 @@ def run_and_report(
                 f"note: {len(run_file.space.parameters)} parameters: a suggestion may take a minute; the strategies "
                 "random_search and genetic_algorithm take milliseconds"
             )
-        for note in describe_machine() if run_file.control.every else ():
+        for note in describe_machine() if run_file.recheck.every else ():
             print_line(f"note: {note}")
         try:
-            reason = _run_and_confirm(run_file, optimizer, evaluator, folder, member)
+            reason = _run_and_confirm(run_file, optimizer, evaluator, folder)
         except EvaluatorError:
-            if not (resume or member.is_shared or optimizer.history.evaluations):
+            if not (resume or is_shared or optimizer.history.evaluations):
                 journal.unlink(missing_ok=True)  # the same command works after the correction
             raise
     if report:
@@ -176,7 +140,7 @@ def run_and_report(
             + shlex.join(
                 [
                     *("baco-like", "tune", str(run_file.path), "--out", str(folder), "--resume"),
-                    *member.to_arguments(),
+                    *sharing_arguments(run_file.sharing),
                 ]
             )
         )
@@ -216,47 +180,35 @@ def _write_report(folder: Path) -> None:
 
 
 def _run_and_confirm(
-    run_file: RunFile, optimizer: Optimizer, evaluator: Evaluator, folder: Path, member: Member
+    run_file: RunFile, optimizer: Optimizer, evaluator: Evaluator, folder: Path
 ) -> str | None:
     """Return why the run ended, or None after Ctrl-C; the results are written in any case."""
-    limits: Any = (
-        (MaxTime, run_file.seconds),
-        (IdenticalFailures, run_file.identical_failures or None),
-    )
-    given = [rule(limit) for rule, limit in limits if limit is not None]
-    if evaluations := run_file.evaluations or run_file.builds:
-        given.insert(0, MaxEvals(evaluations, run_file.builds))
-    stop = AnyOf((*given, *run_file.rules))
-    unit = run_file.objective.unit
-    threshold = run_file.control.threshold
+    threshold, unit = run_file.recheck.threshold, run_file.aim.first.unit
     progress = show_progress(sys.stdout, run_file.evaluations, unit, run_file.seconds, threshold)
+    given = run_file.stop, run_file.measuring, progress
     try:
-        settings = run_file.confirmation
-        search = stop if settings is None else leave_time(stop, settings, optimizer.history)
-        reason = run_locked(optimizer, evaluator, search, progress, run_file.control)
-        if settings is not None:
-            display = Display(sys.stdout, None, "eval")
-            with contextlib.closing(display):
-                seconds = time_limit(stop)
-                confirm_winner(optimizer, evaluator, settings, seconds, display, print_line)
+        with contextlib.closing(Display(sys.stdout, None, "eval")) as display:
+            reason: str | None = search_and_confirm(
+                optimizer, evaluator, *given, display, print_line
+            )
     except KeyboardInterrupt:
         reason = None
     except BaseException:
         with contextlib.suppress(BacoError):  # the error that ended the run is reported instead
             if optimizer.history.evaluations:
-                with _reserved(folder / JOURNAL, member):
+                with _reserved(folder / JOURNAL, run_file.is_shared):
                     _write_results(run_file, optimizer, evaluator, folder)
         raise
-    with _reserved(folder / JOURNAL, member):
+    with _reserved(folder / JOURNAL, run_file.is_shared):
         optimizer.refresh()  # results of other processes
         _write_results(run_file, optimizer, evaluator, folder)
     return reason
 
 
 @contextlib.contextmanager
-def _reserved(journal: Path, member: Member) -> Iterator[None]:
+def _reserved(journal: Path, is_shared: bool) -> Iterator[None]:
     """Keep the other processes of a shared run from writing its files within a ``with`` block."""
-    if not member.is_shared:
+    if not is_shared:
         yield
         return
     with explain_os_error(JournalError, "make", journal, "choose another folder by --out"):
@@ -265,56 +217,31 @@ def _reserved(journal: Path, member: Member) -> Iterator[None]:
         yield
 
 
-def _create_optimizer(
-    run_file: RunFile, journal: Path | None, seed: int | None, member: Member
-) -> Optimizer:
-    """Create or resume the optimizer; the default configuration is evaluated first.
-
-    Raises:
-        RunFileError: The strategy or a setting does not exist, or a value is wrong.
-    """
+def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None) -> Optimizer:
+    """Create or resume the optimizer; the default configuration is evaluated first."""
     context = run_file.context
     if journal is not None and journal.exists() and journal.stat().st_size:
         options = read_events(journal)[0].options
         context = run_file.context_on_resume(options.context)
         seed = options.seed if seed is None else seed
-    initial = {} if run_file.initial is None else {"initial": run_file.initial}
-    try:
-        settings = {**default_settings(run_file.strategy), **run_file.settings, **initial}
-        create_strategy(run_file.strategy, settings)
-    except (ValueError, TypeError) as error:
-        raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
-    default = run_file.space.default_config
-    several = {o.name: o.direction for o in run_file.objectives} or None
     return Optimizer(
         run_file.space,
-        "minimize" if several else run_file.objective.direction,
+        run_file.aim,
         run_file.seed if seed is None else seed,
-        objective="value" if several else run_file.objective.name,
-        objectives=several,
+        strategy=run_file.search,
         budget=run_file.evaluations,
-        strategy=run_file.strategy,
-        settings=settings,
-        initial=None if default is None or run_file.space.tasks else [default],
-        goal=run_file.goal,
-        noise=run_file.noise,
-        threads=run_file.threads,
-        ahead=run_file.ahead,
-        limits=run_file.limits,
         seconds=run_file.seconds_of_evaluations,
         storage=journal,
         warm_start=run_file.warm_start or None,
+        sharing=run_file.sharing,
         context=context,
-        lease=member.lease,
-        worker=member.worker,
-        task=member.task,
     )
 
 
 # The folder of the results ------------------------------------------------------------------------------------------
 
 
-def _create_folder(out: Path | None, stem: str, member: Member) -> Path:
+def _create_folder(out: Path | None, stem: str, is_shared: bool) -> Path:
     """Create the folder of the results: ``out``, or the first free one of runs/STEM, runs/STEM-2, ...
 
     Raises:
@@ -322,7 +249,7 @@ def _create_folder(out: Path | None, stem: str, member: Member) -> Path:
     """
     with explain_os_error(JournalError, "make", out or _RUNS, "choose another folder by --out"):
         if out is not None:
-            _check_no_journal(out, member)
+            _check_no_journal(out, is_shared)
             out.mkdir(parents=True, exist_ok=True)
             return out
         _RUNS.mkdir(exist_ok=True)
@@ -333,9 +260,9 @@ def _create_folder(out: Path | None, stem: str, member: Member) -> Path:
     raise AssertionError("the numbers are infinite")
 
 
-def _check_no_journal(folder: Path, member: Member) -> None:
+def _check_no_journal(folder: Path, is_shared: bool) -> None:
     journal = folder / JOURNAL
-    if journal.exists() and not member.is_shared:
+    if journal.exists() and not is_shared:
         raise JournalError(
             f"{journal} exists; continue it by --resume, or choose another folder by --out"
         )
@@ -366,8 +293,8 @@ def _write_results(
     Raises:
         JournalError: A file cannot be written.
     """
-    objectives = run_file.objectives
-    summary = summarise(optimizer.history, run_file.objective, run_file.control.threshold)
+    objective = run_file.aim.first
+    summary = summarise(optimizer.history, objective, run_file.recheck.threshold)
     recommended = recommend_by_task(optimizer)
     with optional_output("the summary"):
         print_line("\n".join(["", format_summary(summary), *recommendation_lines(recommended)]))
@@ -389,7 +316,7 @@ def _write_results(
             source = evaluator.source(best)
             replace_file(folder / evaluator.source_name, source.encode(), run_file.inputs)
     with optional_output("convergence.png"):
-        plot_convergence(optimizer.history, run_file.objective, folder / "convergence.png")
-    if objectives:
+        plot_convergence(optimizer.history, objective, folder / "convergence.png")
+    if run_file.aim.several:
         with optional_output("front.png"):
-            plot_front(optimizer.history, objectives, folder / "front.png")
+            plot_front(optimizer.history, run_file.aim.several, folder / "front.png")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from baco_like.cli.run_file import read
 from baco_like.cli.runs import folder_to_resume, run_and_report
 from baco_like.exceptions import RunFileError
-from baco_like.running.confirming import SIMPLIFY, ConfirmationSettings
+from baco_like.running.confirming import SIMPLIFY, Confirm
 from baco_like.running.journal_view import JOURNAL, JournalView
 
 
@@ -30,8 +30,9 @@ def run(args: argparse.Namespace) -> int:
         )
     run_file, given = read(file), None if file is args.run else args.run
     folder = folder_to_resume(given.parent if given and given.name == JOURNAL else given, file.stem)
-    settings = run_file.confirmation or ConfirmationSettings(0 if run_file.objective.exact else 3)
-    settings = replace(settings, simplify=args.budget or settings.simplify or SIMPLIFY)
+    confirm = run_file.measuring.confirm or Confirm(0 if run_file.aim.is_exact else 3)
+    confirm = replace(confirm, simplify=args.budget or confirm.simplify or SIMPLIFY)
+    measuring = replace(run_file.measuring, confirm=confirm)
     done = max(1, JournalView(folder).history.searched)
-    run_file = replace(run_file, evaluations=done, seconds=None, rules=(), confirmation=settings)
+    run_file = replace(run_file, evaluations=done, seconds=None, rules=(), measuring=measuring)
     return run_and_report(run_file, folder, resume=True)[0]

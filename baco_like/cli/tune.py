@@ -6,7 +6,8 @@ import argparse
 from dataclasses import replace
 
 from baco_like.cli.run_file import read
-from baco_like.cli.runs import Member, run_and_report
+from baco_like.cli.runs import run_and_report
+from baco_like.exceptions import RunFileError
 
 
 def run(args: argparse.Namespace) -> int:
@@ -21,8 +22,11 @@ def run(args: argparse.Namespace) -> int:
     run_file = read(args.file, large=args.large, slots=args.slots)
     if args.budget is not None:
         run_file = replace(run_file, evaluations=args.budget)
-    member = Member(args.task, args.worker, args.lease)
-    code, _ = run_and_report(
-        run_file, args.out, seed=args.seed, resume=args.resume, report=args.report, member=member
-    )
-    return code
+    own = {"task": args.task, "worker": args.worker, "lease": args.lease}
+    try:
+        run_file = replace(run_file, sharing=replace(run_file.sharing, **own))
+    except ValueError as error:
+        raise RunFileError(f"[optimizer] {error}") from None
+    return run_and_report(
+        run_file, args.out, seed=args.seed, resume=args.resume, report=args.report
+    )[0]

@@ -270,7 +270,7 @@ def _read_result(trial: FrozenTrial, optimizer: Optimizer) -> dict[str, Any]:
     reported = math.nan if step is None else trial.intermediate_values[step]
     if trial.state is TrialState.PRUNED and math.isfinite(reported):
         # Stopped early: the value so far, not a failure.
-        if optimizer.options.direction == "maximize":
+        if optimizer.options.aim.first.direction == "maximize":
             return {"value": reported, "extra": {"pruned": True}}
         message = f"pruned after step {step}"
         return {"failed": "pruned", "bound": reported, "message": message}

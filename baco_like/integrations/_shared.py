@@ -10,10 +10,11 @@ from typing import Any
 
 from baco_like.constraints import TableConstraint
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.optimizer import Optimizer
+from baco_like.optimizer import Optimizer, Search
 from baco_like.parameters import Permutation
 from baco_like.parameters.values import as_tuple, value_key
 from baco_like.spaces import Space
+from baco_like.strategies import Strategy
 
 MAX_ORDERS = 5040
 """Largest number of choices for one permutation (7 elements): the tools hold or iterate over all of them."""
@@ -22,14 +23,14 @@ ForeignRow = tuple[Any, ...]
 """A configuration of the other tuner: its values in the order of the parameters."""
 
 
-def check_options(**options: Any) -> dict[str, Any]:
+def check_options(strategy: str | Strategy[Any] | Search, **options: Any) -> dict[str, Any]:
     """Check and return keyword arguments of `Optimizer`, so that an adapter rejects a mistake when it is created.
 
     Raises:
         ValueError: The strategy or a setting does not exist.
     """
     Optimizer(Space({"any": [0, 1]}), **options)
-    return options
+    return {"strategy": Search.of(strategy), **options}
 
 
 # Permutations as texts such as "i,j,k", for tools whose parameters are lists of choices -------------------------------

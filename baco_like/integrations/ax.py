@@ -19,10 +19,10 @@ from baco_like.integrations._shared import (
     read_permutations,
     write_permutations,
 )
-from baco_like.optimizer import Optimizer
+from baco_like.optimizer import Optimizer, Search
 from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permutation, Real
 from baco_like.parameters.values import is_number
-from baco_like.records import FAILURE_WORDS, Direction, Measurement
+from baco_like.records import FAILURE_WORDS, Aim, Direction, Measurement
 from baco_like.records.reading import finite_number
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
@@ -59,8 +59,7 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
             ``"i,j,k"``), constraints that are not linear, and conditions besides dependents. None converts the
             experiment's search space.
         seed: Seed of the suggestions.
-        strategy: A registered name, or a strategy object.
-        settings: Settings of the named strategy.
+        strategy: A registered name, a strategy object, or a `Search` with settings.
         budget: Number of evaluations, if known; strategies adapt their settings to it.
         name: Name of the node.
         warm_start: Results of earlier runs, as for `Optimizer`. They are read when Ax requests the first trial.
@@ -74,17 +73,14 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
         space: Space | None = None,
         *,
         seed: int = 0,
-        strategy: str | Strategy[Any] = "auto",
-        settings: Mapping[str, Any] | None = None,
+        strategy: str | Strategy[Any] | Search = "auto",
         budget: int | None = None,
         name: str = "baco_like",
         warm_start: Any = None,
     ) -> None:
         super().__init__(name=name)
         self._space = space
-        self._options = check_options(
-            seed=seed, strategy=strategy, settings=settings, budget=budget
-        )
+        self._options = check_options(strategy, seed=seed, budget=budget)
         self._options["warm_start"] = warm_start
         self._seen: set[tuple[int, str]] = set()
         self._search_space: SearchSpace | None = None
@@ -142,14 +138,14 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
 
     def _create_optimizer(self, experiment: Experiment) -> Optimizer:
         search_space, space = experiment.search_space, self._space
+        config = experiment.optimization_config
         if space is None:
             space = from_search_space(search_space)
         else:
             check_parameters(space, search_space)
         return Optimizer(
             space,
-            objectives=_directions(experiment.optimization_config),
-            limits=_limits(experiment.optimization_config),
+            Aim(_directions(config), _limits(config)),
             **self._options,
         )
 

@@ -12,7 +12,7 @@ from baco_like._optional import needs_extra
 from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import SpaceError, SpaceExhausted
 from baco_like.integrations._shared import order_texts, read_permutations, write_permutations
-from baco_like.optimizer import Optimizer
+from baco_like.optimizer import Optimizer, Search
 from baco_like.parameters import (
     Categorical,
     Integer,
@@ -23,7 +23,7 @@ from baco_like.parameters import (
     SteppedReal,
 )
 from baco_like.parameters.values import is_number, plain
-from baco_like.records import Direction, Outcome, outcome_from
+from baco_like.records import Aim, Direction, Outcome, outcome_from
 from baco_like.records.reading import finite_number
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
@@ -61,8 +61,7 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         space: The same variables with what a VOCS cannot express: integers, order, permutations (texts such as
             ``"i,j,k"``), constraints between variables. None converts the variables; numbers become ordinals.
         seed: Seed of the suggestions.
-        strategy: A registered name, or a strategy object.
-        settings: Settings of the named strategy.
+        strategy: A registered name, a strategy object, or a `Search` with settings.
         budget: Number of evaluations, if known; strategies adapt their settings to it.
         batch: Number of points that `suggest` returns by default.
         warm_start: Results of earlier runs, as for `Optimizer`.
@@ -84,8 +83,7 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         space: Space | None = None,
         *,
         seed: int = 0,
-        strategy: str | Strategy[Any] = "auto",
-        settings: Mapping[str, Any] | None = None,
+        strategy: str | Strategy[Any] | Search = "auto",
         budget: int | None = None,
         batch: int = 1,
         warm_start: Any = None,
@@ -102,12 +100,10 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         check_variables(vocs, self._space)
         self.optimizer = Optimizer(
             self._space,
-            seed=seed,
-            objectives=directions,
-            limits=[_limit(name, constraint) for name, constraint in vocs.constraints.items()],
+            Aim(directions, [_limit(name, each) for name, each in vocs.constraints.items()]),
+            seed,
             budget=budget,
             strategy=strategy,
-            settings=settings,
             warm_start=warm_start,
         )
         self._answered: set[int] = set()  # suggestions that a point without their _id has answered

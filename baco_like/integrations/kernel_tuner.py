@@ -21,7 +21,7 @@ from baco_like._checks import whole_number
 from baco_like._optional import needs_extra
 from baco_like.exceptions import BacoWarning, SpaceExhausted
 from baco_like.integrations._shared import ForeignRow, ListedSpace, check_options, read_listed_space
-from baco_like.optimizer import Optimizer
+from baco_like.optimizer import Optimizer, Search
 from baco_like.records import Direction, Outcome, Trial
 from baco_like.records.reading import finite_number
 from baco_like.results.kernel_tuner_cache import cache_outcome
@@ -150,7 +150,7 @@ def _choose_strategy(strategy: Any, options: Mapping[str, Any]) -> tuple[Any, di
             raise ValueError(
                 f"strategy_options {', '.join(unknown)}: {strategy!r} of Kernel Tuner has no such option; it has "
                 f"{', '.join([*known, *_COMMON_OPTIONS, 'batch'])}; for settings of ours write "
-                f"strategy=BacoStrategy({STRATEGY_NAMES[strategy]!r}, settings={{...}})"
+                f"strategy=BacoStrategy(Search({STRATEGY_NAMES[strategy]!r}, {{...}}))"
             )
         if not limited and {"popsize", "maxiter"} <= own.keys():
             common["max_fevals"] = own.pop("popsize") * own.pop("maxiter")
@@ -163,7 +163,7 @@ def _choose_strategy(strategy: Any, options: Mapping[str, Any]) -> tuple[Any, di
             ours = STRATEGY_NAMES[strategy]
             _warn(
                 f"strategy_options {', '.join(own)} of {strategy!r} belong to Kernel Tuner's strategy and have no "
-                f"effect here; for settings of ours write strategy=BacoStrategy({ours!r}, settings={{...}})"
+                f"effect here; for settings of ours write strategy=BacoStrategy(Search({ours!r}, {{...}}))"
             )
         return BacoStrategy(STRATEGY_NAMES[strategy], batch=batch), common
     if strategy not in REGISTRY:
@@ -171,7 +171,7 @@ def _choose_strategy(strategy: Any, options: Mapping[str, Any]) -> tuple[Any, di
             f"strategy = {strategy!r} has no equal here: omit it for the recommended strategy, or use one of "
             f"{', '.join(sorted({*STRATEGY_NAMES, *REGISTRY.names}))}"
         )
-    return BacoStrategy(strategy, settings=own, batch=batch), common
+    return BacoStrategy(Search(strategy, own), batch=batch), common
 
 
 def _options_of(strategy: str) -> list[str] | None:
@@ -197,8 +197,7 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
     existing cache file of Kernel Tuner therefore repeats its evaluations from the file and continues after them.
 
     Args:
-        strategy: A registered name, or a strategy object.
-        settings: Settings of the named strategy.
+        strategy: A registered name, a strategy object, or a `Search` with settings.
         seed: Seed of the suggestions; None takes the ``seed`` of ``tune_kernel``, else 0.
         batch: Configurations passed to Kernel Tuner at once; None passes one for each worker of its runner.
         warm_start: Results of earlier runs, as for `Optimizer`; they are read when Kernel Tuner starts the run.
@@ -213,9 +212,8 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
 
     def __init__(
         self,
-        strategy: str | Strategy[Any] = "auto",
+        strategy: str | Strategy[Any] | Search = "auto",
         *,
-        settings: Mapping[str, Any] | None = None,
         seed: int | None = None,
         batch: int | None = None,
         warm_start: Any = None,
@@ -223,7 +221,7 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         super().__init__()
         self.constraint_aware = False  # suggestions are feasible, Kernel Tuner need not repair them
         self.optimizer: Optimizer | None = None
-        self._options = check_options(strategy=strategy, settings=settings)
+        self._options = check_options(strategy)
         self._options["warm_start"] = warm_start
         self._seed = seed
         self._batch = None if batch is None else whole_number("batch", batch, 1)
@@ -272,8 +270,8 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         seed = options.get("seed") if self._seed is None else self._seed
         optimizer = Optimizer(
             listed.space,
-            seed=0 if seed is None else seed,
-            objectives=dict(zip(names, directions, strict=True)),
+            dict(zip(names, directions, strict=True)),
+            0 if seed is None else seed,
             budget=strategy_options.get("max_fevals"),
             **self._options,
         )
@@ -315,7 +313,7 @@ def _observe_results(
             optimizer.abandon(trial, "Kernel Tuner has not evaluated it")
             continue
         outcome = cache_outcome(result, optimizer.space.names, objective)
-        values = {optimizer.options.objective: outcome.value}
+        values = {optimizer.options.aim.first.name: outcome.value}
         values |= {name: finite_number(result.get(name)) for name in further}
         if outcome.value is not None and None in values.values():
             name = next(name for name, value in values.items() if value is None)

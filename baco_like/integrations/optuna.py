@@ -27,8 +27,9 @@ from baco_like.integrations._optuna_conversion import (
     to_optuna,
 )
 from baco_like.integrations._optuna_study import CLAIM, FINISHED, StudyState, objective_name
-from baco_like.optimizer import Optimizer
-from baco_like.records import Direction, Noise
+from baco_like.optimizer import Optimizer, Search
+from baco_like.records import Direction
+from baco_like.records.aim import GivenObjectives
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
 
@@ -69,9 +70,7 @@ class BacoSampler(BaseSampler):
     Args:
         space: The space; None learns it from the parameters that the objective asks for, and their bounds.
         seed: Seed of the suggestions; None draws one. Processes that share a study need different seeds.
-        strategy: A registered name, or a strategy object.
-        settings: Settings of the named strategy.
-        noise: ``none``: no configuration is suggested twice; ``repeat``: it may be.
+        strategy: A registered name, a strategy object, or a `Search` with settings.
         warm_start: Results of earlier runs, as for `Optimizer`, in the values of the space. It needs a space.
 
     Raises:
@@ -85,9 +84,7 @@ class BacoSampler(BaseSampler):
         space: Space | None = None,
         *,
         seed: int | None = None,
-        strategy: str | Strategy[Any] = "auto",
-        settings: Mapping[str, Any] | None = None,
-        noise: Noise = "none",
+        strategy: str | Strategy[Any] | Search = "auto",
         warm_start: Any = None,
     ) -> None:
         if space is None and warm_start is not None:
@@ -100,7 +97,7 @@ class BacoSampler(BaseSampler):
                 "or one study for each task"
             )
         self._seed = secrets.randbits(32) if seed is None else seed
-        self._options: dict[str, Any] = dict(strategy=strategy, settings=settings, noise=noise)
+        self._options: dict[str, Any] = {"strategy": strategy}
         self._reset()
         # Reports wrong arguments now, not at the first trial.
         self._create_optimizer(("minimize",), Space({"any": [0, 1]}) if space is None else space)
@@ -123,10 +120,10 @@ class BacoSampler(BaseSampler):
         self._reset()
 
     def _create_optimizer(self, directions: Sequence[Direction], space: Space) -> Optimizer:
-        if len(directions) == 1:
-            return Optimizer(space, directions[0], self._seed, **self._options)
-        objectives = {objective_name(i): direction for i, direction in enumerate(directions)}
-        return Optimizer(space, seed=self._seed, objectives=objectives, **self._options)
+        aim: GivenObjectives = directions[0]
+        if len(directions) > 1:
+            aim = {objective_name(i): direction for i, direction in enumerate(directions)}
+        return Optimizer(space, aim, self._seed, **self._options)
 
     def _update(self, study: Study, current: int) -> StudyState:
         """Return the state of a study after observing every trial except the current one."""

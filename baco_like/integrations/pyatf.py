@@ -13,7 +13,7 @@ from typing_extensions import override
 from baco_like._optional import needs_extra
 from baco_like.exceptions import SpaceError, SpaceExhausted, TrialError
 from baco_like.integrations._shared import ForeignRow, ListedSpace, read_listed_space
-from baco_like.optimizer import Optimizer
+from baco_like.optimizer import Optimizer, Search
 from baco_like.records import Trial
 from baco_like.strategies import Strategy
 
@@ -34,8 +34,7 @@ class BacoTechnique(SearchTechnique1D):  # type: ignore[misc]  # pyATF has no ty
 
     Args:
         search_space: Created with ``enable_1d_access=True``. All its configurations are read, once.
-        strategy: A registered name, or a strategy object.
-        settings: Settings of the named strategy.
+        strategy: A registered name, a strategy object, or a `Search` with settings.
         seed: Seed of the suggestions.
         budget: Number of evaluations, if known; strategies adapt their settings to it. It does not end the run.
         warm_start: Results of earlier runs, as for `Optimizer`; each run of the tuner begins with them.
@@ -54,16 +53,15 @@ class BacoTechnique(SearchTechnique1D):  # type: ignore[misc]  # pyATF has no ty
     def __init__(
         self,
         search_space: SearchSpace,
-        strategy: str | Strategy[Any] = "auto",
+        strategy: str | Strategy[Any] | Search = "auto",
         *,
-        settings: Mapping[str, Any] | None = None,
         seed: int = 0,
         budget: int | None = None,
         warm_start: Any = None,
     ) -> None:
         self._listed, self._indices = _read_search_space(search_space)
-        self._options: dict[str, Any] = {"seed": seed, "strategy": strategy, "settings": settings}
-        self._options |= {"budget": budget, "warm_start": warm_start}
+        self._options: dict[str, Any] = {"seed": seed, "strategy": strategy, "budget": budget}
+        self._options["warm_start"] = warm_start
         self._start_run()
 
     def _start_run(self) -> None:

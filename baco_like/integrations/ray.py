@@ -14,8 +14,8 @@ from baco_like._output import replace_file
 from baco_like.exceptions import SpaceExhausted, TrialError
 from baco_like.integrations._shared import check_options
 from baco_like.journal import MemoryJournal
-from baco_like.optimizer import Optimizer
-from baco_like.records import Direction, Noise
+from baco_like.optimizer import Optimizer, Search
+from baco_like.records import Direction
 from baco_like.records.reading import finite_number
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
@@ -43,10 +43,8 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
             are several.
         mode: ``min`` or ``max``, or a list with one for each metric; None as for the metric.
         seed: Seed of the suggestions.
-        strategy: A registered name, or a strategy object.
-        settings: Settings of the named strategy.
+        strategy: A registered name, a strategy object, or a `Search` with settings.
         budget: Number of evaluations (``num_samples``), if known; strategies adapt their settings to it.
-        noise: ``none``: no configuration is suggested twice; ``repeat``: it may be.
         warm_start: Results of earlier runs, as for `Optimizer`.
 
     Raises:
@@ -60,10 +58,8 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         mode: _Texts | None = None,
         *,
         seed: int = 0,
-        strategy: str | Strategy[Any] = "auto",
-        settings: Mapping[str, Any] | None = None,
+        strategy: str | Strategy[Any] | Search = "auto",
         budget: int | None = None,
-        noise: Noise = "none",
         warm_start: Any = None,
     ) -> None:
         _directions("any" if metric is None else metric, "min" if mode is None else mode)
@@ -71,9 +67,7 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         self._metric: _Texts | None = metric
         self._mode: _Texts | None = mode
         self._space = space
-        self._options = check_options(
-            seed=seed, strategy=strategy, settings=settings, budget=budget, noise=noise
-        )
+        self._options = check_options(strategy, seed=seed, budget=budget)
         self._options["warm_start"] = warm_start
         self._pending_ids: dict[str, int] = {}
         self._journal = MemoryJournal()
@@ -95,7 +89,7 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
                 )
             self._optimizer = Optimizer(
                 self._space,
-                objectives=_directions(self._metric, self._mode),
+                _directions(self._metric, self._mode),
                 storage=self._journal,
                 **self._options,
             )
@@ -129,7 +123,7 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         trial = self.optimizer.history.find(self._pending_ids[trial_id])
         assert trial is not None
         metrics = dict(result or {})
-        names = self.optimizer.options.objectives or [self.optimizer.options.objective]
+        names = self.optimizer.options.aim.names
         values = {name: finite_number(metrics.get(name)) for name in names}
         failure, message = None, ""
         if error or None in values.values() or metrics.get("failed"):
@@ -170,7 +164,7 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         Raises:
             TrialError: The length of the list differs from the number of metrics.
         """
-        names = list(self.optimizer.options.objectives) or [self.optimizer.options.objective]
+        names = self.optimizer.options.aim.names
         given = value if isinstance(value, (list, tuple)) else [value]
         numbers = [finite_number(number) for number in given]
         failure = "pruned" if pruned else "runtime" if error or None in numbers else None

@@ -166,7 +166,11 @@ PARTS: Mapping[str, Field] = {
 }
 """The parts of an outcome that a row has besides trial and status."""
 
-_OPTIONS: Mapping[str, Field] = {"strategy": _OBJECT, "context": _OBJECT}
+_OPTIONS: Mapping[str, Field] = {
+    "strategy": _OBJECT,
+    "context": _OBJECT,
+    "noise": _one_of("none", "repeat"),
+}
 """The fields of the options that `Options` does not check."""
 
 _SPACE: Mapping[str, Field] = {"parameters": _OBJECT, "constraints": Field(_is_list, "a list")}

@@ -9,9 +9,9 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from baco_like._checks import whole_number
 from baco_like.exceptions import JournalError
@@ -24,12 +24,11 @@ from baco_like.journal.events import (
 )
 from baco_like.journal.fields import check_event
 from baco_like.journal.warm_start_results import WarmStartResults
-from baco_like.records.covering import read_goal
-from baco_like.records.direction import Direction, Objective, read_objectives
+from baco_like.records.aim import Aim
+from baco_like.records.direction import Objective
 from baco_like.records.history import Noise
-from baco_like.records.limits import AnyLimit, SoftLimit, limits_of
-from baco_like.records.reading import finite_number, require_objectives
-from baco_like.records.trial import Outcome
+from baco_like.records.limits import SoftLimit
+from baco_like.records.reading import finite_number
 from baco_like.spaces.inputs import describe_differences
 from baco_like.spaces.space import Space
 
@@ -74,35 +73,24 @@ class Options:
     """Options of a run, fixed when its journal is created; only the budget may differ on a resume.
 
     Attributes:
-        direction: ``minimize`` or ``maximize``.
+        aim: Objectives, limits, and the goal of a run with several tasks.
         seed: The run's only seed.
-        objective: Name of the observed value.
         budget: Total number of evaluations, or None.
         noise: Whether observed configurations may be suggested again.
         strategy: Name and settings of a registered strategy, or the description of an object.
         context: What else the values depend on (unit, evaluator), as JSON values by name; compared on resume.
-        limits: Conditions on the metrics of outcomes and soft limits, see `baco_like.records.Limits`.
-        objectives: Directions of all objectives by name, the first one included; empty if there is only one.
         seconds: Seconds of all evaluations together if the budget is in time, or None.
-        goal: The fields of the goal of a run with tasks, see `baco_like.records.Cover`; empty without tasks.
     """
 
-    direction: Direction
+    aim: Aim
     seed: int
-    objective: str
     budget: int | None
     noise: Noise
     strategy: Mapping[str, Any]
     context: Mapping[str, Any] = field(default_factory=dict)
-    limits: tuple[AnyLimit, ...] = ()
-    objectives: Mapping[str, Direction] = field(default_factory=dict)
     seconds: float | None = None
-    goal: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, allowed in (("direction", get_args(Direction)), ("noise", get_args(Noise))):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
         object.__setattr__(self, "seed", whole_number("seed", self.seed, 0))
         if self.budget is not None:
             object.__setattr__(self, "budget", whole_number("budget", self.budget, 1))
@@ -111,69 +99,65 @@ class Options:
             if seconds is None or seconds <= 0:
                 raise ValueError(f"seconds must be a number above 0, not {self.seconds!r}")
             object.__setattr__(self, "seconds", seconds)
-        if self.goal:
-            object.__setattr__(self, "goal", read_goal(self.goal).to_json())
-        if not isinstance(self.objective, str) or not self.objective:
-            raise ValueError(f"objective must be the value's name, not {self.objective!r}")
-        # A soft limit is an object in the header of a journal.
-        limits = tuple(SoftLimit(**x) if isinstance(x, Mapping) else x for x in self.limits)
-        if not all(isinstance(limit, str | SoftLimit) for limit in limits):
-            raise ValueError(
-                f"limits must be a list of texts and of SoftLimit, not {self.limits!r:.80}"
-            )
-        object.__setattr__(self, "limits", limits)
-        soft = limits_of(limits).soft  # refuses conditions that cannot be read
-        if soft and self.objectives:
-            raise ValueError(
-                f"soft limit {soft[0].condition!r}: a penalty needs a run with one objective; make the metric an "
-                "objective, or write the condition as text, which makes it a limit"
-            )
-        if self.objectives:
-            first = read_objectives(self.objectives)[0]
-            if len(self.objectives) == 1 or (first.name, first.direction) != (
-                self.objective,
-                self.direction,
-            ):
-                raise ValueError(
-                    f"objectives = {dict(self.objectives)!r:.80}: expected several, the first of them "
-                    f"{self.objective!r}: {self.direction!r}"
-                )
-            object.__setattr__(self, "objectives", dict(self.objectives))
 
-    @property
-    def every_objective(self) -> tuple[Objective, ...]:
-        """All objectives, one or several; with their units and exactness, as far as the context has them."""
-        every: tuple[Objective, ...] = (Objective(self.objective, direction=self.direction),)
-        if self.objectives:
-            every = read_objectives(self.objectives)
-        units, exact = self.context.get(UNITS), self.context.get(EXACT)
-        if not isinstance(units, (list, tuple)) or len(units) != len(every):
-            units = [self.context.get(UNIT, ""), *[""] * (len(every) - 1)]
-        names = exact if isinstance(exact, (list, tuple)) else ()
-        return tuple(
-            replace(o, unit=str(unit), exact=o.name in names)
-            for o, unit in zip(every, units, strict=True)
-        )
-
-    @property
-    def several_objectives(self) -> tuple[Objective, ...]:
-        """All objectives if there are several, else empty."""
-        return self.every_objective if self.objectives else ()
-
-    def judge(self, outcome: Outcome, *, strict: bool = True) -> Outcome:
-        """Return the outcome with its penalties, or a failure if an objective is no number or a limit is exceeded.
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Options:
+        """Return the options from JSON values; the units of objectives, and which are exact, come from the context.
 
         Raises:
-            TrialError: A successful outcome lacks an objective, or a metric that a limit reads.
+            KeyError: A value is missing.
+            ValueError: A value is wrong.
         """
-        outcome = require_objectives(outcome, tuple(self.objectives)[1:])
-        return limits_of(self.limits).judge(outcome, self.objective, self.direction, strict=strict)
+        own, context = dict(values), values.get("context", {})
+        first = own.pop("objective"), own.pop("direction")
+        several = list(own.pop("objectives", {}).items())
+        if several and (len(several) == 1 or several[0] != first):
+            raise ValueError(
+                f"objectives = {several!r:.80}: expected several, the first is {first}"
+            )
+        pairs, units = several or [first], context.get(UNITS)
+        if not isinstance(units, (list, tuple)) or len(units) != len(pairs):
+            units = [context.get(UNIT, ""), *[""] * (len(pairs) - 1)]
+        exact = context.get(EXACT)
+        exact = exact if isinstance(exact, (list, tuple)) else ()
+        objectives = [
+            Objective(name, str(unit), direction, name in exact)
+            for (name, direction), unit in zip(pairs, units, strict=True)
+        ]
+        # A soft limit is an object in the header of a journal.
+        limits = [SoftLimit(**x) if isinstance(x, Mapping) else x for x in own.pop("limits", ())]
+        return cls(Aim(objectives, limits, own.pop("goal", {}) or None), **own)
+
+    def list_values(self) -> dict[str, Any]:
+        """Return the options as JSON values, those that are not set too."""
+        own, first = asdict(self), self.aim.first
+        return {
+            "direction": first.direction,
+            "seed": own["seed"],
+            "objective": first.name,
+            **{name: own[name] for name in ("budget", "noise", "strategy", "context")},
+            "limits": own["aim"]["limits"],
+            "objectives": {o.name: o.direction for o in self.aim.several},
+            "seconds": own["seconds"],
+            "goal": {} if self.aim.goal is None else self.aim.goal.to_json(),
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as JSON values; without those that are not set."""
-        values = asdict(self)
         left_out = ("limits", "objectives", "seconds", "goal")
-        return {k: v for k, v in values.items() if v or k not in left_out}
+        return {k: v for k, v in self.list_values().items() if v or k not in left_out}
+
+
+def objective_context(objectives: Sequence[Objective]) -> dict[str, Any]:
+    """Return the units of objectives and which ones are exact, as in the context of a run."""
+    context: dict[str, Any] = {}
+    if any(each.unit for each in objectives):
+        context[UNIT] = objectives[0].unit
+        if len(objectives) > 1:
+            context[UNITS] = [each.unit for each in objectives]
+    if exact := [each.name for each in objectives if each.exact]:
+        context[EXACT] = exact
+    return context
 
 
 @dataclass(frozen=True)
@@ -230,7 +214,7 @@ class Header:
             )
         try:
             check_event(event)
-            options, space = Options(**event["options"]), event["space"]
+            options, space = Options.read(event["options"]), event["space"]
             earlier = tuple(
                 WarmStartResults.read(part, f"warm_start[{i}].")
                 for i, part in enumerate(event.get("warm_start", ()))
@@ -254,10 +238,13 @@ class Header:
         remedy = ", or migrate it: baco_like.migrate(OLD, NEW, space)" if differences else ""
         # Compare JSON values: a tuple in the settings or the context is a list in the journal.
         old, new = (
-            normalise({"event": "opened", **asdict(options), "budget": None, "seconds": None})
+            normalise({"event": "opened", **options.list_values(), "budget": None, "seconds": None})
             for options in (self.options, options)
         )
-        contexts = old.pop("context"), new.pop("context")
+        # Whether values are exact changes none of them.
+        contexts = [
+            {k: v for k, v in values.pop("context").items() if k != EXACT} for values in (old, new)
+        ]
         differences += [*_describe_changes(old, new), *(changed := _describe_changes(*contexts))]
         if changed:
             is_other = describe_other_origin(*contexts)

@@ -24,8 +24,9 @@ from baco_like._random import Purpose
 from baco_like._threads import thread_limit
 from baco_like._typing import Array, Codes, Rng
 from baco_like.exceptions import SpaceExhausted
+from baco_like.optimizer.arguments import Sharing
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
-from baco_like.optimizer.suggesting import Terms, ask_strategy, build_suggestion
+from baco_like.optimizer.suggesting import ask_strategy, build_suggestion
 from baco_like.records import History, Status, Trial
 from baco_like.records.leases import read_clocks
 from baco_like.spaces.design import uniform
@@ -71,22 +72,13 @@ class ProposalStore:
 
     Args:
         run: The state of the run.
-        size: Number of proposals to keep; with 0 each call computes its own.
-        patience: Seconds that a call waits for a fill before it takes the fallback; None waits as long as it takes.
-        terms: Lease and worker of the trials.
+        sharing: Number of proposals to keep, patience, and lease and worker of the trials.
         threads: Largest number of threads of the numerical libraries during a fill.
     """
 
-    def __init__(
-        self,
-        run: JournaledState,
-        size: int,
-        patience: float | None,
-        terms: Terms,
-        threads: int,
-    ) -> None:
-        self._run, self.size, self.patience = run, size, patience
-        self._terms, self._threads = terms, threads
+    def __init__(self, run: JournaledState, sharing: Sharing, threads: int) -> None:
+        self._run, self.size, self.patience = run, sharing.ahead, sharing.patience
+        self._sharing, self._threads = sharing, threads
         self._stored: list[_Stored] = []
         self._start_process()
 
@@ -167,7 +159,7 @@ class ProposalStore:
         codes = np.array([each.code for each in stored]).reshape(-1, space.width)
         assumed = replace(state, history=state.history.assume_pending(codes))
         with thread_limit(self._threads, wait=True):
-            trials = ask_strategy(assumed, size - len(stored), self._terms.stream)
+            trials = ask_strategy(assumed, size - len(stored), self._sharing.stream)
             rows = space.encode([trial.config for trial in trials])
         basis = {"known": state.mark.number, "ahead": len(stored)}
         new = [_Stored(trial, row, basis) for trial, row in zip(trials, rows, strict=True)]
@@ -205,7 +197,7 @@ class ProposalStore:
             return True
         history = self._run.state.history
         n -= len(history.queue)
-        if self._terms.lease is not None:
+        if self._sharing.lease is not None:
             n -= len(history.find_expired(read_clocks()))
         if n <= 0:
             return True
@@ -248,7 +240,7 @@ class ProposalStore:
                 stored = list(self._stored)
             taken[:], chosen = _choose(state, stored, missing)
             if is_hasty:
-                chosen += _draw_fallback(state, chosen, missing - len(chosen), self._terms.stream)
+                chosen += _draw_fallback(state, chosen, missing - len(chosen), self._sharing.stream)
             elif not chosen and not self._is_exhausted:
                 raise _Outdated
             number = state.history.next_id
@@ -258,7 +250,7 @@ class ProposalStore:
 
         def make(state: OptimizerState) -> Draft:
             """Return the event, with the basis of each trial from the store."""
-            draft = build_suggestion(state, n, read_clocks(), self._terms, ask)
+            draft = build_suggestion(state, n, read_clocks(), self._sharing, ask)
             rows = [{**row, **bases.get(row["id"], {})} for row in draft.event["trials"]]
             return draft._replace(event={**draft.event, "trials": rows})
 

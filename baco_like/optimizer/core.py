@@ -16,7 +16,7 @@ from typing import Any, overload
 
 from typing_extensions import override
 
-from baco_like._checks import whole_number
+from baco_like._checks import explain_keywords, whole_number
 from baco_like._output import warn_caller
 from baco_like._threads import resolve_threads, thread_limit
 from baco_like.exceptions import ConfigError, FailureWarning, SpaceExhausted, TrialError
@@ -34,47 +34,32 @@ from baco_like.journal.events import (
     confirming_event,
     enqueued_event,
 )
+from baco_like.journal.header import objective_context
 from baco_like.optimizer.ahead import ProposalStore
+from baco_like.optimizer.arguments import Config, Search, Sharing
 from baco_like.optimizer.leasing import Leasing
-from baco_like.optimizer.objectives import objective_context, resolve_objectives
 from baco_like.optimizer.observing import add_details, build_completion, build_observation
 from baco_like.optimizer.setup import (
-    Config,
-    check_ahead,
-    check_lease,
-    check_worker,
     encode_feasible,
     first_configs,
     read_events,
     read_space,
     resolve_goal,
     resolve_journal,
-    resolve_strategy,
     resolve_task,
     restore_strategy,
 )
 from baco_like.optimizer.simplifying import Simplifier
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
-from baco_like.optimizer.suggesting import Terms, build_single_suggestion, build_suggestion
+from baco_like.optimizer.suggesting import build_single_suggestion, build_suggestion
 from baco_like.optimizer.warm_start import warm_starts
-from baco_like.records import (
-    AnyLimit,
-    ConfirmationPlan,
-    Direction,
-    Goal,
-    Noise,
-    Outcome,
-    StopRule,
-    Trial,
-    read_objectives,
-)
+from baco_like.records import Aim, ConfirmationPlan, Outcome, StopRule, Trial
+from baco_like.records.aim import GivenObjectives
 from baco_like.records.confirmation import check_settings, measurement_budget
-from baco_like.records.direction import GivenObjectives
 from baco_like.records.leases import Moment, read_clocks
 from baco_like.records.measurement import ObservedValue
-from baco_like.spaces.fidelity import GivenFidelity
 from baco_like.spaces.space import Space
-from baco_like.spaces.tasks import GivenTask, GivenTasks
+from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies.protocol import Strategy
 
 Callback = Callable[["Optimizer", Trial], None]
@@ -88,50 +73,19 @@ class Optimizer(Leasing):
 
     Args:
         space: The space to search: a `Space`, or a mapping from which one is built.
-        direction: ``minimize`` or ``maximize``.
+        aim: What to optimise: ``minimize``, ``maximize``, directions by name such as ``{"time": "minimize"}``, an
+            `Objective` or a list of them, or an `Aim`, which also has limits and the goal of several tasks.
         seed: The run's only seed; the same seed and observations give the same suggestions.
-        objective: Name of the observed value. For several, see ``objectives``.
+        strategy: A registered name, a strategy object, or a `Search` with settings and first configurations.
         budget: Total number of evaluations, if known. Strategies choose their settings by it; it does not end the run.
-        strategy: A registered name, or a strategy object with its own settings.
-        settings: Settings of the named strategy, as ``baco-like strategies`` lists them.
-        initial: Size of the initial design, or the first configurations. These replace the design, unless ``settings``
-            sets its size. Without it, the configuration of all defaults is evaluated first.
-        noise: ``none``: an observed configuration is never suggested again; ``repeat``: it may be.
+        seconds: Budget in seconds, of all evaluations together; "auto" then prefers short evaluations.
         storage: None, the path of a journal (an existing one is resumed), or a `Journal`.
         warm_start: Results of earlier runs: a `WarmStart`, a list of them, or the data of one, such as the path of a
             file. They are read once and kept in the journal, so resuming does not need the source.
-        callbacks: Called with the optimizer and each trial after it is observed.
+        sharing: What belongs to this process: leases, its name among several, threads, proposals ahead of time.
         context: Conditions of the measurements as JSON values by name, such as ``{"gpu": "A100"}``; a journal with
             another context is refused.
-        lease: Seconds after which a pending trial is suggested again with the same number, because its worker has
-            probably died, even while other processes work on the journal. Longer than any evaluation, unless
-            `heartbeat` extends it. The first reported outcome counts; a later one is kept as a further measurement,
-            with the origin ``late``. Leases follow the time since the boot of the machine; between machines, the wall
-            clock. None: trials stay pending until they are observed or abandoned, or until a process calls `suggest`
-            while no other process has pending trials: it gets them first.
-        threads: Largest number of threads that NumPy, SciPy, scikit-learn and PyTorch may use while they compute a
-            suggestion or a prediction; 0 sets no limit. Default: the environment variable ``BACO_LIKE_THREADS``, or 1.
-        limits: Conditions on the metrics of outcomes, such as ``["size <= 40000"]``. An outcome beyond one is recorded
-            as a failure with the word ``limit``; it keeps its metrics and repeats, models learn from them, and it never
-            wins. A `SoftLimit` adds a penalty to the cost instead.
-        ahead: Number of proposals that a background thread keeps in store, so that `suggest` need not wait for the
-            model. They are computed while trials are evaluated, so their model knows fewer results; the number depends
-            on the timing. 0: each call computes its own.
-        patience: With ``ahead``: seconds that `suggest` waits when the store is empty. After that it returns draws
-            without a model; their tag has the phase ``fallback``. None: it waits for the model.
-        worker: Name of this optimizer among several that share one journal; each needs another name. Each has its own
-            random stream, computes its proposals without the lock of the journal, and notes its name with its trials.
-        objectives: Directions of several observed values by name, such as ``{"time": "minimize", "size": "minimize"}``,
-            or a list with one or several `Objective`, which also have units and may be ``exact``;
-            it replaces ``objective`` and ``direction``. `observe` then needs all of them, `front` has the trials that
-            no other one dominates, and `best` is the knee of the front.
-        seconds: Budget in seconds, of all evaluations together; "auto" then prefers short evaluations.
-        fidelity: A parameter of cheap proxies, such as ``{"size": [256, 512, 1024]}``; see `Space`.
-        tasks: Sizes, inputs or devices to tune together, such as ``[{"n": 512}, {"n": 4096}]`` or `Tasks`. Each trial
-            belongs to one, `Trial.task`, and `recommend` returns a configuration for each; see `Space`.
-        goal: With tasks: ``each`` (the best configuration of each task, the default), ``single`` (one configuration for
-            all), or a `Cover`, such as ``Cover(2)`` for two configurations that cover all.
-        task: Name or descriptor of the only task whose trials are suggested: the device of this worker, for example.
+        callbacks: Called with the optimizer and each trial after it is observed.
 
     Raises:
         ValueError: An argument has a wrong value, or a limit cannot be read.
@@ -145,75 +99,39 @@ class Optimizer(Leasing):
     _announcer: tuple[int, int] | None = None
     """The process and thread that calls the callbacks; another one than the present was lost in a fork."""
 
+    @explain_keywords(space=Space, aim=Aim, strategy=Search, sharing=Sharing)
     def __init__(
         self,
         space: Space | Mapping[str, Any],
-        direction: Direction = "minimize",
+        aim: Aim | GivenObjectives = "minimize",
         seed: int = 0,
         *,
-        objective: str = "value",
+        strategy: str | Strategy[Any] | Search = "auto",
         budget: int | None = None,
-        strategy: str | Strategy[Any] = "auto",
-        settings: Mapping[str, Any] | None = None,
-        initial: int | Sequence[Config] | None = None,
-        noise: Noise = "none",
+        seconds: float | None = None,
         storage: str | os.PathLike[str] | Journal | None = None,
         warm_start: Any = None,
-        callbacks: Iterable[Callback] = (),
+        sharing: Sharing = Sharing(),  # noqa: B008
         context: Mapping[str, Any] | None = None,
-        lease: float | None = None,
-        threads: int | None = None,
-        limits: Iterable[AnyLimit] = (),
-        ahead: int = 0,
-        patience: float | None = None,
-        worker: str | None = None,
-        objectives: GivenObjectives | None = None,
-        seconds: float | None = None,
-        fidelity: GivenFidelity | None = None,
-        tasks: GivenTasks | None = None,
-        goal: Goal | None = None,
-        task: GivenTask | None = None,
+        callbacks: Iterable[Callback] = (),
     ) -> None:
-        space = (space if isinstance(space, Space) else Space(space)).with_fidelity(fidelity)
-        space = space.with_tasks(tasks)
-        stated = objective_context(read_objectives(objectives)) if objectives else {}
-        objective, direction, several = resolve_objectives(objectives, objective, direction)
-        resolved, description = resolve_strategy(strategy, settings or {}, initial)
-        options = Options(
-            direction,
-            seed,
-            objective,
-            budget,
-            noise,
-            description,
-            {**stated, **(context or {})},
-            tuple([limits] if isinstance(limits, str) else limits),
-            several,
-            seconds,
-            resolve_goal(goal, space),
-        )
-        points = first_configs(space, initial)
-        self._callbacks = tuple(callbacks)
-        self._terms = Terms(check_lease(lease), check_worker(worker), resolve_task(task, space))
-        size, patience = check_ahead(ahead, patience, task)
-        self._threads = resolve_threads(threads)
+        space = space if isinstance(space, Space) else Space(space)
+        aim, search = resolve_goal(Aim.of(aim), space), Search.of(strategy)
+        resolved, description = search.create()
+        context = {**(context or {}), **objective_context(aim.objectives)}
+        options = Options(aim, seed, budget, search.noise, description, context, seconds)
+        points = first_configs(space, search.initial)
         journal, warm = resolve_journal(storage), warm_starts(warm_start)
-        with thread_limit(self._threads):
-            self._run = JournaledState(space, options, resolved, journal, points, warm)
-        self._store = self._create_store(size, patience)
+        self._open(sharing, callbacks, space, options, resolved, journal, points, warm)
 
     @classmethod
     def load(
         cls,
         path: str | os.PathLike[str],
         space: Space | None = None,
+        *,
         strategy: Strategy[Any] | None = None,
-        lease: float | None = None,
-        threads: int | None = None,
-        ahead: int = 0,
-        patience: float | None = None,
-        worker: str | None = None,
-        task: GivenTask | None = None,
+        sharing: Sharing = Sharing(),  # noqa: B008
     ) -> Optimizer:
         """Return the optimizer that a journal describes; it appends to the same file.
 
@@ -221,33 +139,29 @@ class Optimizer(Leasing):
             path: The journal.
             space: Needed only if the journal's space has Python callables as constraints.
             strategy: Needed only to continue a run that was made with a strategy object.
-            lease: As for `Optimizer`.
-            threads: As for `Optimizer`.
-            ahead: As for `Optimizer`.
-            patience: As for `Optimizer`.
-            worker: As for `Optimizer`.
-            task: As for `Optimizer`.
+            sharing: As for `Optimizer`.
 
         Raises:
             JournalError: The file is missing or damaged, or the space or the strategy is not the journal's.
             SpaceError: The journal's space cannot be built, or has Python callables as constraints.
         """
         path = Path(path)
-        header = read_events(path)[0]
-        optimizer = cls.__new__(cls)
-        optimizer._callbacks = ()
+        options, optimizer = (header := read_events(path)[0]).options, cls.__new__(cls)
         space = read_space(header, path) if space is None else space
-        optimizer._terms = Terms(
-            check_lease(lease), check_worker(worker), resolve_task(task, space)
-        )
-        size, patience = check_ahead(ahead, patience, task)
-        optimizer._threads = resolve_threads(threads)
-        restored = restore_strategy(header.options.strategy, strategy, path)
-        journal = JsonlJournal(path)
-        with thread_limit(optimizer._threads):
-            optimizer._run = JournaledState(space, header.options, restored, journal, None)
-        optimizer._store = optimizer._create_store(size, patience)
+        restored = restore_strategy(options.strategy, strategy, path)
+        optimizer._open(sharing, (), space, options, restored, JsonlJournal(path), None)
         return optimizer
+
+    def _open(
+        self, sharing: Sharing, callbacks: Iterable[Callback], space: Space, *run: Any
+    ) -> None:
+        resolve_task(sharing.task, space)  # raises an error for an unknown one
+        self._sharing, self._callbacks = sharing, tuple(callbacks)
+        self._threads = resolve_threads(sharing.threads)
+        with thread_limit(self._threads):
+            self._run = JournaledState(space, *run)
+        has_store = sharing.ahead or sharing.worker is not None
+        self._store = ProposalStore(self._run, sharing, self._threads) if has_store else None
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
@@ -264,13 +178,9 @@ class Optimizer(Leasing):
                 f"open the journal again: Optimizer.load({str(path)!r})"
             )
         strategy = self.state.strategy
-        kept = self._callbacks, self._terms, self._threads
-        return _restore, (type(self), self.space, strategy, list(journal.events), *kept)
-
-    def _create_store(self, size: int, patience: float | None) -> ProposalStore | None:
-        if not size and self.worker is None:
-            return None
-        return ProposalStore(self._run, size, patience, self._terms, self._threads)
+        sharing = replace(self._sharing, ahead=0, patience=None, threads=self._threads)
+        events = list(journal.events)
+        return _restore, (type(self), sharing, self._callbacks, self.space, strategy, events)
 
     # Read ------------------------------------------------------------------------------------------------------
 
@@ -311,24 +221,26 @@ class Optimizer(Leasing):
         """
         count = 1 if n is None else whole_number("n", n, 1)
         self._report_skew()
-        terms = self._terms
+        sharing = self._sharing
         if task is not None:
-            terms = replace(terms, task=resolve_task(task, self.space))
+            sharing = replace(sharing, task=task, ahead=0, patience=None)
+        index = resolve_task(sharing.task, self.space)
         with (
             self._run.taking_part(),
             self._run.taking_lost(
-                lambda i: self._is_of_task(self.history.find(i), terms.task), count
+                lambda i: self._is_of_task(self.history.find(i), index), count
             ) as lost,
         ):
             trials = self.reclaim(self._find_trials(lost)) if lost else []
             if missing := count - len(trials):
                 with suppress(SpaceExhausted) if trials else nullcontext():
-                    trials += self._find_trials(self._suggest_new(missing, terms))
+                    trials += self._find_trials(self._suggest_new(missing, sharing))
         return trials[0] if n is None else trials
 
-    def _suggest_new(self, n: int, terms: Terms) -> list[int]:
-        if self._store is None or terms.task is not None:
-            return self._commit(lambda state: build_suggestion(state, n, read_clocks(), terms)).ids
+    def _suggest_new(self, n: int, sharing: Sharing) -> list[int]:
+        if self._store is None or sharing.task is not None:
+            draft = self._commit(lambda s: build_suggestion(s, n, read_clocks(), sharing))
+            return draft.ids
         with self.grouped():
             return self._store.suggest(n, self._commit)
 
@@ -364,7 +276,7 @@ class Optimizer(Leasing):
         def draft(state: OptimizerState) -> Draft:
             if state.is_excluded(code):
                 raise ConfigError(f"{plain_config} is already observed; it cannot be claimed")
-            return build_single_suggestion(state, plain_config, code, read_clocks(), self._terms)
+            return build_single_suggestion(state, plain_config, code, read_clocks(), self._sharing)
 
         try:
             with self._run.taking_part():
@@ -390,7 +302,7 @@ class Optimizer(Leasing):
         """
         plain_config, code = encode_feasible(self.space, config)
 
-        given = plain_config, code, read_clocks(), self._terms, origin
+        given = plain_config, code, read_clocks(), self._sharing, origin
         with self._run.taking_part():
             draft = self._commit(lambda state: build_single_suggestion(state, *given))
         return self.history.get_pending(draft.event["trials"][0]["id"])
@@ -572,19 +484,14 @@ class Optimizer(Leasing):
 
 def _restore(
     kind: type[Optimizer],
+    sharing: Sharing,
+    callbacks: tuple[Callback, ...],
     space: Space,
     strategy: Strategy[Any],
-    events: Sequence[Event],
-    callbacks: tuple[Callback, ...],
-    terms: Terms,
-    threads: int,
+    events: list[Event],
 ) -> Optimizer:
     """Return the optimizer that `Optimizer.__reduce__` describes."""
     optimizer = kind.__new__(kind)
-    optimizer._callbacks, optimizer._terms, optimizer._threads = callbacks, terms, threads
     options = Header.read(dict(events[0]), "the copied run").options
-    journal = MemoryJournal(list(events))
-    with thread_limit(threads):
-        optimizer._run = JournaledState(space, options, strategy, journal, None)
-    optimizer._store = optimizer._create_store(0, None)
+    optimizer._open(sharing, callbacks, space, options, strategy, MemoryJournal(events), None)
     return optimizer

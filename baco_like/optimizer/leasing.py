@@ -11,9 +11,11 @@ from baco_like._output import warn_caller
 from baco_like.exceptions import BacoError, BacoWarning
 from baco_like.journal.events import renewed_event, suggested_event
 from baco_like.optimizer.ahead import ProposalStore
+from baco_like.optimizer.arguments import Sharing
 from baco_like.optimizer.observing import build_late_results
+from baco_like.optimizer.setup import resolve_task
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
-from baco_like.optimizer.suggesting import Terms, is_of_task
+from baco_like.optimizer.suggesting import is_of_task
 from baco_like.optimizer.view import RunView
 from baco_like.records import Trial
 from baco_like.records.leases import Lease, Moment
@@ -30,14 +32,14 @@ class Leasing(RunView):
     """Extends leases, and records results that come after them."""
 
     _run: JournaledState
-    _terms: Terms
+    _sharing: Sharing
     _store: ProposalStore | None
     _reported_skew = 0.0
 
     @property
     def worker(self) -> str | None:
         """Name of this optimizer among several that share a run, or None."""
-        return self._terms.worker
+        return self._sharing.worker
 
     @property
     def in_store(self) -> int | None:
@@ -60,8 +62,9 @@ class Leasing(RunView):
         Those that no process evaluates are among them, if this process is alone.
         """
         worker, lost = self.worker, self._run.lost
+        task = resolve_task(self._sharing.task, self.space)
         own = [t for t in self.pending if worker in (None, t.worker) or t.id in lost]
-        return [trial for trial in own if self._is_of_task(trial, self._terms.task)]
+        return [trial for trial in own if self._is_of_task(trial, task)]
 
     def _is_of_task(self, trial: Trial | None, task: int | None) -> bool:
         return trial is not None and (task is None or is_of_task(self.history, trial.config, task))
@@ -69,7 +72,7 @@ class Leasing(RunView):
     @property
     def lease(self) -> float | None:
         """Seconds after which a trial without a result or a sign of life is suggested again, or None."""
-        return self._terms.lease
+        return self._sharing.lease
 
     def renew(self, trials: Trial | Iterable[Trial]) -> list[Trial]:
         """Extend the leases of pending trials: from now on they last the full time of ``lease`` again.
@@ -123,7 +126,7 @@ class Leasing(RunView):
             again = [i for i in begun if begun[i] == wanted[i]]
             if not again:
                 raise _NothingPending
-            lease = self._terms.start_lease(self._now())
+            lease = self._sharing.start_lease(self._now())
             return Draft(suggested_event([], 0, again, lease, self.worker))
 
         with contextlib.suppress(_NothingPending), self._run.taking_part():
@@ -182,7 +185,9 @@ class Leasing(RunView):
     def _require_lease(self) -> float:
         lease = self.lease
         if lease is None:
-            raise ValueError("this optimizer has no leases; write Optimizer(..., lease=seconds)")
+            raise ValueError(
+                "this optimizer has no leases; write Optimizer(..., sharing=Sharing(lease=seconds))"
+            )
         return lease
 
     def _report_skew(self) -> None:

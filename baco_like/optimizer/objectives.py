@@ -2,49 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from baco_like.exceptions import TrialError
-from baco_like.journal.header import EXACT, UNIT, UNITS
-from baco_like.records import Direction, History, Objective, Trial, read_objectives, sign_of
-from baco_like.records.direction import GivenObjectives
+from baco_like.records import History, Objective, Trial, sign_of
 from baco_like.records.front import hypervolume, is_non_dominated, knee
 from baco_like.records.limits import limits_of
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Status
-
-
-def resolve_objectives(
-    objectives: GivenObjectives | None, objective: str, direction: Direction
-) -> tuple[str, Direction, dict[str, Direction]]:
-    """Return the name and the direction of the first objective, and all objectives if there are several.
-
-    Raises:
-        ValueError: The objectives are wrong, or an objective or a direction is given beside them.
-    """
-    if objectives is None:
-        return objective, direction, {}
-    if (objective, direction) != ("value", "minimize"):
-        raise ValueError("give objectives=, or objective= and direction=, not both")
-    first, *others = every = read_objectives(objectives)
-    several = {each.name: each.direction for each in every} if others else {}
-    return first.name, first.direction, several
-
-
-def objective_context(objectives: Sequence[Objective]) -> dict[str, Any]:
-    """Return the units of objectives and which ones are exact, as in the context of a run."""
-    context: dict[str, Any] = {}
-    if any(each.unit for each in objectives):
-        context[UNIT] = objectives[0].unit
-        if len(objectives) > 1:
-            context[UNITS] = [each.unit for each in objectives]
-    if exact := [each.name for each in objectives if each.exact]:
-        context[EXACT] = exact
-    return context
 
 
 def history_of(history: History, objective: str | None) -> History:

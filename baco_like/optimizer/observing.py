@@ -11,7 +11,8 @@ import numpy as np
 from baco_like._typing import Codes
 from baco_like.exceptions import ConfigError, TrialError
 from baco_like.journal.events import outcome_row
-from baco_like.optimizer.setup import Config, encode_feasible, encode_together
+from baco_like.optimizer.arguments import Config
+from baco_like.optimizer.setup import encode_feasible, encode_together
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Outcome, Trial, outcome_from
 from baco_like.records.reading import add_program, finite_number
@@ -57,14 +58,14 @@ def build_observation(
         if code is not None:
             codes.append(code)
     outcomes = [
-        outcome_from(known.id, single_value, state.options.objective, **details)
+        outcome_from(known.id, single_value, state.options.aim.first.name, **details)
         for known, single_value in zip(trials, values, strict=True)
     ]
     outcomes = [
         _name_first(outcome, subject) if known.origin == LATE else outcome
         for outcome, known, subject in zip(outcomes, trials, subjects, strict=True)
     ]
-    outcomes = [state.options.judge(outcome) for outcome in outcomes]
+    outcomes = [state.options.aim.judge(outcome) for outcome in outcomes]
     return _draft(history, trials, outcomes, np.concatenate(codes) if codes else None)
 
 
@@ -91,7 +92,7 @@ def build_late_results(state: OptimizerState, results: Sequence[Trial]) -> Draft
             codes.append(code)
             outcome = _name_first(replace(outcome, trial_id=known.id), result)
         trials.append(known)
-        outcomes.append(state.options.judge(outcome))
+        outcomes.append(state.options.aim.judge(outcome))
     return _draft(history, trials, outcomes, np.concatenate(codes) if codes else None)
 
 
@@ -145,7 +146,7 @@ def build_completion(state: OptimizerState, outcomes: Sequence[Outcome]) -> Draf
         TrialError: A trial is not pending, or a metric is missing that a limit reads.
     """
     trials = [state.history.get_pending(outcome.trial_id) for outcome in outcomes]
-    outcomes = [state.options.judge(outcome) for outcome in outcomes]
+    outcomes = [state.options.aim.judge(outcome) for outcome in outcomes]
     return _draft(state.history, trials, outcomes, None)
 
 

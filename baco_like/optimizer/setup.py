@@ -1,4 +1,4 @@
-"""Resolve the arguments of `Optimizer`: strategy, first points, journal, lease; `state.py` replays the journal."""
+"""Resolve the arguments of `Optimizer`: first points, journal, task, strategy of a journal; `state.py` replays it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import gc
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from baco_like._checks import whole_number
 from baco_like._output import warn_caller
 from baco_like._plugins import Registry
 from baco_like._typing import Codes, Rng
@@ -18,17 +17,15 @@ from baco_like.acquisitions import registry as acquisitions
 from baco_like.exceptions import ConfigError, JournalError, SpaceError, SpaceWarning
 from baco_like.journal import START, Event, Header, Journal, JsonlJournal, Mark, MemoryJournal
 from baco_like.journal.header import describe
-from baco_like.records import Goal, History, Observation, read_goal
-from baco_like.records.reading import finite_number
+from baco_like.optimizer.arguments import Config
+from baco_like.records import Aim, Cover, History, Observation
 from baco_like.spaces.inputs import defaults_of
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
-from baco_like.strategies import Strategy, create_strategy, default_settings
+from baco_like.strategies import Strategy, create_strategy
 from baco_like.strategies.protocol import Problem, Proposals
 from baco_like.strategies.registry import REGISTRY
 from baco_like.surrogates import registry as surrogates
-
-Config = Mapping[str, Any]
 
 
 def resolve_journal(storage: str | os.PathLike[str] | Journal | None) -> Journal:
@@ -46,20 +43,17 @@ def resolve_journal(storage: str | os.PathLike[str] | Journal | None) -> Journal
     return storage
 
 
-def resolve_goal(goal: Goal | None, space: Space) -> dict[str, Any]:
-    """Return the argument ``goal`` as options have it: empty unless there are several tasks.
+def resolve_goal(aim: Aim, space: Space) -> Aim:
+    """Return the aim with a goal if there are several tasks, by default the best configuration of each.
 
     Raises:
-        ValueError: It is not a goal, or there are no tasks.
+        ValueError: There is a goal, but there are no tasks.
     """
-    if space.tasks is None:
-        if goal is not None:
-            raise ValueError(
-                f"goal = {goal!r:.60} needs tasks=, such as [{{'n': 512}}, {{'n': 4096}}]"
-            )
-        return {}
-    read = read_goal(goal)
-    return read.to_json() if len(space.tasks) > 1 else {}
+    if aim.goal is not None and space.tasks is None:
+        raise ValueError(
+            f"goal = {aim.goal}: it needs a Space with tasks=, such as [{{'n': 512}}, {{'n': 4096}}]"
+        )
+    return replace(aim, goal=(aim.goal or Cover()) if len(space.tasks or ()) > 1 else None)
 
 
 def resolve_task(task: GivenTask | None, space: Space) -> int | None:
@@ -142,53 +136,6 @@ def for_tasks(space: Space, config: Config) -> list[Config]:
     return [own for own in every if space.contains(own)] or every
 
 
-def check_lease(seconds: float | None) -> float | None:
-    """Return the argument ``lease`` as a float, or None.
-
-    Raises:
-        ValueError: It is not a positive number of seconds.
-    """
-    number = None if seconds is None else finite_number(seconds)
-    if seconds is not None and (number is None or number <= 0):
-        raise ValueError(f"lease must be a number of seconds above 0, or None, not {seconds!r}")
-    return number
-
-
-def check_ahead(
-    ahead: int, patience: float | None, task: GivenTask | None
-) -> tuple[int, float | None]:
-    """Return the arguments ``ahead`` and ``patience``.
-
-    Raises:
-        ValueError: One of them is negative or no number, there is a patience without a store, or a store with a single
-            task.
-    """
-    size = whole_number("ahead", ahead, 0)
-    if size and task is not None:
-        raise ValueError(
-            f"ahead = {size} with task = {task!r:.60}: proposals in store are of all tasks; leave one of them out"
-        )
-    seconds = None if patience is None else finite_number(patience)
-    if patience is not None and (seconds is None or seconds < 0):
-        raise ValueError(f"patience must be a number of seconds from 0, or None, not {patience!r}")
-    if patience is not None and not size:
-        raise ValueError(
-            f"patience = {patience!r} needs proposals in store; add ahead=8, for example"
-        )
-    return size, seconds
-
-
-def check_worker(name: str | None) -> str | None:
-    """Return the argument ``worker``.
-
-    Raises:
-        ValueError: It is neither a name nor None.
-    """
-    if name is not None and (not isinstance(name, str) or not name):
-        raise ValueError(f"worker must be a name such as 'node3', or None, not {name!r}")
-    return name
-
-
 def read_events(path: Path) -> tuple[Header, Mark, Iterator[tuple[Event, Mark]]]:
     """Return the header of a journal, the position behind it, and the events after it.
 
@@ -226,46 +173,6 @@ def split_header(
     events = iter(journal.read(START))
     event, mark = next(events, (None, START))
     return None if event is None else Header.read(event, name), mark, events
-
-
-def resolve_strategy(
-    strategy: str | Strategy[Any],
-    settings: Mapping[str, Any],
-    initial: int | Sequence[Config] | None,
-) -> tuple[Strategy[Any], dict[str, Any]]:
-    """Return the strategy and its description for the journal.
-
-    First points are enqueued for any strategy; their number becomes the size of the initial design if the strategy has
-    one.
-
-    Raises:
-        ValueError: The name or a setting is unknown, or settings are given with a strategy object.
-    """
-    has_size = initial is not None and not isinstance(initial, Sequence)
-    size = whole_number("initial", initial, 1) if has_size else None
-    if not isinstance(strategy, str):
-        methods = [getattr(strategy, name, None) for name in ("init", "ask", "tell")]
-        if not all(map(callable, methods)):
-            raise ValueError(
-                f"strategy = {strategy!r}: give a name such as 'auto', or an object with init, ask and tell"
-            )
-        if isinstance(strategy, type):
-            raise ValueError(
-                f"strategy = {strategy!r}: it is a class; give an object, {strategy.__name__}(...)"
-            )
-        if settings or size is not None:
-            raise ValueError(
-                "settings= and initial=<int> go with a strategy's name; set them on the object"
-            )
-        return strategy, {"object": describe(strategy)}
-    defaults = default_settings(strategy)
-    chosen = dict(settings)
-    if size is not None:
-        chosen["initial"] = size
-    elif isinstance(initial, Sequence) and "initial" in defaults:
-        chosen.setdefault("initial", len(initial))
-    description = {"name": strategy, "settings": {**defaults, **chosen}}
-    return create_strategy(strategy, chosen), description
 
 
 def plugin_versions(description: Mapping[str, Any]) -> dict[str, str]:

@@ -45,7 +45,7 @@ from baco_like.optimizer.setup import (
 )
 from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
-from baco_like.records import History, Observation, Outcome, RunLimits, read_goal
+from baco_like.records import History, Observation, Outcome, RunLimits
 from baco_like.records.limits import limits_of
 from baco_like.spaces.space import Space
 from baco_like.strategies.multi_fidelity import for_space
@@ -167,18 +167,19 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
         StrategyError: The strategy cannot use what the problem has.
     """
     options = header.options
-    objectives = options.several_objectives
-    texts = limits_of(options.limits).texts
-    limits = RunLimits(texts, options.objective) if texts else None
+    aim = options.aim
+    objectives, direction = aim.several, aim.first.direction
+    texts = limits_of(aim.limits).texts
+    limits = RunLimits(texts, aim.first.name) if texts else None
     problem = Problem(
         space,
         options.budget,
         options.noise,
-        options.direction,
+        direction,
         objectives,
         options.seconds,
         limits,
-        read_goal(options.goal) if options.goal else None,
+        aim.goal,
         related=tasks_of(header.earlier, space, options),
     )
     check_objectives(strategy, objectives, options.strategy.get("name"))
@@ -187,9 +188,7 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
     warm = numbered([(t.config, t.outcome) for t in known if t.outcome is not None])
     try:
         space.encode([*header.queue, *first])
-        history, observations = History.start(space, options.direction, objectives).add_warm_start(
-            warm
-        )
+        history, observations = History.start(space, direction, objectives).add_warm_start(warm)
     except _INVALID_EVENT as error:
         raise JournalError(
             "the first configurations or the warm start in event 0 (line 1) do not fit its space: "

@@ -5,9 +5,8 @@ Pure functions of the state and the time.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,46 +18,22 @@ from baco_like._typing import Codes, Rng
 from baco_like.acquisitions.protocol import IsExcluded
 from baco_like.exceptions import PluginError, SpaceExhausted
 from baco_like.journal.events import suggested_event
-from baco_like.optimizer.setup import default_points
+from baco_like.optimizer.arguments import Sharing
+from baco_like.optimizer.setup import default_points, resolve_task
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Trial, row_keys
-from baco_like.records.leases import Lease, Moment
+from baco_like.records.leases import Moment
 from baco_like.spaces.design import uniform
 from baco_like.strategies.multi_task import MultiTask
 from baco_like.strategies.proposal_checks import check_proposals
 from baco_like.strategies.protocol import Problem, Proposals
-
-
-@dataclass(frozen=True)
-class Terms:
-    """The terms on which an optimizer suggests trials.
-
-    Attributes:
-        lease: Seconds after which an unreported trial is suggested again, or None.
-        worker: Name of the optimizer among several that share a run, or None.
-        task: Index of the only task to suggest trials of, or None.
-    """
-
-    lease: float | None = None
-    worker: str | None = None
-    task: int | None = None
-
-    @property
-    def stream(self) -> int | None:
-        """Number of the random stream that belongs to the name."""
-        return None if self.worker is None else zlib.crc32(self.worker.encode())
-
-    def start_lease(self, now: Moment) -> Lease | None:
-        """Return a lease that begins now."""
-        return None if self.lease is None else Lease(self.lease, now)
-
 
 Ask = Callable[[OptimizerState, int], Sequence[Trial]]
 """Returns at most n trials for a state."""
 
 
 def build_suggestion(
-    state: OptimizerState, n: int, now: Moment, terms: Terms, ask: Ask | None = None
+    state: OptimizerState, n: int, now: Moment, sharing: Sharing, ask: Ask | None = None
 ) -> Draft:
     """Return the ``suggested`` event of the next n trials; fewer if the space has no more.
 
@@ -66,7 +41,7 @@ def build_suggestion(
         state: The state of the run.
         n: Number of trials.
         now: The present moment.
-        terms: Lease and worker of the trials.
+        sharing: Lease, worker and task of the trials.
         ask: Returns the trials that come from the strategy; None asks it now.
 
     Raises:
@@ -74,22 +49,25 @@ def build_suggestion(
         PluginError: The strategy has broken its contract.
     """
     history = state.history
-    again = [] if terms.lease is None else history.find_expired(now)
-    if terms.task is not None:
-        again = [i for i in again if is_of_task(history, history.pending[i].config, terms.task)]
+    again = [] if sharing.lease is None else history.find_expired(now)
+    task = resolve_task(sharing.task, history.space)
+    if task is not None:
+        again = [i for i in again if is_of_task(history, history.pending[i].config, task)]
         if len(history.space.task_columns.tasks) > 1:  # with one task, any strategy proposes for it
-            state = replace(state, problem=replace(state.problem, task=terms.task))
+            state = replace(state, problem=replace(state.problem, task=task))
     again = again[:n]
-    trials, dequeued = _take_from_queue(state, n - len(again), terms.task)
+    trials, dequeued = _take_from_queue(state, n - len(again), task)
     missing = n - len(again) - len(trials)
     if missing:
         if trials:
             codes = history.space.encode([t.config for t in trials])
             state = replace(state, history=history.add_pending(trials, codes))
-        trials += ask_strategy(state, missing, terms.stream) if ask is None else ask(state, missing)
+        trials += (
+            ask_strategy(state, missing, sharing.stream) if ask is None else ask(state, missing)
+        )
     if not trials and not again:
         raise _exhausted(state)
-    return Draft(suggested_event(trials, dequeued, again, terms.start_lease(now), terms.worker))
+    return Draft(suggested_event(trials, dequeued, again, sharing.start_lease(now), sharing.worker))
 
 
 def build_single_suggestion(
@@ -97,13 +75,13 @@ def build_single_suggestion(
     config: Mapping[str, Any],
     code: Codes,
     now: Moment,
-    terms: Terms,
+    sharing: Sharing,
     origin: str = "enqueued",
 ) -> Draft:
     """Return the ``suggested`` event of one given configuration, with its codes, (1, w), and the trial's origin."""
     trial = Trial(state.history.next_id, config, None, origin)
     is_next = origin == "enqueued" and config in state.history.queue[:1]
-    event = suggested_event([trial], int(is_next), (), terms.start_lease(now), terms.worker)
+    event = suggested_event([trial], int(is_next), (), sharing.start_lease(now), sharing.worker)
     return Draft(event, code)
 
 
@@ -168,7 +146,7 @@ def ask_strategy(state: OptimizerState, n: int, stream: int | None = None) -> li
     Args:
         state: The state of the run.
         n: Number of trials.
-        stream: The random stream of this optimizer, see `Terms`.
+        stream: The random stream of this optimizer, see `Sharing`.
 
     Raises:
         PluginError: The strategy has broken its contract.

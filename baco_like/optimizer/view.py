@@ -18,9 +18,10 @@ from baco_like._typing import Array
 from baco_like.exceptions import BacoWarning, RunFileError, TrialError
 from baco_like.journal import START, Event, Journal, Options
 from baco_like.journal.lock import files_of_run
+from baco_like.optimizer.arguments import Config
 from baco_like.optimizer.objectives import history_of, hypervolume_of
 from baco_like.optimizer.predictions import predict, recommend, why
-from baco_like.optimizer.setup import Config, resolve_task
+from baco_like.optimizer.setup import resolve_task
 from baco_like.optimizer.state import JournaledState, OptimizerState
 from baco_like.optimizer.task_recommendation import recommend_for_tasks
 from baco_like.records import Goal, History, Objective, Observation, Trial, read_goal, sign_of
@@ -87,18 +88,18 @@ class RunView:
     def __repr__(self) -> str:
         if self.best is None:
             best = "no success"
-        elif self.options.objectives:
+        elif self.options.aim.several:
             best = f"front of {len(self.front)}"
         else:
-            best = f"best {self.options.objective} {self.best.value:.6g}"
+            best = f"best {self.objective.name} {self.best.value:.6g}"
         counts = f"{len(self.trials)} observed, {len(self.pending)} pending"
         return f"{type(self).__name__}({self.space!r}, {counts}, {best})"
 
     def _repr_html_(self) -> str:
         """Return the best trials as a table, for notebooks."""
         options = self.options
-        best = self.front if options.objectives else rank(self.trials, options.direction)
-        objectives = options.every_objective
+        best = self.front if options.aim.several else rank(self.trials, options.aim.first.direction)
+        objectives = options.aim.objectives
         head = ["trial", *self.space.names, *(objective.name for objective in objectives)]
         rows = []
         for trial in best[:_SHOWN]:
@@ -120,12 +121,12 @@ class RunView:
     @property
     def objective(self) -> Objective:
         """The first objective, with its unit if that is known."""
-        return self.options.every_objective[0]
+        return self.options.aim.first
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
         """All objectives with their units if there are several, else empty."""
-        return self.options.several_objectives
+        return self.options.aim.several
 
     @property
     def options(self) -> Options:
@@ -179,7 +180,7 @@ class RunView:
         Raises:
             ValueError: The names are not those of the objectives, or a value is not a finite number.
         """
-        return hypervolume_of(self.history, self.options.objective, reference)
+        return hypervolume_of(self.history, self.objective.name, reference)
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per observed trial: id, parameters, value, status, failure word and message, repeats, metrics.
@@ -194,9 +195,7 @@ class RunView:
             MissingExtra: pandas is not installed.
         """
         conditional = self.space.conditions.expressions
-        rows = table_rows(
-            self.trials, self.options.objective, self.space.names if conditional else ()
-        )
+        rows = table_rows(self.trials, self.objective.name, self.space.names if conditional else ())
         return data_frame(rows, conditional=conditional if rows else ())
 
     def export(self, kind: str, path: str | os.PathLike[str], task: GivenTask | None = None) -> int:
@@ -335,8 +334,8 @@ class RunView:
         with thread_limit(self._threads):
             prediction = predict(self.modelled, configs)
         options = self.options
-        signs = [sign_of(o.direction) for o in options.several_objectives]
-        mean = prediction.mean * (signs or sign_of(options.direction))
+        signs = [sign_of(o.direction) for o in options.aim.several]
+        mean = prediction.mean * (signs or sign_of(options.aim.first.direction))
         return mean, prediction.std, prediction.feasible
 
     def why(self, trial: Trial) -> dict[str, Any]:

@@ -76,9 +76,9 @@ def read_all(
     """
     parts = []
     for i, start in enumerate(starts):
-        limits = limits_of(options.limits)
-        metrics = [*tuple(options.objectives)[1:], *limits.names]
-        metrics += [measured_name(options.objective)] if limits.soft else []
+        limits = limits_of(options.aim.limits)
+        metrics = [*options.aim.names[1:], *limits.names]
+        metrics += [measured_name(options.aim.first.name)] if limits.soft else []
         source = read_source(start, space, _objectives_of(start, options), metrics)
         try:
             source = _with_task(start, source, space)
@@ -99,7 +99,7 @@ def read_all(
 
 def _objectives_of(start: WarmStart, options: Options) -> tuple[str, ...]:
     """Return the names of the objectives that the values of a source may be of: of a related task, any one."""
-    names = tuple(options.objectives) or (options.objective,)
+    names = options.aim.names
     if start.mode != "prior":
         return names[:1]
     return (start.objective,) if start.objective in names else names
@@ -141,8 +141,8 @@ def _use_source(
     if start.mode == "data":
         source = source._replace(unit=source.unit if rows is source.rows else "")
         rows = _comparable_rows(start, source, rows, options)
-    direction = {o.name: o.direction for o in options.several_objectives}.get(
-        objective, options.direction
+    direction = {o.name: o.direction for o in options.aim.several}.get(
+        objective, options.aim.first.direction
     )
     if start.mode == "prior":  # excluded configurations were never run and carry no information
         rows = [(config, outcome) for config, outcome in rows if outcome.failed != "constraints"]
@@ -153,11 +153,10 @@ def _use_source(
         )
     rows = [(config, without_bound(outcome, direction)) for config, outcome in rows]
     if start.mode != "prior":  # earlier results may lack a metric
-        first = replace(options, objectives={})  # configurations need no other objective
-        rows = [
-            (config, (options if start.mode == "data" else first).judge(outcome, strict=False))
-            for config, outcome in rows
-        ]
+        aim = options.aim
+        if start.mode == "configs":  # these need no other objective
+            aim = replace(aim, objectives=(aim.first,))
+        rows = [(config, aim.judge(outcome, strict=False)) for config, outcome in rows]
     matched, left_out, missing = _match_rows(start, space, source.names, rows, rng)
     assumed = "any value" if start.mode == "prior" else "its default"
     notes = [
@@ -171,16 +170,14 @@ def _use_source(
         costs = _costs(matched, options, objective)
         used = _have_model(costs)
         matched = _select_for_model(matched, costs[:, used], start.rows, rng)
-        lacking = [
-            o.name for o, use in zip(options.several_objectives, used, strict=False) if not use
-        ]
+        lacking = [o.name for o, use in zip(options.aim.several, used, strict=False) if not use]
         if lacking:
             warn_caller(
                 f"warm start {start.source}: it says nothing about {_join(lacking)}, of which it has fewer than "
                 f"{FEWEST_RELATED} different values",
                 WarmStartWarning,
             )
-    trials, own = numbered(matched), None if objective == options.objective else objective
+    trials, own = numbered(matched), None if objective == options.aim.first.name else objective
     return WarmStartResults(
         start.mode, start.source, trials, len(rows), left_out, tuple(notes), own
     )
@@ -229,7 +226,7 @@ def _rows_by_objective(
     Raises:
         ConfigError: The source has another objective and no such measurement.
     """
-    own, given, first = source.objective, start.objective, options.objective
+    own, given, first = source.objective, start.objective, options.aim.first.name
     for objective in _objectives_of(start, options):
         measurement = given or objective
         if own in (None, measurement):
@@ -240,7 +237,7 @@ def _rows_by_objective(
     if given is None and _UNNAMED in (own, first):
         return source.rows, source.direction, first
     remedy = f"if {own!r} is the objective of this run, write WarmStart(..., objective={own!r})"
-    if own in options.objectives:
+    if own in options.aim.names[1:]:
         remedy = "with mode='prior' it would inform the objectives that it has"
     raise ConfigError(
         f"its objective is {own!r}, and it has no measurement {measurement!r}; {remedy}"
@@ -252,14 +249,12 @@ def _warn_of_missing_objectives(start: WarmStart, costs: Array, options: Options
     lacks = np.isnan(costs)
     if not lacks.any():
         return
-    names = [
-        o.name for o, lack in zip(options.several_objectives, lacks.T, strict=True) if lack.any()
-    ]
+    names = [o.name for o, lack in zip(options.aim.several, lacks.T, strict=True) if lack.any()]
     count, every = int(lacks.any(axis=1).sum()), int((~np.isinf(costs).any(axis=1)).sum())
     place = "" if count == every else "come after the others and "
     warn_caller(
         f"warm start {start.source}: {count} of {every} successes lack {_join(names)}; they {place}"
-        f"are compared by {options.objective} alone",
+        f"are compared by {options.aim.first.name} alone",
         WarmStartWarning,
     )
 
@@ -409,7 +404,7 @@ def _costs(rows: Sequence[ConfigOutcome], options: Options, of_value: str) -> Ar
         options: The options of the run.
         of_value: Name of the objective that the values are of.
     """
-    objectives = options.every_objective
+    objectives = options.aim.objectives
     costs = np.full((len(rows), len(objectives)), np.inf)
     for i, (_, outcome) in enumerate(rows):
         if outcome.value is None:
@@ -513,7 +508,7 @@ def tasks_of(
     tasks: list[RelatedTask] = []
     for part in [part for part in parts if part.mode == "prior"]:
         rows = [(trial.config, trial.outcome) for trial in part.trials if trial.outcome]
-        costs = _costs(rows, options, part.objective or options.objective)
+        costs = _costs(rows, options, part.objective or options.aim.first.name)
         try:
             codes = space.encode([config for config, _ in rows])
         except (TypeError, ValueError, AttributeError) as error:
@@ -525,5 +520,5 @@ def tasks_of(
             raise JournalError(f"the warm start {part.source!r:.80} of event 0 has no success", 0)
         is_new = part.source not in [task.name for task in tasks]
         name = part.source if is_new else f"{part.source} ({len(tasks) + 1})"
-        tasks.append(RelatedTask(name, codes, costs if options.objectives else costs[:, 0]))
+        tasks.append(RelatedTask(name, codes, costs if options.aim.several else costs[:, 0]))
     return tuple(tasks)

@@ -122,7 +122,8 @@ def read_source(
     history = getattr(data, "history", None)
     if isinstance(history, History):
         options = getattr(data, "options", None)
-        measured, context = getattr(options, "objective", None), getattr(options, "context", {})
+        measured = None if options is None else options.aim.first.name
+        context = {} if options is None else options.context
         rows, unit = _rows_of_trials(history.trials), str(context.get(UNIT, ""))
         names = set(history.space.names)
         return SourceResults(names, rows, history.direction, measured, unit, context)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from baco_like._lazy import import_on_first_use
 
 if TYPE_CHECKING:
+    from baco_like.records.aim import Aim
     from baco_like.records.confirmation import Confirmation, ConfirmationPlan, read_confirmation
     from baco_like.records.covering import Cover, Goal, read_goal
-    from baco_like.records.direction import Direction, Objective, read_objectives, sign_of
+    from baco_like.records.direction import Direction, Objective, sign_of
     from baco_like.records.history import History, Noise, StopRule
     from baco_like.records.limits import LIMIT, AnyLimit, Limits, RunLimits, SoftLimit
     from baco_like.records.measurement import Measurement
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FAILURE_WORDS",
     "LIMIT",
+    "Aim",
     "AnyLimit",
     "Confirmation",
     "ConfirmationPlan",
@@ -55,7 +57,6 @@ __all__ = [
     "outcome_of_exception",
     "read_confirmation",
     "read_goal",
-    "read_objectives",
     "read_utilisation",
     "row_keys",
     "sign_of",
@@ -73,6 +74,7 @@ _MODULES = (
     "pending",
     "confirmation",
     "covering",
+    "aim",
     "history",
     "recommendation",
     "selector",

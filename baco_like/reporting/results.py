@@ -431,7 +431,7 @@ def metrics_section(facts: RunFacts) -> Section:
     """What about other metrics or inputs?"""
     question = "What about other metrics or inputs?"
     names = list(dict.fromkeys(name for trial in facts.trials for name in trial.metrics))
-    limits = facts.options.limits
+    limits = facts.options.aim.limits
     if not names and not limits:
         return Section("metrics", question, "The run measured one value only.")
     beyond = [t for t in facts.trials if t.failure == LIMIT]

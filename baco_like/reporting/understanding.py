@@ -413,7 +413,7 @@ def _settings(facts: RunFacts) -> list[list[str]]:
         ["strategy", str(options.strategy.get("name") or "a strategy object")],
         ["budget", "none" if options.budget is None else str(options.budget)],
         ["noise", options.noise],
-        ["direction", options.direction],
+        ["direction", options.aim.first.direction],
     ]
     settings = options.strategy.get("settings") or {}
     rows += [[f"strategy: {key}", show(value)] for key, value in settings.items()]

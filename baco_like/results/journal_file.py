@@ -78,11 +78,11 @@ def run_recording(trials: Iterable[Trial], space: Mapping[str, Any], options: Op
     recorded = recorded_trials(
         trials,
         names=described_names(space),
-        objective=options.objective,
+        objective=options.aim.first.name,
         unit=str(options.context.get(UNIT, "")),
-        direction=options.direction,
+        direction=options.aim.first.direction,
         described=dict(space),
-        further_objectives=tuple(options.objectives)[1:],
+        further_objectives=options.aim.names[1:],
         context={k: v for k, v in options.context.items() if k != FOLDER},
     )
     listed = {name: _values(parameter) for name, parameter in recorded.parameters.items()}

@@ -1,12 +1,14 @@
 """Run an optimizer (`tune`, `run`), the rules that end a run, and a later check of its winner."""
 
+from baco_like.running.arguments import Measuring, Workers
 from baco_like.running.checking import (
     CheckedPair,
     CheckResult,
     check_winner,
     record_baseline,
 )
-from baco_like.running.confirming import ConfirmationSettings, confirm_winner
+from baco_like.running.confirming import Confirm, confirm_winner
+from baco_like.running.control import Recheck
 from baco_like.running.front import plot_front
 from baco_like.running.progress import Progress
 from baco_like.running.stopping import (
@@ -29,17 +31,20 @@ __all__ = [
     "AnyOf",
     "CheckResult",
     "CheckedPair",
-    "ConfirmationSettings",
+    "Confirm",
     "IdenticalFailures",
     "LowOutlook",
     "MaxEvals",
     "MaxFailures",
     "MaxTime",
+    "Measuring",
     "NoImprovement",
     "Progress",
+    "Recheck",
     "Result",
     "StoppingRule",
     "Target",
+    "Workers",
     "best_so_far",
     "check_winner",
     "confirm_winner",

@@ -59,7 +59,7 @@ SIMPLIFY = 0.25
 
 
 @dataclass(frozen=True)
-class ConfirmationSettings:
+class Confirm:
     """How the winner of a run is confirmed.
 
     Attributes:
@@ -89,6 +89,8 @@ class ConfirmationSettings:
         measurement_budget(self.evaluations, 1)
         if self.simplify:
             measurement_budget(self.simplify, 1)
+        if self.top < 0:
+            raise ValueError(f"top = {self.top}: expected 0 or more configurations to confirm")
 
     def time_share(self, history: History) -> float:
         """Return the share of a limited time that is left to the confirmation and the simplification."""
@@ -115,7 +117,7 @@ class _SearchTime(StoppingRule):
         return f"{self.seconds:g} of {self.limit:g} seconds; the rest is for the confirmation"
 
 
-def leave_time(stop: StopRule, settings: ConfirmationSettings, history: History) -> StopRule:
+def leave_time(stop: StopRule, settings: Confirm, history: History) -> StopRule:
     """Return the rule that ends the search before the rule's time limit, if it has one."""
     limit, share = time_limit(stop), settings.time_share(history)
     if limit is None or not share:
@@ -126,7 +128,7 @@ def leave_time(stop: StopRule, settings: ConfirmationSettings, history: History)
 def confirm_winner(
     optimizer: Optimizer,
     evaluator: Evaluator,
-    settings: ConfirmationSettings,
+    settings: Confirm,
     seconds: float | None = None,
     display: Display | None = None,
     announce: Callable[[str], None] = lambda text: None,
@@ -161,10 +163,10 @@ def confirm_winner(
             announced.add(part)
             announce(part)
         started = time.monotonic()
-        outcome = without_bound(measure_trial(inner, trial), optimizer.options.direction)
+        outcome = without_bound(measure_trial(inner, trial), optimizer.options.aim.first.direction)
         optimizer.complete([outcome])
         longest = max(longest, time.monotonic() - started)
-        outcome = optimizer.options.judge(outcome)
+        outcome = optimizer.options.aim.judge(outcome)
         if display is not None:
             done = optimizer.history.evaluations - optimizer.history.builds
             display.show(done, f"{name} {format_result(Trial(0, {}, outcome=outcome))}")
@@ -192,7 +194,7 @@ def confirm_winner(
 
 def _measure_rounds(
     optimizer: Optimizer,
-    settings: ConfirmationSettings,
+    settings: Confirm,
     measure: Callable[[Trial, str, str], Outcome],
     has_time: Callable[[], bool],
 ) -> None:
@@ -281,9 +283,7 @@ def bypass_caches(evaluator: Evaluator) -> Evaluator:
     return evaluator
 
 
-def _make_plan(
-    optimizer: Optimizer, settings: ConfirmationSettings, budget: int
-) -> ConfirmationPlan | None:
+def _make_plan(optimizer: Optimizer, settings: Confirm, budget: int) -> ConfirmationPlan | None:
     """Return the plan with the best candidates and the default configuration, or None without a success."""
     default = default_trial(optimizer.history)
     rest = 0 if default is None else 1
@@ -331,13 +331,13 @@ def _by_prediction(optimizer: Optimizer, trials: list[Trial]) -> list[Trial]:
         mean, _, _ = optimizer.predict([trial.config for trial in trials])
     except TrialError:
         return []
-    order = (sign_of(optimizer.options.direction) * mean).argsort(kind="stable")
+    order = (sign_of(optimizer.options.aim.first.direction) * mean).argsort(kind="stable")
     return [trials[i] for i in order]
 
 
 def _warn_of_budget(budget: int, candidates: int) -> None:
     warn_caller(
         f"the winner is not confirmed: {budget} measurements are too few for one round of {candidates} configurations; "
-        "allow more by confirm_evaluations=..., or in a file by [confirmation] evaluations = ...",
+        "allow more by Confirm(evaluations=...), or in a file by [confirmation] evaluations = ...",
         BacoWarning,
     )

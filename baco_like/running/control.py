@@ -22,7 +22,7 @@ _SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class ControlSettings:
+class Recheck:
     """How often the incumbent is measured again.
 
     Attributes:
@@ -33,14 +33,16 @@ class ControlSettings:
         ValueError: A value is out of range.
     """
 
-    every: int = 0
+    every: int = RECHECK
     threshold: float = 0.05
 
     def __post_init__(self) -> None:
         if self.every < 0:
-            raise ValueError(f"recheck = {self.every}: expected 0 or more evaluations")
+            raise ValueError(
+                f"every = {self.every}: expected 0 or more evaluations between two rechecks"
+            )
         if not self.threshold > 0:
-            raise ValueError(f"drift_threshold = {self.threshold}: expected more than 0")
+            raise ValueError(f"threshold = {self.threshold}: expected a relative change above 0")
 
     def next_config(self, history: History) -> Mapping[str, Any] | None:
         """Return the configuration to measure again now, or None. The history alone decides, so a run can resume.

@@ -112,4 +112,4 @@ class RunningTrials:
                 self.optimizer.complete(finished)
 
     def _unbounded_outcomes(self) -> list[Outcome]:
-        return [without_bound(o, self.optimizer.options.direction) for o in self.outcomes]
+        return [without_bound(o, self.optimizer.options.aim.first.direction) for o in self.outcomes]

@@ -358,34 +358,29 @@ def time_limit(rule: StopRule) -> float | None:
     return max(known, default=None) if len(known) == len(limits) else None
 
 
-def check_rule(rule: StopRule, objectives: Sequence[Objective]) -> None:
-    """Refuse a rule about the best value of one objective in a run with several.
+def check_rule(
+    rule: StopRule, objectives: Sequence[Objective] = (), has_tasks: bool = False
+) -> None:
+    """Refuse a rule about the best value of one objective or one task in a run with several.
+
+    Args:
+        rule: The rule, whose parts are checked too.
+        objectives: The objectives, if there are several.
+        has_tasks: Whether there are several tasks.
 
     Raises:
-        ValueError: The rule, or a part of it, is `Target` or `LowOutlook`.
+        ValueError: The rule is `Target` or `LowOutlook`; or there are several tasks, and it is `NoImprovement`.
     """
-    if not objectives:
-        return
-    if isinstance(rule, (Target, LowOutlook)):
-        names = ", ".join(repr(objective.name) for objective in objectives)
+    name = type(rule).__name__
+    if objectives and isinstance(rule, (Target, LowOutlook)):
         raise ValueError(
-            f"{type(rule).__name__} is about the best value of one objective, and there are several: {names}; end the "
-            "run by MaxEvals, MaxTime or NoImprovement (which then asks for new points of the front)"
+            f"{name} is about the best value of one objective, and there are several: "
+            f"{', '.join(repr(objective.name) for objective in objectives)}; end the run by MaxEvals, MaxTime or "
+            "NoImprovement (which then asks for new points of the front)"
+        )
+    if has_tasks and isinstance(rule, (Target, LowOutlook, NoImprovement)):
+        raise ValueError(
+            f"{name} is about the best value of one task, and there are several; end the run by MaxEvals or MaxTime"
         )
     for part in rule.rules if isinstance(rule, _Combination) else ():
-        check_rule(part, objectives)
-
-
-def check_rule_for_tasks(rule: StopRule) -> None:
-    """Refuse a rule about the best value of one task in a run with several.
-
-    Raises:
-        ValueError: The rule, or a part of it, is `Target`, `LowOutlook` or `NoImprovement`.
-    """
-    if isinstance(rule, (Target, LowOutlook, NoImprovement)):
-        raise ValueError(
-            f"{type(rule).__name__} is about the best value of one task, and there are several; end the run by "
-            "MaxEvals or MaxTime"
-        )
-    for part in rule.rules if isinstance(rule, _Combination) else ():
-        check_rule_for_tasks(part)
+        check_rule(part, objectives, has_tasks)

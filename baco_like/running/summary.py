@@ -59,7 +59,7 @@ _UNTRIED = (
     "Not each of them was tried: raise [confirmation] simplify (simplify in Python) and resume."
 )
 
-_MORE = "for more measurements, raise [confirmation] evaluations (confirm_evaluations in Python) and resume"
+_MORE = "for more measurements, raise [confirmation] evaluations (Confirm(evaluations=...) in Python) and resume"
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,14 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from baco_like._checks import explain_keywords
 from baco_like._output import optional_output, warn_caller
 from baco_like.evaluators import (
-    DEFAULT_FAILURES,
     Evaluator,
     FunctionEvaluator,
     ProcessLanes,
@@ -25,39 +24,27 @@ from baco_like.evaluators.protocol import find_innermost, recall_history
 from baco_like.exceptions import FailureWarning, SpaceExhausted
 from baco_like.journal import Journal
 from baco_like.journal.run_lock import journal_file, sole_runner
-from baco_like.optimizer import Callback, Optimizer
-from baco_like.optimizer.objectives import resolve_objectives
-from baco_like.optimizer.simplifying import can_simplify
+from baco_like.optimizer import Callback, Optimizer, Search
 from baco_like.records import (
-    AnyLimit,
+    Aim,
     Confirmation,
-    Direction,
-    Goal,
     History,
-    Noise,
     Observation,
     Status,
     StopRule,
     Trial,
     read_confirmation,
-    read_objectives,
 )
-from baco_like.records.direction import GivenObjectives
+from baco_like.records.aim import GivenObjectives
 from baco_like.records.trial import CONTROL
-from baco_like.running.confirming import (
-    SIMPLIFY,
-    ConfirmationSettings,
-    confirm_winner,
-    leave_time,
-)
-from baco_like.running.control import RECHECK, ControlSettings
+from baco_like.running.arguments import Measuring, Workers
+from baco_like.running.confirming import confirm_winner, leave_time
+from baco_like.running.control import Recheck
 from baco_like.running.machine import describe_machine
-from baco_like.running.progress import Progress, show_progress
+from baco_like.running.progress import Display, Progress, show_progress
 from baco_like.running.running_trials import RunningTrials
-from baco_like.running.stopping import check_rule, check_rule_for_tasks, time_limit
+from baco_like.running.stopping import time_limit
 from baco_like.spaces import Space
-from baco_like.spaces.fidelity import GivenFidelity
-from baco_like.spaces.tasks import GivenTask, GivenTasks
 from baco_like.strategies import Strategy
 
 _logger = logging.getLogger(__name__.rpartition(".")[0])
@@ -73,7 +60,7 @@ class Result:
     Attributes:
         optimizer: The optimizer with all trials; it can suggest more.
         reason: The reason why the run ended.
-        confirmation: The repeated measurements of the best configurations, or None without ``confirm_best``.
+        confirmation: The repeated measurements of the best configurations, or None without `Measuring.confirm`.
     """
 
     optimizer: Optimizer
@@ -122,44 +109,21 @@ class Result:
         return self.optimizer.trials
 
 
+@explain_keywords(space=Space, aim=Aim, strategy=Search, measuring=Measuring, workers=Workers)
 def tune(
     fn: Callable[[Trial], Any],
     space: Space | Mapping[str, Any],
-    *,
     stop: StopRule,
-    direction: Direction = "minimize",
+    aim: Aim | GivenObjectives = "minimize",
+    *,
+    strategy: str | Strategy[Any] | Search = "auto",
     seed: int = 0,
-    objective: str = "value",
-    strategy: str | Strategy[Any] = "auto",
-    settings: Mapping[str, Any] | None = None,
-    initial: int | Sequence[Mapping[str, Any]] | None = None,
-    noise: Noise = "none",
-    executor: Executor | None = None,
-    max_pending: int | None = None,
-    repeats: int = 1,
-    failures: tuple[type[BaseException], ...] = DEFAULT_FAILURES,
-    retries: int = 0,
-    progress: bool = True,
     storage: str | os.PathLike[str] | Journal | None = None,
     warm_start: Any = None,
+    measuring: Measuring = Measuring(),  # noqa: B008
+    workers: Workers = Workers(),  # noqa: B008
     callbacks: Iterable[Callback] = (),
-    confirm_best: int = 0,
-    confirm_evaluations: float = 0.1,
-    simplify: float | None = None,
-    threads: int | None = None,
-    limits: Iterable[AnyLimit] = (),
-    slots: Sequence[Any] | None = None,
-    recheck: int | None = None,
-    drift_threshold: float = 0.05,
-    ahead: int = 0,
-    patience: float | None = None,
-    worker: str | None = None,
-    lease: float | None = None,
-    fidelity: GivenFidelity | None = None,
-    objectives: GivenObjectives | None = None,
-    tasks: GivenTasks | None = None,
-    goal: Goal | None = None,
-    task: GivenTask | None = None,
+    progress: bool = True,
 ) -> Result:
     """Tune a Python function.
 
@@ -168,67 +132,25 @@ def tune(
 
     Args:
         fn: Called with a trial, a read-only mapping of parameter names to values. Returns a number, a list of
-            repeats, or a mapping of metrics. Raises `Infeasible`, or a type in ``failures``, if the configuration
-            cannot run.
+            repeats, or a mapping of metrics that includes the objectives. Raises `Infeasible`, or a type in
+            `Measuring.failures`, if the configuration cannot run. The fidelity of the space is a value of the trial;
+            its task is ``trial.task``.
         space: A `Space`, or the mapping from which one is built.
         stop: The rule that ends the run, such as ``MaxEvals(200) | MaxTime(600)``. If it limits only the time, short
-            evaluations are preferred: see the argument ``seconds`` of `Optimizer`.
-        direction: ``minimize`` or ``maximize``.
+            evaluations are preferred: see the argument ``seconds`` of `Optimizer`. It counts the evaluations of all
+            tasks, and of all processes that share the journal.
+        aim: What to optimise: ``minimize``, ``maximize``, directions by name such as ``{"time": "minimize"}``, an
+            `Objective` or a list of them, or an `Aim`, which also has limits and the goal of several tasks.
+        strategy: A name listed by ``baco-like strategies``, a strategy object, or a `Search` with settings, first
+            configurations and noise.
         seed: The run's only seed. The same seed and values give the same suggestions; if ``stop`` limits only the time,
             the durations must be the same too.
-        objective: Name of the value to optimize; selects the metric if ``fn`` returns several.
-        strategy: A name listed by ``baco-like strategies``, or a strategy object.
-        settings: Settings of the named strategy.
-        initial: Size of the initial design, or the configurations to evaluate first.
-        noise: ``none``: no configuration is evaluated twice; ``repeat``: it may be.
-        executor: Runs evaluations in parallel; any `concurrent.futures.Executor`.
-        max_pending: Largest number of pending evaluations; by default the number of the executor's workers.
-        repeats: Calls of ``fn`` per configuration; their median is the value, and all are kept.
-        failures: Exception types that mean a failure of the configuration; any other type ends the run.
-        retries: Number of times that a failed call is repeated before it counts as a failure.
-        progress: Whether to show the progress on standard error.
         storage: Path of the journal (an existing one is resumed), a `Journal`, or None to keep no journal.
         warm_start: Results of earlier runs: the path of a file, a `WarmStart`, or a list of them.
+        measuring: Repeats, retries, rechecks during the run, and the confirmation of the winner.
+        workers: Executor or device slots, and this process among several that tune together on one journal.
         callbacks: Called with the optimizer and each trial after it is observed.
-        confirm_best: Number of best configurations to measure again at the end, in rounds together with the default
-            configuration; only these measurements decide `Result.winner`. 0 measures none.
-        confirm_evaluations: Largest number of these measurements, in addition to the evaluations of ``stop``: an
-            integer, or a share of the run's evaluations (at least 15, but no more than the run has evaluations). They
-            end earlier when the ranking is decided. A time limit in ``stop`` includes them: the search leaves this
-            share of the time.
-        simplify: Largest number of measurements after them, to return parameters of the winner to their defaults where
-            that changes neither the program nor the value; an integer or a share, as before; see `Optimizer.simplify`.
-            0: none. None: 0.25 with ``confirm_best``, if there is a default configuration. It also works without
-            ``confirm_best``, as for an objective that is exact.
-        threads: Largest number of threads of the numerical libraries during a suggestion; see `Optimizer`. It does not
-            limit ``fn``.
-        limits: Conditions on the metrics that ``fn`` returns, such as ``["size <= 40000"]``: a configuration beyond
-            one fails with the word ``limit``. A `SoftLimit` may be exceeded, at a price.
-        slots: Device slots such as ``["cuda:0", "cuda:1"]``, instead of ``executor``: each is a process that sees its
-            device only, and calls ``fn`` for one trial at a time. ``fn`` must be a function of a module. The journal
-            keeps the device type; a resume on devices of another type is refused.
-        recheck: Number of evaluations after which the best configuration is measured again, to notice drift of the
-            machine; these measurements count as evaluations. 0: never. None: 25 with ``noise="repeat"``, otherwise
-            0, because then no configuration is evaluated twice.
-        drift_threshold: Relative change of these values that is reported; the best three configurations are then
-            measured again.
-        ahead: Number of proposals that a background thread keeps in store while configurations are evaluated, so that
-            a free worker gets one at once; see `Optimizer`.
-        patience: With ``ahead``: seconds to wait for the model before a draw without a model is evaluated.
-        worker: Name of this process among several that tune together on one journal; see `Optimizer`. ``stop`` counts
-            the evaluations of all of them.
-        lease: Seconds after which a trial without a result is evaluated again, by any of them; see `Optimizer`.
-        fidelity: A cheap proxy, such as ``{"size": [256, 512, 1024]}``: ``fn`` gets ``trial["size"]``, and only values
-            at the last one count for the best configuration. See `Space`.
-        objectives: Directions of several values by name, such as ``{"time": "minimize", "size": "minimize"}``; ``fn``
-            then returns a mapping with all of them. Or a list of `Objective`, as ``[Objective("size", exact=True)]``:
-            where all are exact, ``repeats``, ``confirm_best`` and ``recheck`` are errors. They replace
-            ``objective`` and ``direction``; see `Optimizer`.
-        tasks: Sizes, inputs or devices to tune together, such as ``[{"n": 512}, {"n": 4096}]``: ``fn`` gets
-            ``trial.task["n"]``. See `Optimizer`; ``result.optimizer.recommend()`` has a configuration for each.
-        goal: With tasks: ``each``, ``single``, or a `Cover`; see `Optimizer`.
-        task: With tasks: the only one that this process evaluates, by name or descriptor. ``stop`` counts the
-            evaluations of all tasks.
+        progress: Whether to show the progress on standard error.
 
     Returns:
         The best configuration and all trials.
@@ -236,127 +158,64 @@ def tune(
     Raises:
         JournalError: Another run uses the same journal, or it belongs to another space.
         TypeError: ``stop`` is not a stopping rule, or a callback is not callable.
-        ValueError: An argument has a wrong value, see `Optimizer`. With several objectives or tasks, ``confirm_best``,
-            `Target` and `LowOutlook` are errors; with several tasks also ``recheck`` and `NoImprovement`.
-        Exception: Any exception of ``fn`` whose type is not in ``failures``.
+        ValueError: An argument has a wrong value, see `Optimizer`. With several objectives or tasks, a confirmation,
+            `Target` and `LowOutlook` are errors; with several tasks also rechecks and `NoImprovement`.
+        Exception: Any exception of ``fn`` whose type is not in `Measuring.failures`.
     """
-    first, _, several = resolve_objectives(objectives, objective, direction)
     callbacks = tuple(callbacks)
     if not all(map(callable, callbacks)):
         raise TypeError(f"callbacks = {callbacks!r}: expected a list of callables")
-    if slots is not None and executor is not None:
-        raise ValueError(f"slots = {slots!r:.80}: each slot is a process; leave executor out")
-    lanes = None if slots is None else ProcessLanes(slots=slots)
+    lanes = None if workers.slots is None else ProcessLanes(slots=workers.slots)
+    aim, search = Aim.of(aim), Search.of(strategy)
     evaluator = FunctionEvaluator(
         fn,
-        objective=first,
-        failures=failures,
-        repeats=repeats,
-        retries=retries,
-        executor=executor if lanes is None else lanes,
-        max_pending=max_pending,
+        objective=aim.first.name,
+        failures=measuring.failures,
+        repeats=measuring.repeats,
+        retries=measuring.retries,
+        executor=workers.executor if lanes is None else lanes,
+        max_pending=workers.max_pending,
     )
-    space = (space if isinstance(space, Space) else Space(space)).with_fidelity(fidelity)
-    space = space.with_tasks(tasks)
-    has_tasks = space.tasks is not None and len(space.tasks) > 1
-    _check_combination(stop, several, has_tasks, confirm_best, recheck)
-    if simplify is None:
-        simplify = SIMPLIFY if confirm_best else 0
-    elif simplify and (several or not can_simplify(History.start(space))):
-        raise ValueError(
-            f"simplify = {simplify} needs one objective, one task and a default configuration that is feasible"
-        )
-    confirmation = ConfirmationSettings(confirm_best, confirm_evaluations, simplify=simplify)
-    is_exact = objectives is not None and all(o.exact for o in read_objectives(objectives))
-    if is_exact and (repeats > 1 or confirm_best or recheck):
-        raise ValueError(
-            "repeats, confirm_best and recheck measure again, and the objective is exact; leave them out"
-        )
-    default_recheck = RECHECK if noise == "repeat" and not (has_tasks or is_exact) else 0
-    control = ControlSettings(default_recheck if recheck is None else recheck, drift_threshold)
+    space = space if isinstance(space, Space) else Space(space)
+    measuring = measuring.for_run(stop, aim, space, search.noise)
     budget = stop.room(History.start(space))
     # Without a limit on evaluations the budget is in time. Parallel evaluations share the wall time.
     limit = time_limit(stop) if budget is None else None
-    seconds = None if limit is None else limit * evaluator.capacity
-    with sole_runner(journal_file(storage), worker is not None), lanes or contextlib.nullcontext():
+    shared = workers.worker is not None
+    with sole_runner(journal_file(storage), shared), lanes or contextlib.nullcontext():
         optimizer = Optimizer(
             space,
-            direction,
+            aim,
             seed,
-            objective=objective,
+            strategy=search,
             budget=budget,
-            strategy=strategy,
-            settings=settings,
-            initial=initial,
-            noise=noise,
+            seconds=None if limit is None else limit * evaluator.capacity,
             storage=storage,
             warm_start=warm_start,
-            callbacks=callbacks,
-            threads=threads,
-            limits=limits,
+            sharing=workers,
             context=None if lanes is None else lanes.context,
-            ahead=ahead,
-            patience=patience,
-            worker=worker,
-            lease=lease,
-            seconds=seconds,
-            objectives=objectives,
-            goal=goal,
-            task=task,
+            callbacks=callbacks,
         )
         display = None
         if progress:
-            display = show_progress(sys.stderr, budget, "", time_limit(stop), control.threshold)
+            threshold = measuring.recheck.threshold if measuring.recheck else 0.05
+            display = show_progress(sys.stderr, budget, "", time_limit(stop), threshold)
         for note in describe_machine() if progress else ():
             print(f"note: {note}", file=sys.stderr)
-        return _run(optimizer, evaluator, stop, display, confirmation, control)
-
-
-def _check_combination(
-    stop: StopRule,
-    several: Mapping[str, Direction],
-    has_tasks: bool,
-    confirm_best: int,
-    recheck: int | None,
-) -> None:
-    """Check the stopping rule and the repeated measurements against the number of objectives and tasks."""
-    if not callable(getattr(stop, "room", None)):
-        raise TypeError(f"stop must be a rule such as MaxEvals(60), not {stop!r}")
-    if confirm_best < 0:
-        raise ValueError(f"confirm_best = {confirm_best}: expected 0 or more configurations")
-    if confirm_best and several:
-        raise ValueError(
-            f"confirm_best = {confirm_best}: it confirms the winner of one objective, not of several"
-        )
-    check_rule(stop, read_objectives(several) if several else ())
-    if has_tasks:
-        check_rule_for_tasks(stop)
-        if confirm_best or recheck:
-            raise ValueError(
-                "confirm_best and recheck measure the best configuration of one task, and there are several; "
-                "leave them out"
-            )
+        return _run(optimizer, evaluator, stop, measuring, display)
 
 
 def _run(
     optimizer: Optimizer,
     evaluator: Evaluator,
     stop: StopRule,
+    measuring: Measuring,
     progress: Progress | None,
-    confirmation: ConfirmationSettings,
-    control: ControlSettings,
 ) -> Result:
     try:
-        search = leave_time(stop, confirmation, optimizer.history)
-        reason = run_locked(optimizer, evaluator, search, progress, control)
-        if not (confirmation.top or confirmation.simplify):
-            return Result(optimizer, reason)
-        seconds = time_limit(stop)
-        return Result(
-            optimizer, reason, confirm_winner(optimizer, evaluator, confirmation, seconds)
-        )
+        reason = search_and_confirm(optimizer, evaluator, stop, measuring, progress)
     except KeyboardInterrupt:
-        return Result(optimizer, "interrupted", read_confirmation(optimizer.history))
+        reason = "interrupted"
     except Exception as error:
         with contextlib.suppress(AttributeError, TypeError):  # a class may reject new attributes
             error.optimizer = optimizer  # type: ignore[attr-defined]
@@ -365,6 +224,39 @@ def _run(
                     f"{len(optimizer.trials)} evaluations are kept in this exception's attribute 'optimizer'"
                 )
         raise
+    confirmed = measuring.confirm is not None
+    return Result(optimizer, reason, read_confirmation(optimizer.history) if confirmed else None)
+
+
+def search_and_confirm(
+    optimizer: Optimizer,
+    evaluator: Evaluator,
+    stop: StopRule,
+    measuring: Measuring,
+    progress: Progress | None,
+    display: Display | None = None,
+    announce: Callable[[str], None] = lambda text: None,
+) -> str:
+    """Search until the rule ends it or leaves the time for the confirmation, then confirm the winner.
+
+    Args:
+        optimizer: Suggests the configurations.
+        evaluator: Evaluates them; it is closed.
+        stop: The rule that ends the run.
+        measuring: Rechecks and confirmation.
+        progress: Follows the search; None shows nothing.
+        display: Shows the measurements of the confirmation, or None.
+        announce: Called with a sentence before each part of the confirmation.
+
+    Returns:
+        The reason of the end of the search.
+    """
+    confirm = measuring.confirm
+    search = stop if confirm is None else leave_time(stop, confirm, optimizer.history)
+    reason = run_locked(optimizer, evaluator, search, progress, measuring.recheck)
+    if confirm is not None:
+        confirm_winner(optimizer, evaluator, confirm, time_limit(stop), display, announce)
+    return reason
 
 
 # Any evaluator --------------------------------------------------------------------------------------------------------
@@ -402,11 +294,11 @@ def run_locked(
     evaluator: Evaluator,
     stop: StopRule,
     progress: Progress | None = None,
-    control: ControlSettings | None = None,
+    recheck: Recheck | None = None,
 ) -> str:
     """Do the same as `run`, for a caller that holds the journal's `sole_runner` lock.
 
-    With ``control``, the incumbent is measured again from time to time.
+    With ``recheck``, the incumbent is measured again from time to time.
     """
     running = RunningTrials(optimizer, evaluator, progress)
     capacity = evaluator.capacity
@@ -414,7 +306,7 @@ def run_locked(
         "the run begins: up to %d trials at a time by %s", capacity, type(evaluator).__name__
     )
     history, fidelity = optimizer.history, optimizer.space.fidelity
-    judge = optimizer.options.judge
+    judge = optimizer.options.aim.judge
     for inner in find_innermost(evaluator):
         if isinstance(inner, StagedEvaluator):
             # Of several objectives the first decides nothing alone.
@@ -428,7 +320,7 @@ def run_locked(
     signs = optimizer.heartbeat(running.list_trials) if has_leases else contextlib.nullcontext()
     try:
         with signs:
-            reason = _loop(running, stop, control or ControlSettings())
+            reason = _loop(running, stop, recheck or Recheck(0))
         _logger.info("the run ended: %s; %d observed", reason, len(optimizer.history))
         return reason
     except BaseException as error:
@@ -442,7 +334,7 @@ def run_locked(
         evaluator.close()
 
 
-def _loop(running: RunningTrials, stop: StopRule, control: ControlSettings) -> str:
+def _loop(running: RunningTrials, stop: StopRule, recheck: Recheck) -> str:
     optimizer = running.optimizer
     optimizer.take_part()
     waiting = optimizer.own_pending
@@ -459,7 +351,7 @@ def _loop(running: RunningTrials, stop: StopRule, control: ControlSettings) -> s
             if reason is None:
                 checked_failures = checked_failures or _check_first_failures(optimizer.history)
                 free = running.evaluator.capacity - len(running.trials)
-                trials, exhausted = _next_trials(optimizer, stop, waiting, free, control)
+                trials, exhausted = _next_trials(optimizer, stop, waiting, free, recheck)
         running.outcomes, running.late = [], []
         running.submit(trials)
         if not running.trials:
@@ -475,7 +367,7 @@ def _next_trials(
     stop: StopRule,
     waiting: list[Trial],
     free: int,
-    control: ControlSettings,
+    recheck: Recheck,
 ) -> tuple[list[Trial], bool]:
     """Return the trials to submit now, waiting ones first, and whether the space is exhausted."""
     history = optimizer.history
@@ -490,7 +382,7 @@ def _next_trials(
     missing = number - len(trials)
     if missing < 1:
         return trials, False
-    config = control.next_config(optimizer.history)
+    config = recheck.next_config(optimizer.history)
     if config is not None:
         return [*trials, optimizer.measure_again(config, CONTROL)], False
     try:

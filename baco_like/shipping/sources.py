@@ -240,9 +240,9 @@ def make_table(
     kept = ("name", "machine", "system")
     stamp = Stamp(
         fingerprint(header.space),
-        header.options.objective,
+        header.options.aim.first.name,
         str(context.get(UNIT, "")) if unit is None else unit,
-        header.options.direction,
+        header.options.aim.first.direction,
         device or _common(str(_part(event, "host").get("cpu", "")) for event in opened),
         _common(str(run.header.options.context.get(COMPILER, "")) for run in runs),
         {k: str(v) for k, v in _part(opened[0], "host").items() if k in kept},
@@ -264,8 +264,8 @@ def make_table(
 def _check_same(first: Header, other: Header) -> None:
     for what, old, new in (
         ("space", fingerprint(first.space), fingerprint(other.space)),
-        ("objective", first.options.objective, other.options.objective),
-        ("direction", first.options.direction, other.options.direction),
+        ("objective", first.options.aim.first.name, other.options.aim.first.name),
+        ("direction", first.options.aim.first.direction, other.options.aim.first.direction),
     ):
         if old != new:
             raise RunFileError(

@@ -23,8 +23,9 @@ import numpy as np
 from baco_like import parameters
 from baco_like.exceptions import SpaceExhausted, StrategyError
 from baco_like.journal import MemoryJournal
-from baco_like.optimizer import Optimizer
+from baco_like.optimizer import Optimizer, Search
 from baco_like.parameters import Categorical, Integer, Ordinal, Permutation, Real
+from baco_like.records import Aim
 from baco_like.records.direction import Direction
 from baco_like.records.pending import row_keys
 from baco_like.records.trial import Observation, Trial
@@ -205,7 +206,8 @@ def constant_values(strategy: Strategy[Any], space: Space) -> None:
 
 def repeats_under_noise(strategy: Strategy[Any], space: Space) -> None:
     """With ``noise="repeat"`` an observed configuration may be suggested again, but not if it failed or is pending."""
-    optimizer = Optimizer(space, strategy=strategy, seed=9, budget=BUDGET, noise="repeat")
+    search = Search(strategy, noise="repeat")
+    optimizer = Optimizer(space, strategy=search, seed=9, budget=BUDGET)
     rng, failed = np.random.default_rng(1), set[bytes]()
     count = space.feasible.count
     for _ in range(6):
@@ -233,7 +235,7 @@ def several_objectives(strategy: Strategy[Any], space: Space) -> None:
     two: dict[str, Direction] = {"time": "minimize", "rate": "maximize"}
     if not optimises_several(strategy):
         with assert_raises(StrategyError, msg="several objectives without `several_objectives`"):
-            Optimizer(space, strategy=strategy, objectives=two)
+            Optimizer(space, two, strategy=strategy)
         return
     resume_with_objectives(strategy, space, two, ())
     resume_with_objectives(
@@ -259,8 +261,8 @@ def resume_with_objectives(
         values = {"time": time, "rate": [total, total + 1.0], "size": trial.id % 6}
         return {"value": {**values, "energy": -time}}
 
-    settings: dict[str, Any] = {"strategy": strategy, "objectives": objectives, "limits": limits}
-    settings |= {"seed": 10, "budget": BUDGET}
+    settings: dict[str, Any] = {"strategy": strategy, "seed": 10, "budget": BUDGET}
+    settings["aim"] = Aim(objectives, limits)
     journal = MemoryJournal()
     optimizer = Optimizer(space, storage=journal, **settings)
     for _ in range(_available(space, 14) - 5):

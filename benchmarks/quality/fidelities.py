@@ -85,10 +85,9 @@ def one_run(name: str, data: Path, variant: str, seed: int, evaluations: int) ->
     kind, _, strategy = variant.partition(", ")
     proxy = {} if variant == REFERENCE else proxy_of(name, data, kind)
     optimizer = Optimizer(
-        problem.space,
+        problem.space.with_fidelity({"level": [1, 10]} if proxy else None),
         seed=seed,
         strategy="successive_halving" if strategy else "auto",
-        fidelity={"level": [1, 10]} if proxy else None,
     )
     goal, clock, count, reached = problem.best / SHARE, 0.0, 0, False
     started = time.process_time()

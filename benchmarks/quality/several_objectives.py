@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from several_problems import LIMITED, NAMES, Problem, limited_problem, problem
 
-from baco_like import Categorical, Integer, Optimizer, Permutation
+from baco_like import Aim, Categorical, Integer, Optimizer, Permutation
 from baco_like.records.front import hypervolume
 
 PATIENCE = 50
@@ -95,12 +95,7 @@ def run_ours(name: str, questions: Questions, seed: int) -> None:
     objectives = dict.fromkeys(known.objectives, "minimize")
     limits = [f"{metric} <= {bound!r}" for metric, bound in (known.limits or {}).items()]
     optimizer = Optimizer(
-        known.space,
-        objectives=objectives,
-        strategy=name,
-        seed=seed,
-        budget=questions.evaluations,
-        limits=limits,
+        known.space, Aim(objectives, limits), strategy=name, seed=seed, budget=questions.evaluations
     )
     while True:
         trial = optimizer.suggest()
@@ -375,8 +370,8 @@ def step_times(known: Problem, seed: int) -> list[tuple[float, float]]:
     first = known.objectives[0]
     settings = {"seed": seed, "budget": COST_AT[-1] + 1}
     optimizers = [
-        Optimizer(known.space, objective=first, **settings),
-        Optimizer(known.space, objectives=dict.fromkeys(known.objectives, "minimize"), **settings),
+        Optimizer(known.space, {first: "minimize"}, **settings),
+        Optimizer(known.space, dict.fromkeys(known.objectives, "minimize"), **settings),
     ]
     steps = []
     for _ in range(COST_AT[-1] + 1):

@@ -62,7 +62,7 @@ def optimize(known: Problem, measure: Measure, seed: int, prior: Any = None) -> 
     """Return a run of the default strategy with 60 evaluations."""
     objectives = dict.fromkeys(known.objectives, "minimize")
     start = None if prior is None else WarmStart(prior, mode="prior")
-    optimizer = Optimizer(known.space, objectives=objectives, seed=seed, warm_start=start)
+    optimizer = Optimizer(known.space, objectives, seed=seed, warm_start=start)
     for _ in range(AT[-1]):
         trial = optimizer.suggest()
         row = measure(trial.config)

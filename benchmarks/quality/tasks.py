@@ -37,7 +37,7 @@ import runs
 from peers import problems
 from peers.valued import random_configs
 
-from baco_like import Cover, Optimizer, Space, Tasks
+from baco_like import Aim, Cover, Optimizer, Space, Tasks
 from baco_like.constraints import TableConstraint
 from baco_like.evaluators.replay import load
 from baco_like.records import TaskRecommendation
@@ -203,7 +203,8 @@ def tuned(problem: TaskProblem, goal: Any, seed: int) -> tuple[TaskRecommendatio
     """Return the recommendation of one run with all tasks, and its curve."""
     count = len(problem.tasks)
     total = EVALUATIONS * count
-    optimizer = Optimizer(problem.space, seed=seed, tasks=problem.tasks, goal=goal, budget=total)
+    space = problem.space.with_tasks(problem.tasks)
+    optimizer = Optimizer(space, Aim(goal=goal), seed, budget=total)
     best = np.full(count, np.inf)
     curve = []
     for number in range(total):
@@ -260,11 +261,10 @@ def one_task_runs(problem: TaskProblem, seed: int) -> runs.Row:
 
 
 def _one_task_seconds(problem: TaskProblem, seed: int, task: Any) -> list[tuple[str, float]]:
-    declared: dict[str, dict[str, Any]] = {"with": {"tasks": Tasks([task])}, "without": {}}
+    declared = {"with": problem.space.with_tasks([task]), "without": problem.space}
     seconds, suggested = dict.fromkeys(declared, 0.0), {}
     optimizers = {
-        name: Optimizer(problem.space, seed=seed, budget=EVALUATIONS, **settings)
-        for name, settings in declared.items()
+        name: Optimizer(space, seed=seed, budget=EVALUATIONS) for name, space in declared.items()
     }
     for number in range(EVALUATIONS):
         # The first of two equal computations may be slower, so they take turns.

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import runs
 
-from baco_like import MaxEvals, Optimizer, WarmStart, run
+from baco_like import MaxEvals, Optimizer, Sharing, WarmStart, run
 from baco_like.benchmarking.comparison.spaces import RecordedSpace, find_spaces
 from baco_like.evaluators import ReplayEvaluator
 
@@ -125,12 +125,13 @@ def work(data: str, pair: str, arm: str, seed: int, budget: int) -> runs.Row:
     kernel, source, device = PAIRS[pair]
     target = space_of(data, kernel, device)
     start = warm_start(data, kernel, source, arm.removesuffix(AS_TASK), seed)
-    options: dict[str, Any] = {"seed": seed, "warm_start": start}
+    space, options = target.space, {"seed": seed, "warm_start": start}
     if arm.endswith(AS_TASK):
         assert start is not None
         options["warm_start"] = WarmStart(start.data, task=source)
-        options |= {"tasks": [source, device], "task": device}
-    optimizer = Optimizer(target.space, **options)
+        options["sharing"] = Sharing(task=device)
+        space = space.with_tasks([source, device])
+    optimizer = Optimizer(space, **options)
     for _ in range(budget):
         trial = optimizer.suggest()
         entry = target.recorded.find({name: trial[name] for name in target.space.names})

@@ -30,9 +30,8 @@ from baco_like.results import recorded_trials, write
 def record(asked: runfile.RunFile, journal: Path) -> Optimizer:
     optimizer = Optimizer(
         asked.space,
-        asked.objective.direction,
+        {asked.objective.name: asked.objective.direction},
         asked.seed,
-        objective=asked.objective.name,
         strategy=asked.strategy,
         storage=journal,
     )

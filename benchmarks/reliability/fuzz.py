@@ -34,7 +34,7 @@ import hostile
 from harness import SPACE, Report, chosen, forked, observe, parser, scratch
 from mutations import CANARY, bytes_changed, document_changed, json_changed
 
-from baco_like import Optimizer, Space, SpaceExhausted
+from baco_like import Optimizer, Sharing, Space, SpaceExhausted
 from baco_like.cli.run_file import read as read_toml
 from baco_like.evaluators.replay import load
 from baco_like.exceptions import BacoError
@@ -90,7 +90,7 @@ def read_journal(path: Path) -> None:
         repair(path, path.with_name("new"))
         go_on(Optimizer.load(path.with_name("new")))
     look_at(path)
-    go_on(Optimizer.load(path, lease=1.0))
+    go_on(Optimizer.load(path, sharing=Sharing(lease=1.0)))
 
 
 def look_at(path: Path) -> None:
@@ -242,7 +242,7 @@ seed = 3
 def journal() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "j"
-        opt = Optimizer(SPACE, strategy="random_search", storage=path, lease=1.0)
+        opt = Optimizer(SPACE, strategy="random_search", storage=path, sharing=Sharing(lease=1.0))
         for _ in range(3):
             observe(opt, opt.suggest())
         one, two = opt.suggest(2)

@@ -28,14 +28,14 @@ from harness import (
     scratch,
 )
 
-from baco_like import Optimizer, Trial
+from baco_like import Optimizer, Search, Trial
 
 LONGEST = 0.6
 """Seconds after which a child is killed at the latest; the double after each child without a result."""
 
 
 def optimizer(seed: int, path: Path | None) -> Optimizer:
-    return Optimizer(SPACE, seed=seed, initial=5, storage=path)
+    return Optimizer(SPACE, seed=seed, strategy=Search(initial=5), storage=path)
 
 
 def go_on(seed: int, length: int, path: Path, log: Path) -> None:

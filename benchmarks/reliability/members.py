@@ -31,7 +31,7 @@ from harness import (
     scratch,
 )
 
-from baco_like import Optimizer
+from baco_like import Optimizer, Sharing
 
 THREADS = 4
 LEASE = 0.5
@@ -62,8 +62,8 @@ class Disk:
 
 
 def opened(path: Path, name: str | None = None) -> Optimizer:
-    options = {"lease": LEASE, "worker": name, "ahead": 3, "strategy": STRATEGY}
-    return Optimizer(SPACE, seed=3, storage=path, **options)
+    sharing = Sharing(name, LEASE, ahead=3)
+    return Optimizer(SPACE, seed=3, storage=path, strategy=STRATEGY, sharing=sharing)
 
 
 def work(path: Path, log: Path, name: str, number: int) -> None:

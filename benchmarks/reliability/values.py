@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from harness import Report, arguments, scratch
 
-from baco_like import FailureWarning, Infeasible, MaxEvals, Optimizer, Space, tune
+from baco_like import FailureWarning, Infeasible, MaxEvals, Measuring, Optimizer, Space, tune
 
 SPACE = Space({"a": list(range(40))})
 
@@ -111,7 +111,12 @@ def returned(report: Report, name: str, poison: Any, place: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = tune(
-            fn, SPACE, stop=MaxEvals(3), strategy="random_search", failures=kinds, progress=False
+            fn,
+            SPACE,
+            stop=MaxEvals(3),
+            strategy="random_search",
+            measuring=Measuring(failures=kinds),
+            progress=False,
         )
     wanted = [i != place for i in range(3)]
     report.check(right(found.optimizer, wanted), f"tune with {name} in place {place}")

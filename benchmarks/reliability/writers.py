@@ -26,12 +26,12 @@ from harness import (
     scratch,
 )
 
-from baco_like import JournalError, Optimizer
+from baco_like import JournalError, Optimizer, Sharing
 from baco_like.journal.lock import locked
 
 
 def opened(path: Path, lease: float | None = None) -> Optimizer:
-    return Optimizer(SPACE, strategy="random_search", storage=path, lease=lease)
+    return Optimizer(SPACE, strategy="random_search", storage=path, sharing=Sharing(lease=lease))
 
 
 def work(path: Path, log: Path, start: float, number: int) -> None:

@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from baco_like import Optimizer, Ordinal, Space
+from baco_like import Optimizer, Ordinal, Sharing, Space
 from baco_like.evaluators.replay import load
 from baco_like.optimizer import ahead as store_module
 from baco_like.optimizer.ahead import FALLBACK, ProposalStore
@@ -325,10 +325,14 @@ def simulate(args: argparse.Namespace, workers: int, folder: Path) -> dict[str, 
         )
     size = args.ahead or max(16, workers // 2)
     optimizer = Optimizer(
-        space, seed=args.seed, storage=path, strategy=args.strategy, lease=args.lease
+        space,
+        seed=args.seed,
+        storage=path,
+        strategy=args.strategy,
+        sharing=Sharing(lease=args.lease),
     )
     optimizer._store = VirtualStore(
-        optimizer._run, size, None, optimizer._terms, optimizer._threads
+        optimizer._run, Sharing(lease=optimizer.lease, ahead=size), optimizer._threads
     )
     rng = np.random.default_rng(args.seed)
     death = np.full(workers, math.inf)

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from suggest import SPACES, data_folder
 
-from baco_like import Optimizer, Space
+from baco_like import Optimizer, Search, Space
 from baco_like._typing import Array, Rng
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Proposal
@@ -95,7 +95,7 @@ def ours(name: str, space: Space, objective: Objective, budget: int) -> tuple[Ar
     """Return milliseconds: the strategy's own of every suggestion, and altogether on average."""
     strategy = Timed(create_strategy(name, {}))
     noise = "repeat" if name in NOISY else "none"
-    optimizer = Optimizer(space, strategy=strategy, seed=1, budget=budget, noise=noise)
+    optimizer = Optimizer(space, strategy=Search(strategy, noise=noise), seed=1, budget=budget)
     seconds = 0.0
     for _ in range(budget):
         start = time.process_time()

@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from baco_like import Categorical, Integer, Optimizer, Space
+from baco_like import Categorical, Integer, Optimizer, Search, Space
 
 Step = Callable[[], None]
 SIZES = (50, 100, 200)
@@ -98,7 +98,7 @@ def ours(
     strategy: str = "bayesian",
     **settings: str,
 ) -> Step:
-    optimizer = Optimizer(space, strategy=strategy, settings={"initial": 1, **settings})
+    optimizer = Optimizer(space, strategy=Search(strategy, {"initial": 1, **settings}))
     optimizer.observe(configs, values)
     usual = statistics.median(value for value in values if value is not None)
     fails = itertools.cycle([value is None for value in values])

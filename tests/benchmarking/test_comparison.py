@@ -162,7 +162,7 @@ def test_a_recorded_space_may_have_conditional_parameters(tmp_path):
     space = Space(
         {"s": ["u", "v"], "n": [1, 2, 3], "m": [4, 5]}, when={"n": "s == 'v'", "m": "n > 1"}
     )
-    optimizer = Optimizer(space, strategy="exhaustive", objective="time")
+    optimizer = Optimizer(space, {"time": "minimize"}, strategy="exhaustive")
     for trial in optimizer.suggest(space.feasible_size):
         optimizer.observe(trial, 1.0 + trial.id)
     optimizer.export("t4", tmp_path / "table.json")

@@ -135,7 +135,7 @@ def test_a_stale_file_is_refused(folder, capsys):
 )
 def test_mistakes_are_explained(folder, words, message, capsys):
     both = {"a": "minimize", "b": "minimize"}
-    Optimizer(Space({"tile": [8]}), storage="front.jsonl", objectives=both)
+    Optimizer(Space({"tile": [8]}), both, storage="front.jsonl")
     capsys.readouterr()
     assert run("check", *words) == 2
     assert message in capsys.readouterr().err

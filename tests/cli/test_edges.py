@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from baco_like import Optimizer, Space, WarmStart, cli, tune
+from baco_like import Optimizer, Space, WarmStart, Workers, cli, tune
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.command import measure
 from baco_like.evaluators.settings_table import RunArguments, Table
@@ -241,8 +241,7 @@ def test_a_clock_that_is_wrong_ends_no_run(
         Space({"x": [1, 2, 3]}),
         stop=MaxEvals(3),
         storage=tmp_path / "r.jsonl",
-        lease=5.0,
-        executor=executor,
+        workers=Workers(lease=5.0, executor=executor),
         progress=False,
     )
     utilisation = read_utilisation(result.optimizer.history)

@@ -33,9 +33,9 @@ def write_journal(
         names = {"fa": Categorical([True, False]), "x": Categorical(["1", "2", "3", "4", "5"])}
     opt = Optimizer(
         Space(names),
+        {objective: "minimize"},
         strategy="random_search",
         storage=path,
-        objective=objective,
         context={
             "folder": str(path.parent),
             "c\x1b": "v\x1b\ud800",

@@ -47,8 +47,8 @@ def file(tmp_path):
 
 def test_the_tables_are_read_in_order(file):
     run_file = read(file)
-    assert run_file.objective == Objective("time", "ms")
-    assert run_file.objectives == (
+    assert run_file.aim.first == Objective("time", "ms")
+    assert run_file.aim.objectives == (
         Objective("time", "ms"),
         Objective("rate", direction="maximize"),
     )
@@ -57,15 +57,15 @@ def test_the_tables_are_read_in_order(file):
 def test_one_table_in_brackets_is_one_objective(file):
     text = TEXT.replace('[[objective]]\nname = "rate"\ndirection = "maximize"\n', "")
     file.write_text(text)
-    assert read(file).objectives == ()
-    assert read(file).objective == Objective("time", "ms")
+    assert read(file).aim.several == ()
+    assert read(file).aim.first == Objective("time", "ms")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ('name = "rate"\n', "", "needs the key 'name'"),
-        ('name = "rate"', 'name = "time"', "two objectives have this name"),
+        ('name = "rate"', 'name = "time"', "two have the same name"),
         ('name = "rate"', 'name = "rat"', "'rat' is not measured"),
         ('unit = "ms"', "peak = 1.0", "peak"),
         ("[budget]", "[confirmation]\n[budget]", "values of one objective"),
@@ -138,7 +138,7 @@ def test_an_objective_that_is_nan_is_a_failure_and_the_run_goes_on(file, tmp_pat
 
 def test_a_trial_is_shown_with_the_repeats_of_each_objective(tmp_path, capsys):
     objectives = {"time": "minimize", "energy": "minimize"}
-    run = Optimizer({"a": [1, 2]}, objectives=objectives, storage=tmp_path / "run.jsonl")
+    run = Optimizer({"a": [1, 2]}, objectives, storage=tmp_path / "run.jsonl")
     run.observe(run.suggest(), {"time": [1.5, 2.5], "energy": [3.0, 4.5, 5.0]})
     assert main(["show", str(tmp_path / "run.jsonl"), "--trial", "0"]) == 0
     shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]

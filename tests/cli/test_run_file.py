@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from baco_like import Categorical, LowOutlook, MaxFailures, NoImprovement, SoftLimit, Target
+from baco_like import Categorical, LowOutlook, MaxFailures, NoImprovement, Search, SoftLimit, Target
 from baco_like.cli import run_file as runfile
 from baco_like.exceptions import (
     BacoError,
@@ -26,8 +26,9 @@ from baco_like.parameters import Gaussian
 from baco_like.parameters.registry import PARAMETER_TYPES
 from baco_like.records import Objective
 from baco_like.records.trial import Status, Trial
-from baco_like.running.confirming import ConfirmationSettings
-from baco_like.running.control import ControlSettings
+from baco_like.running.confirming import Confirm
+from baco_like.running.control import Recheck
+from baco_like.strategies import default_settings
 
 GOOD = """\
 [space.tile]
@@ -72,10 +73,10 @@ evaluations = 60
 seconds = 600
 
 [optimizer]
-strategy = "random_search"
+strategy = "bayesian"
 seed = 3
 initial = 12
-improvement = "first"
+design = "uniform"
 """
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -95,10 +96,11 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
     config = {"tile": 8, "eps": 1e-3, "depth": 1, "flags": "-O3", "order": ("i", "k", "j")}
     assert run.space.contains(config)
     assert not run.space.contains({**config, "order": ("k", "i", "j")})
-    assert run.objective == Objective("time", "ms", "minimize")
+    assert run.aim.first == Objective("time", "ms", "minimize")
     assert (run.evaluations, run.seconds) == (60, 600.0)
-    assert (run.strategy, run.seed, run.initial) == ("random_search", 3, 12)
-    assert run.settings == {"improvement": "first"}
+    assert (run.search.strategy, run.seed) == ("bayesian", 3)
+    given = {"design": "uniform", "initial": 12}
+    assert run.search.settings == {**default_settings("bayesian"), **given}
     assert run.folder == tmp_path.resolve()
     assert run.create_evaluator().capacity == 1
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
@@ -153,24 +155,24 @@ pattern = ".*"
 seconds = 1.5
 """
     run = runfile.read(write(tmp_path, text))
-    assert run.objective == Objective("value", "", "minimize")
+    assert run.aim.first == Objective("value", "", "minimize")
     assert (run.evaluations, run.seconds) == (None, 1.5)
-    assert (run.strategy, run.seed, run.initial, dict(run.settings)) == ("auto", 0, None, {})
+    assert (run.search, run.seed) == (Search(settings=default_settings("auto")), 0)
 
 
 def test_confirmation(tmp_path: Path) -> None:
-    assert runfile.read(write(tmp_path, GOOD)).confirmation is None
+    assert runfile.read(write(tmp_path, GOOD)).measuring.confirm is None
     run = runfile.read(write(tmp_path, GOOD + "\n[confirmation]\ntop = 2\n"))
-    assert run.confirmation == ConfirmationSettings(top=2, evaluations=0.1, rounds=None)
+    assert run.measuring.confirm == Confirm(top=2, evaluations=0.1, rounds=None)
     table = "\n[confirmation]\nevaluations = 30\nrounds = 5\nconfidence = 0.9\ntolerance = 0.02\n"
     run = runfile.read(write(tmp_path, GOOD + table))
-    assert run.confirmation == ConfirmationSettings(3, 30, 5, 0.9, 0.02)
+    assert run.measuring.confirm == Confirm(3, 30, 5, 0.9, 0.02)
 
 
 def test_drift(tmp_path: Path) -> None:
-    assert runfile.read(write(tmp_path, GOOD)).control == ControlSettings(25, 0.05)
+    assert runfile.read(write(tmp_path, GOOD)).recheck == Recheck(25, 0.05)
     table = "\n[drift]\nevery = 0\nthreshold = 0.1\n"
-    assert runfile.read(write(tmp_path, GOOD + table)).control == ControlSettings(0, 0.1)
+    assert runfile.read(write(tmp_path, GOOD + table)).recheck == Recheck(0, 0.1)
     with pytest.raises(RunFileError, match="threshold = 0"):
         runfile.read(write(tmp_path, GOOD + "\n[drift]\nthreshold = 0\n"))
 
@@ -233,7 +235,7 @@ MISTAKES: list[tuple[str, str, type[BacoError], str]] = [
     ("seed = 3", "seed = -3", RunFileError, "seed = -3"),
     ("seed = 3", "seed = true", RunFileError, "seed = True"),
     ("initial = 12", "initial = 0", RunFileError, "initial"),
-    ('strategy = "random_search"', "strategy = 5", RunFileError, "strategy = 5"),
+    ('strategy = "bayesian"', "strategy = 5", RunFileError, "strategy = 5"),
     ('direction = "minimize"', 'direction = "minimise"', RunFileError, "did you mean 'minimize'"),
     ('unit = "ms"', "unit = 5", RunFileError, "unit = 5"),
     ('unit = "ms"', 'unit = "GB"', RunFileError, "wall"),
@@ -415,7 +417,7 @@ def test_the_examples_are_read(name: str) -> None:
     default: Any = run.space.default_config
     assert default is not None
     assert run.space.contains(default)
-    assert run.objective.unit == "ms"
+    assert run.aim.first.unit == "ms"
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
@@ -509,11 +511,9 @@ def test_any_value_anywhere_gives_only_documented_errors(
 
 
 def test_racing_with_repeats_as_documented(tmp_path: Path) -> None:
-    text = GOOD.replace('strategy = "random_search"', 'strategy = "racing"\nnoise = "repeat"')
-    path = write(
-        tmp_path, text.replace('improvement = "first"\n', "").replace("initial = 12\n", "")
-    )
-    assert runfile.read(path).noise == "repeat"
+    text = GOOD.replace('strategy = "bayesian"', 'strategy = "racing"\nnoise = "repeat"')
+    path = write(tmp_path, text.replace('design = "uniform"\n', "").replace("initial = 12\n", ""))
+    assert runfile.read(path).search.noise == "repeat"
     path.write_text(path.read_text().replace('"repeat"', '"often"'))
     with pytest.raises(RunFileError, match=r"\[optimizer\] noise = 'often'; one of none, repeat"):
         runfile.read(path)
@@ -584,13 +584,13 @@ def test_limits_on_outcomes(tmp_path):
     with pytest.raises(RunFileError, match=r"limits: 'size' is not measured; one of time; add it"):
         runfile.read(write(tmp_path, text))
     text = text.replace("[budget]", "[evaluator.metrics]\nsize = 'size=(.*)'\n[budget]")
-    assert runfile.read(write(tmp_path, text)).limits == ("size <= 40000",)
+    assert runfile.read(write(tmp_path, text)).aim.limits == ("size <= 40000",)
     with pytest.raises(RunFileError, match=r"'sise' is not measured; did you mean 'size'\?"):
         runfile.read(write(tmp_path, text.replace("size <=", "sise <=")))
     named = text.replace('measure = "wall"', "pattern = 'time=(.*) heat=(?P<heat>.*)'")
-    assert runfile.read(write(tmp_path, named.replace("size <=", "heat <="))).limits
+    assert runfile.read(write(tmp_path, named.replace("size <=", "heat <="))).aim.limits
     free = text.replace('measure = "wall"', 'measure = "json"\nkey = "time"')
-    assert runfile.read(write(tmp_path, free.replace("size <=", "sise <="))).limits
+    assert runfile.read(write(tmp_path, free.replace("size <=", "sise <="))).aim.limits
     with pytest.raises(SpaceError, match=r"\[constraints\] limits: .*'size <'"):
         runfile.read(write(tmp_path, text.replace("<= 40000", "<")))
 
@@ -601,7 +601,7 @@ def test_soft_limits(tmp_path):
     with pytest.raises(RunFileError, match=r"limits: 'size' is not measured"):
         runfile.read(write(tmp_path, text))
     free = text.replace("size <= 40000", "time <= 2")
-    assert runfile.read(write(tmp_path, free)).limits == (SoftLimit("time <= 2", 8.0),)
+    assert runfile.read(write(tmp_path, free)).aim.limits == (SoftLimit("time <= 2", 8.0),)
     with pytest.raises(RunFileError, match="soft_limits"):
         runfile.read(write(tmp_path, free.replace('2" = 8', '2" = 0')))
     with pytest.raises(SpaceError, match=r"\[constraints\] soft_limits: .*one inequality"):
@@ -613,7 +613,7 @@ def test_limits_on_recorded_metrics(tmp_path):
     text = text.replace("../benchmarks", str(EXAMPLES.parent / "benchmarks"))
     with pytest.raises(RunFileError, match=r"limits: 'size' is not measured; one of time$"):
         runfile.read(write(tmp_path, text))
-    assert runfile.read(write(tmp_path, text.replace("size <=", "time >="))).limits
+    assert runfile.read(write(tmp_path, text.replace("size <=", "time >="))).aim.limits
 
 
 @pytest.mark.parametrize(("name", "owner"), [("time", "the objective"), ("tile", "a parameter")])

@@ -16,7 +16,7 @@ from baco_like.evaluators import registry
 from baco_like.exceptions import BacoError
 from baco_like.parameters import Integer
 from baco_like.parameters.registry import PARAMETER_TYPES
-from baco_like.strategies import STRATEGIES, create_strategy, default_settings
+from baco_like.strategies import STRATEGIES, default_settings
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -171,4 +171,4 @@ def test_a_mistake_fails_in_the_reader_and_in_the_schema(
 def read_with_strategy(path: Path) -> None:
     """Read a run file and make its strategy, as ``baco-like tune`` does before it starts."""
     run = runfile.read(path)
-    create_strategy(run.strategy, run.settings)
+    run.search.create()

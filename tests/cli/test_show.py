@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from baco_like import MaxEvals, Optimizer, Ordinal, Space, cli, tune
+from baco_like import Confirm, MaxEvals, Measuring, Optimizer, Ordinal, Search, Space, cli, tune
 from baco_like.cli import arguments, watch
 from baco_like.journal.events import START
 from baco_like.journal.json_lines import JsonlJournal
@@ -97,8 +97,7 @@ def test_show_prints_one_trial_with_its_log(journal, capsys):
 def test_show_says_what_the_model_predicted(tmp_path, capsys):
     opt = Optimizer(
         Space({"a": list(range(9))}),
-        strategy="bayesian",
-        settings={"initial": 3},
+        strategy=Search("bayesian", {"initial": 3}),
         storage=tmp_path / "run.jsonl",
     )
     for _ in range(4):
@@ -188,8 +187,7 @@ def test_show_has_one_row_per_configuration_with_its_confirmed_values(tmp_path, 
         stop=MaxEvals(30),
         strategy="random_search",
         storage=journal,
-        confirm_best=2,
-        confirm_evaluations=18,
+        measuring=Measuring(confirm=Confirm(2, 18)),
         progress=False,
     )
     code, text = shown(capsys, "show", journal, "--top", 5)

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from baco_like import Optimizer, cli
+from baco_like import Optimizer, Sharing, cli
 from baco_like.cli.arguments import build_parser
 from baco_like.cli.run_file import read
-from baco_like.cli.runs import Member
+from baco_like.cli.runs import sharing_arguments
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.records import Cover
 
@@ -135,7 +135,7 @@ def test_processes_with_names_share_a_run(tmp_path):
     [
         (["--task", "n=65"], "", "the tasks are n=64, n=256"),
         (["--task", "A4000"], "", "the tasks are n=64, n=256"),
-        (["--task", "n=64"], "[optimizer]\nahead = 2\n", "with --task, leave it out"),
+        (["--task", "n=64"], "[optimizer]\nahead = 2\n", "leave one of them out"),
         (["--worker", "a"], "", "--worker needs --out DIR"),
     ],
 )
@@ -159,12 +159,16 @@ def test_each_process_would_confirm_a_shared_run(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "member",
-    [Member(), Member("A4000"), Member({"n": 64, "half": True, "device": "A4000"}, "node 2", 60.0)],
+    "sharing",
+    [
+        Sharing(),
+        Sharing(task="A4000"),
+        Sharing("node 2", 60.0, {"n": 64, "half": True, "device": "A4000"}),
+    ],
 )
-def test_the_hint_how_to_continue_has_the_same_arguments(member):
-    args = build_parser().parse_args(["tune", "run.toml", *member.to_arguments()])
-    assert Member(args.task, args.worker, args.lease) == member
+def test_the_hint_how_to_continue_has_the_same_arguments(sharing):
+    args = build_parser().parse_args(["tune", "run.toml", *sharing_arguments(sharing)])
+    assert Sharing(args.worker, args.lease, args.task) == sharing
 
 
 @pytest.mark.parametrize(
@@ -176,7 +180,7 @@ def test_the_hint_how_to_continue_has_the_same_arguments(member):
     ],
 )
 def test_goals(tasks, goal, tmp_path):
-    assert read(write(tmp_path, tasks)).goal == goal
+    assert read(write(tmp_path, tasks)).aim.goal == goal
 
 
 def test_constraints_of_one_task(tmp_path):

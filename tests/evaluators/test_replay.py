@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from baco_like import MaxEvals, Optimizer, Permutation, run
+from baco_like import MaxEvals, Optimizer, Permutation, Search, run
 from baco_like.evaluators import MaxSimulatedTime, Repeats, ReplayEvaluator
 from baco_like.evaluators.replay import load
 from baco_like.evaluators.settings_table import RunArguments, Table
@@ -351,7 +351,9 @@ def test_everything_of_an_outcome_is_replayed(tmp_path: Path) -> None:
 
 def test_a_journal_is_a_device(tmp_path: Path) -> None:
     opt = Optimizer(
-        Space({"x": [1, 2, 3], "y": ["a"]}), storage=tmp_path / "run.jsonl", noise="repeat"
+        Space({"x": [1, 2, 3], "y": ["a"]}),
+        storage=tmp_path / "run.jsonl",
+        strategy=Search(noise="repeat"),
     )
     for value in (1.0, 2.0, 6.0):
         opt.observe({"x": 1, "y": "a"}, [value, value + 1])

@@ -317,7 +317,7 @@ class Sized(Numbered):
 @pytest.mark.parametrize("others", [{}, {"size": "minimize"}])
 def test_no_value_is_the_best_of_several_objectives(others: dict[str, str]) -> None:
     bench = Sized()
-    optimizer = Optimizer({"x": [1, 2, 3]}, objectives={"time": "minimize", **others})
+    optimizer = Optimizer({"x": [1, 2, 3]}, {"time": "minimize", **others})
     run(optimizer, StagedEvaluator(bench, Repeats()), MaxEvals(3))
     assert bench.nears.count(math.inf) == (3 if others else 1)
 

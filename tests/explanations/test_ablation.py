@@ -42,7 +42,7 @@ def test_predicted_values_have_an_interval(path):
 
 def test_parameters_that_constraints_couple_change_together():
     space = Space({"x": [0, 1], "y": [0, 1], "z": Ordinal([0, 1, 2])}, constraints=["x + y == 1"])
-    optimizer = Optimizer(space, strategy="random_search", direction="maximize")
+    optimizer = Optimizer(space, "maximize", strategy="random_search")
     for _ in range(6):
         trial = optimizer.suggest()
         optimizer.observe(trial, 1.0 + trial["x"] + trial["z"])

@@ -12,7 +12,7 @@ SPACE = {"x": list(range(12)), "y": list(range(12)), "z": ["a", "b"]}
 
 def run_of(noise, direction="minimize"):
     rng = np.random.default_rng(3)
-    optimizer = Optimizer(SPACE, direction=direction, strategy="random_search", seed=1)
+    optimizer = Optimizer(SPACE, direction, strategy="random_search", seed=1)
     trials = optimizer.suggest(60)
     values = [np.exp(0.1 * t["x"] - 0.05 * t["y"] + (t["z"] == "a")) for t in trials]
     optimizer.observe(trials, [v * np.exp(noise * rng.standard_normal()) for v in values])

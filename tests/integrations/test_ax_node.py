@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Space
+from baco_like import Aim, Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Space
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.strategies import RandomSearch
 
@@ -57,7 +57,7 @@ def measured(values):
 
 
 def test_ax_runs_like_a_plain_ask_tell_loop():
-    opt = Optimizer(SPACE, seed=2, objective="time", budget=7)
+    opt = Optimizer(SPACE, {"time": "minimize"}, seed=2, budget=7)
     alone = []
     for _ in range(7):
         trial = opt.suggest()
@@ -95,7 +95,7 @@ def test_trials_of_others_are_pending_or_observed():
     ax.complete_trial(done, {"time": (2.5, 0.1)})
     ax.attach_trial({"x": 2})
     assert list(ax.get_next_trials(max_trials=1).values()) == [{"x": 3}]
-    assert node.optimizer.options.direction == "maximize"
+    assert node.optimizer.objective.direction == "maximize"
     assert [(t["x"], t.value) for t in node.optimizer.trials] == [(1, 2.5)]
     with pytest.raises(SearchSpaceExhausted):
         node.get_next_candidate([])
@@ -126,7 +126,7 @@ def test_failures_are_observed_as_infeasible():
         (2, 3): "runtime",
     }
     assert found[1, 4].repeats == (1.0,)  # the model knows the value
-    assert node.optimizer.options.limits == ("1.0 * power <= 5.0",)
+    assert node.optimizer.options.aim.limits == ("1.0 * power <= 5.0",)
     assert found[1, 2].message == "compile: no such register"
     assert found[2, 2].outcome.metrics == {"power": 1.0}
     assert node.optimizer.space.feasible_size == 13 * 3 * 2
@@ -192,7 +192,7 @@ def test_several_objectives():
         ax.complete_trial(index, {"time": time, "speed": speed})
     ax.get_next_trials(max_trials=1)
     optimizer = node.optimizer
-    assert optimizer.options.objectives == {"time": "minimize", "speed": "maximize"}
+    assert optimizer.options.aim == Aim({"time": "minimize", "speed": "maximize"})
     assert [(t.value, t.metrics["speed"]) for t in optimizer.trials] == measurements
     assert [trial.value for trial in optimizer.front] == [1.0, 2.0, 3.0]
 

@@ -126,7 +126,7 @@ def test_failures_are_observed_with_their_word():
 @pytest.mark.filterwarnings("ignore::baco_like.FailureWarning")
 def test_constraints_of_a_vocs_are_limits(constraint, limit, inside, beyond):
     made = generator(constraints={"l1-misses": constraint})
-    assert made.optimizer.options.limits == (limit,)
+    assert made.optimizer.options.aim.limits == (limit,)
     values = [*inside, *beyond]
     points = made.suggest(len(values))
     made.ingest(

@@ -12,7 +12,7 @@ import forked
 import numpy as np
 import pytest
 
-from baco_like import MaxEvals, Optimizer, Space, run
+from baco_like import Aim, MaxEvals, Optimizer, Space, run
 from baco_like.evaluators import ReplayEvaluator
 from baco_like.evaluators.replay import load
 from baco_like.exceptions import BacoWarning, ConfigError, StrategyError
@@ -132,7 +132,7 @@ def test_maximising_a_metric(cache):
         objective_higher_is_better=True,
     )
     ran = [result["speed"] for result in results if "__error__" not in result]
-    assert strategy.optimizer.options.direction == "maximize"
+    assert strategy.optimizer.objective.direction == "maximize"
     assert strategy.optimizer.best_value == env["best_config"]["speed"] == max(ran)
 
 
@@ -171,7 +171,7 @@ def test_several_objectives_and_metrics_of_kernel_tuner(cache):
     options = {"metrics": metrics, "strategy_options": {"max_fevals": 30}}
     results, _ = simulated(cache, strategy, objectives={"time": False, "speed": True}, **options)
     optimizer = strategy.optimizer
-    assert optimizer.options.objectives == {"time": "minimize", "speed": "maximize"}
+    assert optimizer.options.aim == Aim({"time": "minimize", "speed": "maximize"})
     assert len(results) == len(optimizer.trials) == 30
     for trial, result in zip(optimizer.trials, results, strict=True):
         if trial.failure is None:

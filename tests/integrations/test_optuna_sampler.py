@@ -211,7 +211,7 @@ def test_studies_with_the_same_name_are_kept_apart():
         found.append(
             (len(observed_trials(study)), study.best_value, observed_trials(study)[0].value)
         )
-        assert sampler._update(study, -1).optimizer.options.direction == direction
+        assert sampler._update(study, -1).optimizer.objective.direction == direction
     assert [one[:2] for one in found] == [(10, 0.0), (10, 3.0)]
 
 

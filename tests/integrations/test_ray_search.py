@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from baco_like import Optimizer, Ordinal, Permutation, Space
+from baco_like import Aim, Optimizer, Ordinal, Permutation, Space
 from baco_like.exceptions import JournalError, TrialError
 
 tune = pytest.importorskip("ray.tune")
@@ -43,7 +43,7 @@ def run_without_ray(searcher, number):
 
 
 def test_ray_runs_like_a_plain_ask_tell_loop():
-    opt = Optimizer(SPACE, seed=3, objective="time", budget=6)
+    opt = Optimizer(SPACE, {"time": "minimize"}, seed=3, budget=6)
     alone = []
     for _ in range(6):
         trial = opt.suggest()
@@ -71,7 +71,7 @@ def test_several_metrics_are_several_objectives(tmp_path):
     searcher.save(str(tmp_path / "state.json"))
     again = BacoSearch(SPACE, strategy="nsga2")
     again.restore(str(tmp_path / "state.json"))
-    assert again.optimizer.options.objectives == {"time": "minimize", "speed": "maximize"}
+    assert again.optimizer.options.aim == Aim({"time": "minimize", "speed": "maximize"})
     assert len(again.optimizer.front) == 2
 
 
@@ -97,8 +97,8 @@ def test_metric_and_mode_from_ray_configuration():
         searcher.suggest("t")
     assert searcher.set_search_properties("speed", "max", {})
     assert not searcher.set_search_properties("time", "min", {"x": 1})
-    assert searcher.optimizer.options.direction == "maximize"
-    assert searcher.optimizer.options.objective == "speed"
+    assert searcher.optimizer.objective.direction == "maximize"
+    assert searcher.optimizer.objective.name == "speed"
 
 
 def test_failures_are_observed():

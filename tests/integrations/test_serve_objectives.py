@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from test_hypermapper_server import talk
 
-from baco_like import Categorical, Integer, Optimizer, Space
+from baco_like import Aim, Categorical, Integer, Optimizer, Space
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.integrations import (
     hypermapper,
@@ -95,7 +95,7 @@ def test_the_example_of_chakong_and_haimes(tmp_path, model):
         assert values(row) == (*asked, f1, f2)
         assert row.split(",")[4] == str(valid)
     optimizer = Optimizer.load(journal)
-    assert dict(optimizer.options.objectives) == {"f1_value": "minimize", "f2_value": "minimize"}
+    assert optimizer.options.aim == Aim({"f1_value": "minimize", "f2_value": "minimize"})
     assert optimizer.options.strategy["name"] == "auto"
     used = "forest" if model == "random_forest" else "gp"
     assert optimizer.options.strategy["settings"]["surrogate"] == used
@@ -142,7 +142,7 @@ def test_an_objective_that_is_not_a_number_is_one_failure(tmp_path):
     assert outcomes[0].message == "f2_value = 'nan' is not a finite number"
     assert dict(outcomes[2].metrics) == {"f2_value": 4.5}
     objectives = dict.fromkeys(scenario.layout.objectives, "minimize")
-    optimizer = Optimizer(scenario.space, objectives=objectives, strategy="random_search")
+    optimizer = Optimizer(scenario.space, objectives, strategy="random_search")
     assert observe_samples(optimizer, configs, outcomes) == 0
     assert [trial.value for trial in optimizer.front] == [3.5]
     write_samples(tmp_path / "copy.csv", optimizer.trials, scenario.layout)
@@ -165,7 +165,7 @@ def test_a_best_point_is_noted_as_impossible():
 def test_the_export_has_a_column_for_each_objective(tmp_path):
     space = Space({"tile": Integer(1, 9), "flag": Categorical(["a", "b"])})
     objectives = {"time": "minimize", "size": "minimize"}
-    optimizer = Optimizer(space, objectives=objectives, strategy="random_search", seed=2)
+    optimizer = Optimizer(space, objectives, strategy="random_search", seed=2)
     for i, trial in enumerate(optimizer.suggest(4)):
         metrics = {"time": 1.5 + i, "size": 100.0 - i, "other": 7}
         optimizer.observe(trial, metrics if i else None, failed=None if i else "compile")
@@ -176,7 +176,7 @@ def test_the_export_has_a_column_for_each_objective(tmp_path):
     assert recorded.names == ("tile", "flag")
     assert [o.value for o in recorded.outcomes] == [None, 2.5, 3.5, 4.5]
     assert [dict(o.metrics) for o in recorded.outcomes[1:]] == [{"size": s} for s in (99, 98, 97)]
-    again = Optimizer(space, objectives=objectives, warm_start=Path(path), strategy="nsga2")
+    again = Optimizer(space, objectives, warm_start=Path(path), strategy="nsga2")
     assert [trial.metrics["size"] for trial in again.front] == [99, 98, 97]
 
 

@@ -9,6 +9,7 @@ from baco_like import (
     JournalError,
     Optimizer,
     Outcome,
+    Search,
     Space,
     SpaceError,
     Status,
@@ -37,7 +38,9 @@ def suggested(top=None, **changes):
 
 @pytest.fixture
 def path(tmp_path):
-    opt = Optimizer(SPACE, strategy="random_search", storage=tmp_path / "j", initial=[CONFIG])
+    opt = Optimizer(
+        SPACE, strategy=Search("random_search", initial=[CONFIG]), storage=tmp_path / "j"
+    )
     opt.suggest()
     return tmp_path / "j"
 

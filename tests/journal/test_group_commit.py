@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from baco_like import JournalError, MaxEvals, Optimizer, tune
+from baco_like import JournalError, MaxEvals, Optimizer, Workers, tune
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
@@ -190,7 +190,7 @@ def test_the_result_and_the_next_trial_of_a_run_share_a_call(path, monkeypatch):
         return float(trial["x"])
 
     path.touch()
-    settings = {"strategy": "random_search", "storage": path, "progress": False, "ahead": 2}
-    tune(function, SPACE, stop=MaxEvals(5), **settings)
+    settings = {"strategy": "random_search", "storage": path, "workers": Workers(ahead=2)}
+    tune(function, SPACE, stop=MaxEvals(5), progress=False, **settings)
     assert [later - call for call, later in pairwise(running)] == [1] * 4
     assert len(survivors(disk, path.parent).trials) == 5

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from baco_like import JournalError, Optimizer, Space
+from baco_like import JournalError, Optimizer, Sharing, Space
 from baco_like.cli import main
 from baco_like.journal import repairing
 from baco_like.journal.events import START
@@ -20,7 +20,7 @@ SPACE = Space({"a": list(range(9)), "b": [1, 2, 3]})
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory):
     path = tmp_path_factory.mktemp("repair") / "run.jsonl"
-    opt = Optimizer(SPACE, strategy="random_search", storage=path, lease=1e9)
+    opt = Optimizer(SPACE, strategy="random_search", storage=path, sharing=Sharing(lease=1e9))
     one, two, three = opt.suggest(3)
     opt.observe(two, [1.0, 2.0], extra={"text": 'a "crc" {"crc":"01234567","n":1,'})
     opt.observe(one, failed="compile", message="ü")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baco_like import MaxEvals, Optimizer, Real, Space, SpaceExhausted, tune
+from baco_like import MaxEvals, Optimizer, Real, Sharing, Space, SpaceExhausted, Workers, tune
 from baco_like._threads import thread_limit
 from baco_like.evaluators import FunctionEvaluator
 from baco_like.optimizer.suggesting import ask_strategy
@@ -62,7 +62,7 @@ def wait_for_store(optimizer, size):
 
 
 def test_the_store_is_filled_while_trials_are_evaluated(strategy):
-    optimizer = Optimizer(GRID, strategy=strategy, ahead=3)
+    optimizer = Optimizer(GRID, strategy=strategy, sharing=Sharing(ahead=3))
     assert optimizer.in_store == 0
     first = optimizer.suggest()
     wait_for_store(optimizer, 3)
@@ -73,7 +73,7 @@ def test_the_store_is_filled_while_trials_are_evaluated(strategy):
 
 
 def test_results_are_recorded_while_proposals_are_computed(strategy):
-    optimizer = Optimizer(GRID, strategy=strategy, ahead=2)
+    optimizer = Optimizer(GRID, strategy=strategy, sharing=Sharing(ahead=2))
     trials = optimizer.suggest(2)
     wait_for_store(optimizer, 2)
     strategy.permission.clear()
@@ -88,7 +88,7 @@ def test_results_are_recorded_while_proposals_are_computed(strategy):
 
 
 def test_a_configuration_that_was_observed_meanwhile_leaves_the_store(strategy):
-    optimizer = Optimizer(GRID, strategy=strategy, ahead=3)
+    optimizer = Optimizer(GRID, strategy=strategy, sharing=Sharing(ahead=3))
     optimizer.suggest()
     wait_for_store(optimizer, 3)
     optimizer.observe({"x": 1}, 1.0)
@@ -97,7 +97,7 @@ def test_a_configuration_that_was_observed_meanwhile_leaves_the_store(strategy):
 
 
 def test_without_patience_the_fallback_is_marked(strategy):
-    optimizer = Optimizer(GRID, strategy=strategy, ahead=2, patience=0.0)
+    optimizer = Optimizer(GRID, strategy=strategy, sharing=Sharing(ahead=2, patience=0.0))
     strategy.permission.clear()
     first = optimizer.suggest()
     assert (first.origin, first.tag) == ("fill", {"phase": "fallback"})
@@ -111,7 +111,7 @@ def test_without_patience_the_fallback_is_marked(strategy):
 
 
 def test_a_space_is_exhausted_without_waiting_for_ever(strategy):
-    optimizer = Optimizer(GRID, strategy=strategy, ahead=4)
+    optimizer = Optimizer(GRID, strategy=strategy, sharing=Sharing(ahead=4))
     assert len(optimizer.suggest(60)) == 40
     with pytest.raises(SpaceExhausted):
         optimizer.suggest()
@@ -124,7 +124,7 @@ def test_an_error_of_the_strategy_is_raised_by_suggest():
         def ask(self, *args):
             raise ArithmeticError("on purpose")
 
-    optimizer = Optimizer(GRID, strategy=Broken(), ahead=2)
+    optimizer = Optimizer(GRID, strategy=Broken(), sharing=Sharing(ahead=2))
     for _ in range(2):
         with pytest.raises(ArithmeticError, match="on purpose"):
             optimizer.suggest()
@@ -137,13 +137,13 @@ def test_a_callback_may_suggest(strategy):
         if len(suggested) < 3:
             suggested.extend(optimizer.suggest(2))
 
-    optimizer = Optimizer(GRID, strategy=strategy, ahead=1, callbacks=[callback])
+    optimizer = Optimizer(GRID, strategy=strategy, sharing=Sharing(ahead=1), callbacks=[callback])
     optimizer.observe(optimizer.suggest(), 1.0)
     assert [t["x"] for t in suggested] == [1, 2]
 
 
 def test_a_forked_child_fills_its_own_store(strategy):
-    optimizer = Optimizer(GRID, strategy=strategy, ahead=2)
+    optimizer = Optimizer(GRID, strategy=strategy, sharing=Sharing(ahead=2))
     optimizer.suggest()
     wait_for_store(optimizer, 2)
     strategy.permission.clear()
@@ -160,7 +160,7 @@ def test_a_forked_child_fills_its_own_store(strategy):
 
 def test_each_suggestion_can_be_computed_again_from_the_journal(tmp_path):
     path = tmp_path / "run.jsonl"
-    optimizer = Optimizer(SPACE, seed=3, storage=path, ahead=3)
+    optimizer = Optimizer(SPACE, seed=3, storage=path, sharing=Sharing(ahead=3))
     for _ in range(4):
         trials = optimizer.suggest(3)
         wait_for_store(optimizer, 3)
@@ -190,13 +190,13 @@ def test_each_suggestion_can_be_computed_again_from_the_journal(tmp_path):
 
 
 def test_a_resumed_run_has_the_same_state_and_a_new_store(tmp_path):
-    optimizer = Optimizer(SPACE, seed=3, storage=tmp_path / "run.jsonl", ahead=3)
+    optimizer = Optimizer(SPACE, seed=3, storage=tmp_path / "run.jsonl", sharing=Sharing(ahead=3))
     for _ in range(6):
         trial = optimizer.suggest()
         optimizer.observe(trial, cost(trial))
     wait_for_store(optimizer, 3)
     optimizer.suggest()
-    resumed = Optimizer.load(tmp_path / "run.jsonl", ahead=3, patience=30)
+    resumed = Optimizer.load(tmp_path / "run.jsonl", sharing=Sharing(ahead=3, patience=30))
     for ours, theirs in (
         (optimizer.trials, resumed.trials),
         (optimizer.pending, resumed.pending),
@@ -217,11 +217,12 @@ def test_a_resumed_run_has_the_same_state_and_a_new_store(tmp_path):
 )
 def test_wrong_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        Optimizer(GRID, **arguments)
+        Sharing(**arguments)
 
 
 def test_tune_evaluates_proposals_from_the_store(tmp_path):
-    settings = {"progress": False, "storage": tmp_path / "run.jsonl", "ahead": 2, "patience": 0.0}
+    workers = Workers(ahead=2, patience=0.0)
+    settings = {"progress": False, "storage": tmp_path / "run.jsonl", "workers": workers}
     result = tune(cost, SPACE, stop=MaxEvals(15), **settings)
     assert (result.reason, len(result.trials)) == ("15 evaluations", 15)
 
@@ -231,7 +232,7 @@ def test_tune_evaluates_proposals_from_the_store(tmp_path):
     [({}, [5, 5]), ({"ahead": 2}, [1, 2]), ({"ahead": 2, "patience": 0.1}, [5, 2])],
 )
 def test_no_free_worker_waits_for_the_proposals_of_the_others(strategy, options, expected):
-    optimizer = Optimizer(GRID, strategy=strategy, **options)
+    optimizer = Optimizer(GRID, strategy=strategy, sharing=Sharing(**options))
     sizes = [optimizer.size_of_next(5)]
     optimizer.suggest()
     if options:
@@ -240,7 +241,7 @@ def test_no_free_worker_waits_for_the_proposals_of_the_others(strategy, options,
 
 
 def test_a_run_submits_what_is_in_store_before_it_waits_for_more(strategy):
-    optimizer = Optimizer(GRID, strategy=strategy, ahead=2)
+    optimizer = Optimizer(GRID, strategy=strategy, sharing=Sharing(ahead=2))
     optimizer.observe(optimizer.suggest(), 1.0)
     wait_for_store(optimizer, 2)
     strategy.permission.clear()
@@ -260,7 +261,7 @@ def test_a_run_submits_what_is_in_store_before_it_waits_for_more(strategy):
 def test_many_draws_without_a_model_are_feasible_and_new(strategy):
     values = list(range(12))
     space = Space({"x": values, "y": values, "z": values}, constraints=["(x + y + z) % 3 == 0"])
-    optimizer = Optimizer(space, strategy=strategy, ahead=1, patience=0.0)
+    optimizer = Optimizer(space, strategy=strategy, sharing=Sharing(ahead=1, patience=0.0))
     strategy.permission.clear()
     configs = []
     for _ in range(6):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from baco_like import Optimizer, Outcome, Space, Trial, TrialError
+from baco_like import Optimizer, Outcome, Sharing, Space, Trial, TrialError
 from baco_like.exceptions import BacoWarning, JournalError
 from baco_like.journal import MemoryJournal
 from baco_like.journal.repairing import repair
@@ -43,7 +43,7 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
 
 
 def opened(path: Any, lease: float | None = 60.0) -> Optimizer:
-    return Optimizer(SPACE, strategy="random_search", storage=path, lease=lease)
+    return Optimizer(SPACE, strategy="random_search", storage=path, sharing=Sharing(lease=lease))
 
 
 @pytest.mark.parametrize("set_by", [-DAY, DAY])

@@ -33,7 +33,7 @@ class Counting:
 
 OPTIONS = {
     "one value": {},
-    "two values": {"objectives": {"t": "minimize", "s": "minimize"}},
+    "two values": {"aim": {"t": "minimize", "s": "minimize"}},
     "tasks": {"tasks": [{"n": 1}, {"n": 2}]},
     "related task": {
         "warm_start": WarmStart(
@@ -46,9 +46,11 @@ OPTIONS = {
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_only_a_suggestion_needs_the_object(tmp_path, options):
     path = tmp_path / "run.jsonl"
-    opt = Optimizer(SPACE, strategy=Counting(), storage=path, **options)
+    own = {key: value for key, value in options.items() if key != "tasks"}
+    space = SPACE.with_tasks(options.get("tasks"))
+    opt = Optimizer(space, strategy=Counting(), storage=path, **own)
     for number in range(4):
-        value = {"t": 1.0 + number, "s": 2.0} if "objectives" in options else 1.0 + number
+        value = {"t": 1.0 + number, "s": 2.0} if "aim" in options else 1.0 + number
         opt.observe(opt.suggest(), value)
     read = Optimizer.load(path)
     assert [t.value for t in read.trials] == [t.value for t in opt.trials]
@@ -57,7 +59,7 @@ def test_only_a_suggestion_needs_the_object(tmp_path, options):
         assert dict(read.recommend()) == dict(opt.recommend())
     assert len(read.to_dataframe()) == 4
     assert read.export("csv", tmp_path / "trials.csv") == 4
-    if "objectives" not in options:
+    if "aim" not in options:
         assert read.ship("json", tmp_path / "best.json").exists()
     before = path.read_bytes()
     with pytest.raises(

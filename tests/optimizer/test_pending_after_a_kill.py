@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from baco_like import MaxEvals, Optimizer, Ordinal, Space, tune
+from baco_like import MaxEvals, Optimizer, Ordinal, Sharing, Space, Workers, tune
 from baco_like.journal.run_lock import sole_runner
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -19,8 +19,9 @@ SPACE = Space({"a": Ordinal([1, 2, 4, 8, 16]), "b": Ordinal([1, 2, 3])})
 LENGTH = 2
 
 
-def opened(path, **options):
-    return Optimizer(SPACE, seed=5, strategy="random_search", storage=path, **options)
+def opened(path, lease=None, **options):
+    given = {"strategy": "random_search", "sharing": Sharing(lease=lease), **options}
+    return Optimizer(SPACE, seed=5, storage=path, **given)
 
 
 def value(trial):
@@ -161,8 +162,7 @@ def member(path, log, name, dies):
         strategy="random_search",
         stop=MaxEvals(12),
         storage=path,
-        worker=name,
-        lease=60.0,
+        workers=Workers(worker=name, lease=60.0),
         progress=False,
     )
 

@@ -20,7 +20,7 @@ def run(**settings):
 
 
 def test_the_text_says_where_the_run_is():
-    optimizer = run(objective="time")
+    optimizer = run(aim={"time": "minimize"})
     optimizer.suggest()
     assert repr(optimizer) == (
         f"Optimizer({SPACE!r}, 4 observed, 1 pending, best time {optimizer.best_value:.6g})"

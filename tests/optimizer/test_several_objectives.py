@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 
 from baco_like import (
+    Aim,
     FailureWarning,
     JournalError,
     Optimizer,
     RunFileError,
+    Search,
     Space,
     StrategyError,
     TrialError,
     WarmStart,
     WarmStartWarning,
 )
-from baco_like.records import Status
+from baco_like.records import Objective, Status
 from baco_like.strategies import STRATEGIES, create_strategy
 from baco_like.strategies.protocol import optimises_several
 
@@ -24,8 +26,8 @@ SPACE = Space({"a": [1, 2, 4, 8, 16], "b": [1, 2, 4, 8, 16]})
 OBJECTIVES = {"time": "minimize", "rate": "maximize"}
 
 
-def run(**settings):
-    return Optimizer(SPACE, objectives=OBJECTIVES, **settings)
+def run(limits=(), **settings):
+    return Optimizer(SPACE, Aim(OBJECTIVES, limits), **settings)
 
 
 def measure(config):
@@ -126,7 +128,7 @@ def test_a_region_beyond_a_time_limit_does_not_attract_the_search(strategy):
     values = [2**i for i in range(8)]
     space = Space({"a": values, "b": values, "c": values})
     optimizer = Optimizer(
-        space, objectives={"time": "minimize", "size": "minimize"}, strategy=strategy, budget=40
+        space, {"time": "minimize", "size": "minimize"}, strategy=strategy, budget=40
     )
     for _ in range(40):
         trial = optimizer.suggest()
@@ -171,23 +173,23 @@ def test_one_objective_has_no_preferences():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("objectives", "message"),
     [
-        ({"objectives": {"time": "min"}}, r"objectives\['time'\] = 'min'"),
-        ({"objectives": {}}, "expected names with directions"),
-        ({"objectives": ["time"]}, "expected names with directions"),
-        ({"objectives": OBJECTIVES, "objective": "time"}, "not both"),
+        ({"time": "min"}, r"objectives\['time'\] = 'min'"),
+        ({}, "names with directions"),
+        (["time"], "names with directions"),
+        (3, "names with directions"),
     ],
 )
-def test_wrong_objectives_are_refused(settings, message):
+def test_wrong_objectives_are_refused(objectives, message):
     with pytest.raises(ValueError, match=message):
-        Optimizer(SPACE, **settings)
+        Optimizer(SPACE, objectives)
 
 
 def test_a_mapping_with_one_objective_is_a_run_with_one_objective():
-    optimizer = Optimizer(SPACE, objectives={"rate": "maximize"})
-    assert (optimizer.options.objective, optimizer.options.direction) == ("rate", "maximize")
-    assert not optimizer.options.objectives
+    optimizer = Optimizer(SPACE, {"rate": "maximize"})
+    assert optimizer.objective == Objective("rate", direction="maximize")
+    assert not optimizer.objectives
     optimizer.observe(optimizer.suggest(), 3.0)
     assert optimizer.best_value == 3.0
 
@@ -211,9 +213,9 @@ def test_a_resumed_run_needs_the_same_objectives(tmp_path):
     first = evaluated(10, storage=path)
     assert Optimizer.load(path).front == first.front
     with pytest.raises(JournalError, match="objectives was"):
-        Optimizer(SPACE, objectives={"time": "minimize", "rate": "minimize"}, storage=path)
+        Optimizer(SPACE, {"time": "minimize", "rate": "minimize"}, storage=path)
     with pytest.raises(JournalError, match="objectives was"):
-        Optimizer(SPACE, objective="time", storage=path)
+        Optimizer(SPACE, {"time": "minimize"}, storage=path)
     assert len(Optimizer.load(path).trials) == 10
 
 
@@ -243,7 +245,7 @@ def test_parego_predicts_each_objective():
 def test_all_objectives_survive_a_file(tmp_path, kind):
     """A new run that begins with the file has the same front."""
     objectives = {"time": "minimize", "size": "minimize"}
-    first = Optimizer(SPACE, objectives=objectives, strategy="random_search", seed=4)
+    first = Optimizer(SPACE, objectives, strategy="random_search", seed=4)
     for i, trial in enumerate(first.suggest(8)):
         if i == 3:
             first.observe(trial, failed="compile")
@@ -255,7 +257,7 @@ def test_all_objectives_survive_a_file(tmp_path, kind):
     else:
         source = tmp_path / "results"
         first.export(kind, source)
-    again = Optimizer(SPACE, objectives=objectives, warm_start=source, strategy="random_search")
+    again = Optimizer(SPACE, objectives, warm_start=source, strategy="random_search")
 
     def front(optimizer):
         return [(dict(t.config), t.value, t.metrics["size"]) for t in optimizer.front]
@@ -269,10 +271,10 @@ def test_all_objectives_survive_a_file(tmp_path, kind):
 def test_a_table_without_an_objective_gives_no_data_but_configurations():
     frame = evaluated(6).to_dataframe().drop(columns="rate")
     with pytest.raises(TrialError, match=r"warm start DataFrame.*'rate' was not measured"):
-        Optimizer(SPACE, objectives=OBJECTIVES, warm_start=frame)
+        Optimizer(SPACE, OBJECTIVES, warm_start=frame)
     start = WarmStart(frame, mode="configs", best=1)
     with pytest.warns(WarmStartWarning, match="6 of 6 successes lack rate; they are compared by"):
-        trial = Optimizer(SPACE, objectives=OBJECTIVES, warm_start=start).suggest()
+        trial = Optimizer(SPACE, OBJECTIVES, warm_start=start).suggest()
     assert trial["a"] == frame.sort_values("time")["a"].iloc[0]
 
 
@@ -305,7 +307,7 @@ def test_configurations_without_all_objectives_come_after_the_front():
     start = WarmStart(results, mode="configs", best=9)
     text = "2 of 4 successes lack rate; they come after the others and are compared by time alone"
     with pytest.warns(WarmStartWarning, match=text):
-        optimizer = Optimizer(SPACE, objectives=OBJECTIVES, warm_start=start)
+        optimizer = Optimizer(SPACE, OBJECTIVES, warm_start=start)
     assert [trial["a"] for trial in optimizer.suggest(4)] == [2, 1, 4, 8]
 
 
@@ -317,7 +319,7 @@ def test_models_find_more_than_random_search(strategy):
     def volume(name):
         found = []
         for seed in range(3):
-            optimizer = Optimizer(space, objectives=OBJECTIVES, strategy=name, seed=seed)
+            optimizer = Optimizer(space, OBJECTIVES, strategy=name, seed=seed)
             for _ in range(40):
                 trial = optimizer.suggest()
                 spread = abs(np.log2(trial["b"] / 16)) + abs(np.log2(trial["c"] / 4))
@@ -331,7 +333,7 @@ def test_models_find_more_than_random_search(strategy):
 
 
 def test_importance_and_dependence_are_those_of_the_named_objective():
-    optimizer = Optimizer(SPACE, objectives=OBJECTIVES, strategy="random_search")
+    optimizer = Optimizer(SPACE, OBJECTIVES, strategy="random_search")
     for config in SPACE.sample(20, seed=2):
         optimizer.observe(config, {"time": float(config["b"]), "rate": float(config["a"])})
     assert optimizer.importance().effects[0].name == "b"
@@ -351,7 +353,7 @@ def test_values_near_zero_do_not_attract_all_proposals():
         found = []
         for seed in range(3):
             optimizer = Optimizer(
-                space, objectives={"x": "minimize", "y": "minimize"}, strategy=strategy, seed=seed
+                space, {"x": "minimize", "y": "minimize"}, strategy=strategy, seed=seed
             )
             for _ in range(30):
                 trial = optimizer.suggest()
@@ -369,7 +371,7 @@ def test_beyond_25_observations_the_objectives_take_turns_in_fitting(tmp_path):
     space = Space({"a": list(range(1, 21)), "b": list(range(1, 21))})
     path = tmp_path / "run.jsonl"
     optimizer = Optimizer(
-        space, objectives=OBJECTIVES, strategy="ehvi", initial=24, storage=path, seed=1
+        space, OBJECTIVES, strategy=Search("ehvi", initial=24), storage=path, seed=1
     )
     for _ in range(29):
         trial = optimizer.suggest()
@@ -387,19 +389,19 @@ def test_beyond_25_observations_the_objectives_take_turns_in_fitting(tmp_path):
 def test_a_dataframe_keeps_objectives_with_the_names_of_other_columns(parameter, names):
     space = Space({parameter: [1, 2, 3], "b": [1, 2]})
     objectives = dict.fromkeys(names, "minimize")
-    first = Optimizer(space, objectives=objectives, strategy="random_search")
+    first = Optimizer(space, objectives, strategy="random_search")
     for trial in first.suggest(5):
         first.observe(
             trial, dict(zip(names, (10.5 * trial[parameter], 3.5 * trial["b"]), strict=True))
         )
-    again = Optimizer(space, objectives=objectives, warm_start=first.to_dataframe())
+    again = Optimizer(space, objectives, warm_start=first.to_dataframe())
     read = [[(t.config, t.value, t.metrics) for t in run.trials] for run in (first, again)]
     assert read[0] == read[1]
 
 
 def test_with_more_observations_the_hyperparameters_hold_longer():
     space = Space({"a": list(range(1, 21)), "b": list(range(1, 21))})
-    optimizer = Optimizer(space, objectives=OBJECTIVES, strategy="ehvi", initial=80, seed=1)
+    optimizer = Optimizer(space, OBJECTIVES, strategy=Search("ehvi", initial=80), seed=1)
     for _ in range(86):
         trial = optimizer.suggest()
         optimizer.observe(trial, measure(trial))

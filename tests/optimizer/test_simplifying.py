@@ -19,7 +19,7 @@ def flags(n, **more):
 
 def start(space, winner, measure, **settings):
     """Return an optimizer that has observed the default and a winner."""
-    optimizer = Optimizer(space, objectives=SIZE, strategy="random_search", **settings)
+    optimizer = Optimizer(space, SIZE, strategy="random_search", **settings)
     for config in (optimizer.suggest(), winner):
         observe(optimizer, config, measure)
     return optimizer
@@ -214,7 +214,7 @@ def test_what_cannot_be_simplified_is_an_error():
     with pytest.raises(ValueError, match="needs one objective, one task and a default"):
         Optimizer({"a": [1, 2]}).simplify()
     with pytest.raises(ValueError, match="needs one objective, one task and a default"):
-        Optimizer(flags(2), objectives={"a": "minimize", "b": "minimize"}).simplify()
+        Optimizer(flags(2), {"a": "minimize", "b": "minimize"}).simplify()
     with pytest.raises(TrialError, match="no trial has succeeded"):
         Optimizer(flags(2)).simplify()
 

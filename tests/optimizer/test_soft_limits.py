@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from baco_like import (
+    Aim,
     ExpressionError,
     JournalError,
     MaxEvals,
@@ -27,7 +28,7 @@ def measure(config):
 
 
 def evaluated(count=12, limits=(LIMIT,), **settings):
-    optimizer = Optimizer(SPACE, objective="time", limits=limits, **settings)
+    optimizer = Optimizer(SPACE, Aim({"time": "minimize"}, limits), **settings)
     for _ in range(count):
         trial = optimizer.suggest()
         optimizer.observe(trial, measure(trial))
@@ -35,7 +36,7 @@ def evaluated(count=12, limits=(LIMIT,), **settings):
 
 
 def test_the_value_includes_the_penalty_and_the_measured_value_is_a_metric():
-    optimizer = Optimizer(SPACE, objective="time", limits=[LIMIT, "size < 1000"])
+    optimizer = Optimizer(SPACE, Aim({"time": "minimize"}, [LIMIT, "size < 1000"]))
     optimizer.observe({"a": 16, "b": 1}, {"time": [6.0, 6.2, 6.1], "size": 50.0})
     optimizer.observe({"a": 8, "b": 1}, {"time": 7.0, "size": 40.0})
     beyond, within = optimizer.trials
@@ -47,7 +48,7 @@ def test_the_value_includes_the_penalty_and_the_measured_value_is_a_metric():
 
 
 def test_a_penalty_is_subtracted_from_a_rate():
-    optimizer = Optimizer(SPACE, "maximize", objective="rate", limits=[LIMIT])
+    optimizer = Optimizer(SPACE, Aim({"rate": "maximize"}, [LIMIT]))
     optimizer.observe({"a": 16, "b": 1}, {"rate": 9.0, "size": 60.0})
     assert optimizer.best_value == 9.0 - 4.0
 
@@ -71,17 +72,17 @@ def test_a_resumed_run_has_the_same_values_and_needs_the_same_limits(tmp_path):
     header = json.loads(path.read_text().splitlines()[0])
     assert header["options"]["limits"] == [{"condition": "size <= 40", "penalty": 8.0}]
     with pytest.raises(JournalError, match="limits was"):
-        Optimizer(SPACE, objective="time", storage=path, limits=["size <= 40"])
-    Optimizer(SPACE, objective="time", storage=path, limits=[LIMIT])
+        Optimizer(SPACE, Aim({"time": "minimize"}, ["size <= 40"]), storage=path)
+    Optimizer(SPACE, Aim({"time": "minimize"}, [LIMIT]), storage=path)
 
 
 def test_a_warm_start_does_not_add_the_penalty_again(tmp_path):
     path = tmp_path / "run.jsonl"
     values = {t.config["a"]: t.value for t in evaluated(storage=path).trials}
-    same = Optimizer(SPACE, objective="time", limits=[LIMIT], warm_start=WarmStart(path))
+    same = Optimizer(SPACE, Aim({"time": "minimize"}, [LIMIT]), warm_start=WarmStart(path))
     assert {t.config["a"]: t.value for t in same.trials} == values
     more = [SoftLimit("size <= 40", 16.0)]
-    other = Optimizer(SPACE, objective="time", limits=more, warm_start=WarmStart(path))
+    other = Optimizer(SPACE, Aim({"time": "minimize"}, more), warm_start=WarmStart(path))
     for trial in other.trials:
         measured = measure(trial)
         excess = max(0.0, measured["size"] / 40.0 - 1.0)
@@ -97,7 +98,7 @@ def test_judging_twice_adds_one_penalty():
 
 def test_tune_takes_soft_limits():
     result = tune(
-        measure, SPACE, objective="time", limits=[LIMIT], stop=MaxEvals(10), progress=False
+        measure, SPACE, aim=Aim({"time": "minimize"}, [LIMIT]), stop=MaxEvals(10), progress=False
     )
     assert result.best_value == result.best.metrics["measured_time"]
 
@@ -117,11 +118,11 @@ def test_a_condition_without_a_violation_is_refused(condition):
 def test_several_objectives_refuse_a_soft_limit():
     objectives = {"time": "minimize", "size": "minimize"}
     with pytest.raises(ValueError, match="make the metric an objective"):
-        Optimizer(SPACE, objectives=objectives, limits=[LIMIT])
+        Optimizer(SPACE, Aim(objectives, [LIMIT]))
 
 
 def test_a_missing_metric_is_an_error_before_anything_is_recorded():
-    optimizer = Optimizer(SPACE, objective="time", limits=[LIMIT])
+    optimizer = Optimizer(SPACE, Aim({"time": "minimize"}, [LIMIT]))
     trial = optimizer.suggest()
     with pytest.raises(Exception, match="a limit reads 'size'"):
         optimizer.observe(trial, {"time": 1.0})

@@ -7,18 +7,24 @@ import numpy as np
 import pytest
 
 from baco_like import (
+    Aim,
     ConfigError,
+    Confirm,
     Cover,
     JournalError,
     MaxEvals,
+    Measuring,
     NoImprovement,
     Optimizer,
     Ordinal,
+    Search,
+    Sharing,
     Space,
     SpaceError,
     StrategyError,
     Tasks,
     WarmStart,
+    Workers,
     tune,
 )
 from baco_like.records import TaskRecommendation
@@ -53,7 +59,8 @@ def configs(optimizer):
 @pytest.mark.parametrize("goal", [Cover(2), Cover(1, aggregate="worst")], ids=str)
 def test_every_goal_resumes_bit_for_bit_and_keeps_the_constraints(goal, tmp_path):
     # The design needs 3 to 8 shared configurations, so models choose the last trials.
-    settings = {"seed": 2, "goal": goal, "budget": 32, "settings": {"initial": 3}}
+    search = Search(settings={"initial": 3})
+    settings = {"aim": Aim(goal=goal), "seed": 2, "budget": 32, "strategy": search}
     whole = advance(Optimizer(SPACE, **settings), 20)
     path = tmp_path / "run.jsonl"
     advance(Optimizer(SPACE, storage=path, **settings), 14)
@@ -75,7 +82,10 @@ def test_one_task_is_the_optimizer_without_tasks(strategy):
     constraints, settings = ["tile * unroll <= 256"], {"seed": 3, "strategy": strategy}
     plain = Optimizer(Space(PARAMETERS, constraints), **settings)
     space = Space(PARAMETERS, constraints, tasks=[{"n": 512}])
-    own, bound = Optimizer(space, **settings), Optimizer(space, task="n=512", **settings)
+    own, bound = (
+        Optimizer(space, **settings),
+        Optimizer(space, sharing=Sharing(task="n=512"), **settings),
+    )
     for _ in range(14):
         trial, other, third = plain.suggest(), own.suggest(), bound.suggest()
         assert dict(other) == dict(third) == {**trial, "n": 512}
@@ -87,7 +97,9 @@ def test_one_task_is_the_optimizer_without_tasks(strategy):
 
 
 def test_every_task_begins_with_the_same_configurations():
-    optimizer = advance(Optimizer(SPACE, goal="each", settings={"initial": 2}), 6)
+    optimizer = advance(
+        Optimizer(SPACE, Aim(goal="each"), strategy=Search(settings={"initial": 2})), 6
+    )
     without = [TASKS.configuration(config) for config in configs(optimizer)]
     assert without[0] == without[1] == without[2]
     assert without[3] == without[4] == without[5]
@@ -95,7 +107,7 @@ def test_every_task_begins_with_the_same_configurations():
 
 def test_the_default_and_first_configurations_go_to_every_task_that_allows_them():
     first = {"tile": 32, "unroll": 8, "kind": "a"}  # not allowed for n=64
-    optimizer = Optimizer(SPACE, initial=[first])
+    optimizer = Optimizer(SPACE, strategy=Search(initial=[first]))
     trials = optimizer.suggest(2)
     assert [trial.task["n"] for trial in trials] == [512, 4096]
     assert TASKS.configuration(trials[0].config) == first
@@ -114,7 +126,9 @@ def test_the_same_configuration_on_two_tasks_is_two_trials():
 
 @pytest.mark.parametrize("goal", ["each", "single", Cover(2)], ids=str)
 def test_a_worker_may_be_bound_to_a_task(goal):
-    optimizer = Optimizer(SPACE, goal=goal, initial=[{"tile": 16, "unroll": 2, "kind": "a"}])
+    optimizer = Optimizer(
+        SPACE, Aim(goal=goal), strategy=Search(initial=[{"tile": 16, "unroll": 2, "kind": "a"}])
+    )
     for i in range(12):
         task = TASKS.names[i % 2]
         trial = optimizer.suggest(task=task)
@@ -129,8 +143,8 @@ def test_a_worker_may_be_bound_to_a_task(goal):
 
 def test_a_process_may_be_bound_to_a_task(tmp_path):
     path = tmp_path / "run.jsonl"
-    settings = {"tasks": ["A", "B"], "goal": "single", "storage": path, "progress": False}
-    parameters = {"tile": [8, 16, 32, 64], "unroll": [1, 2]}
+    settings = {"aim": Aim(goal="single"), "storage": path, "progress": False}
+    parameters = Space({"tile": [8, 16, 32, 64], "unroll": [1, 2]}, tasks=["A", "B"])
 
     def on(device):
         def measure(trial):
@@ -139,27 +153,31 @@ def test_a_process_may_be_bound_to_a_task(tmp_path):
 
         return measure
 
-    tune(on("A"), parameters, stop=MaxEvals(1), task="A", **settings)
+    tune(on("A"), parameters, stop=MaxEvals(1), workers=Workers(task="A"), **settings)
     left = Optimizer.load(path)
     left.suggest(task="B")  # pending: no trial of the process on A
-    tune(on("A"), parameters, stop=MaxEvals(5), worker="a", task="A", **settings)
+    tune(on("A"), parameters, stop=MaxEvals(5), workers=Workers(worker="a", task="A"), **settings)
     result = tune(
-        on("B"), parameters, stop=MaxEvals(11), worker="b", task={"task": "B"}, **settings
+        on("B"),
+        parameters,
+        stop=MaxEvals(11),
+        workers=Workers(worker="b", task={"task": "B"}),
+        **settings,
     )
     assert [len(result.trials), len(result.optimizer.pending)] == [10, 1]
     assert {trial.worker for trial in result.trials if trial.task == {"task": "B"}} == {"b"}
-    assert Optimizer.load(path, task="B", lease=1).suggest().task == {"task": "B"}
-    copied = copy.deepcopy(Optimizer(parameters, tasks=["A", "B"], task="B"))
+    assert Optimizer.load(path, sharing=Sharing(task="B", lease=1)).suggest().task == {"task": "B"}
+    copied = copy.deepcopy(Optimizer(parameters, sharing=Sharing(task="B")))
     assert {trial.task["task"] for trial in copied.suggest(3)} == {"B"}
 
 
 def test_a_task_to_which_a_process_is_bound_exists():
     with pytest.raises(SpaceError, match="the tasks are n=64"):
-        Optimizer(SPACE, task="n=65")
+        Optimizer(SPACE, sharing=Sharing(task="n=65"))
     with pytest.raises(SpaceError, match="no tasks"):
-        Optimizer(PARAMETERS, task="n=64")
+        Optimizer(PARAMETERS, sharing=Sharing(task="n=64"))
     with pytest.raises(ValueError, match="proposals in store"):
-        Optimizer(SPACE, task="n=64", ahead=2)
+        Optimizer(SPACE, sharing=Sharing(task="n=64", ahead=2))
 
 
 def test_two_configurations_leave_no_task_behind():
@@ -168,7 +186,9 @@ def test_two_configurations_leave_no_task_behind():
     def contrary(trial):
         return 1000.0 - measure(trial) / 1e3 if trial.task["n"] == 512 else measure(trial)
 
-    optimizer = Optimizer(Space(PARAMETERS, tasks=[{"n": n} for n in SIZES]), goal=Cover(2), seed=1)
+    optimizer = Optimizer(
+        Space(PARAMETERS, tasks=[{"n": n} for n in SIZES]), Aim(goal=Cover(2)), seed=1
+    )
     for _ in range(30):
         trial = optimizer.suggest()
         optimizer.observe(trial, contrary(trial))
@@ -177,7 +197,7 @@ def test_two_configurations_leave_no_task_behind():
 
 
 def test_a_trial_at_its_time_limit_is_not_suggested_again():
-    optimizer = Optimizer(SPACE, seed=1, settings={"initial": 3})
+    optimizer = Optimizer(SPACE, seed=1, strategy=Search(settings={"initial": 3}))
     for _ in range(4):
         for trial in optimizer.suggest(3):
             optimizer.observe(trial, failed="timeout", bound=1.0)
@@ -185,13 +205,15 @@ def test_a_trial_at_its_time_limit_is_not_suggested_again():
 
 
 def test_pending_trials_are_not_suggested_again():
-    optimizer = advance(Optimizer(SPACE, goal="single", settings={"initial": 2}), 9)
+    optimizer = advance(
+        Optimizer(SPACE, Aim(goal="single"), strategy=Search(settings={"initial": 2})), 9
+    )
     trials = optimizer.suggest(6)
     assert len({tuple(trial.config.values()) for trial in trials}) == 6
 
 
 def test_a_single_configuration_is_one_that_every_task_allows():
-    optimizer = advance(Optimizer(SPACE, goal="single", seed=1, budget=24), 24)
+    optimizer = advance(Optimizer(SPACE, Aim(goal="single"), seed=1, budget=24), 24)
     found = optimizer.recommend()
     (config,) = found.configs
     assert config["unroll"] <= 4
@@ -204,12 +226,12 @@ def test_a_single_configuration_is_one_that_every_task_allows():
 def test_tasks_without_a_common_configuration_need_another_goal():
     tasks = Tasks({"a": {"n": 1}, "b": {"n": 2}}, {"a": "tile <= 16", "b": "tile >= 32"})
     with pytest.raises(StrategyError, match="constraints of all tasks"):
-        Optimizer(PARAMETERS, tasks=tasks, goal="single")
-    assert Optimizer(PARAMETERS, tasks=tasks, goal="each").suggest().task in tasks.descriptors
+        Optimizer(Space(PARAMETERS, tasks=tasks), Aim(goal="single"))
+    assert Optimizer(Space(PARAMETERS, tasks=tasks)).suggest().task in tasks.descriptors
 
 
 def test_maximised_values_are_slower_where_they_are_smaller():
-    optimizer = Optimizer(PARAMETERS, "maximize", tasks=["A", "B"], goal="single")
+    optimizer = Optimizer(Space(PARAMETERS, tasks=["A", "B"]), Aim("maximize", goal="single"))
     for config, a, b in (({"tile": 8}, 100.0, 10.0), ({"tile": 16}, 50.0, 30.0)):
         for task, value in (("A", a), ("B", b)):
             optimizer.observe({**config, "unroll": 1, "kind": "a", "task": task}, value)
@@ -222,7 +244,7 @@ def test_maximised_values_are_slower_where_they_are_smaller():
 
 
 def test_a_task_without_a_success_is_tried_first():
-    optimizer = Optimizer(SPACE, goal="each", settings={"initial": 1})
+    optimizer = Optimizer(SPACE, Aim(goal="each"), strategy=Search(settings={"initial": 1}))
     for trial in optimizer.suggest(3):
         if trial.task["n"] == 512:
             optimizer.observe(trial, failed="runtime")
@@ -233,11 +255,11 @@ def test_a_task_without_a_success_is_tried_first():
 
 def test_the_journal_keeps_tasks_and_goal(tmp_path):
     path = tmp_path / "run.jsonl"
-    Optimizer(SPACE, goal=Cover(2), storage=path)
-    assert Optimizer.load(path).options.goal == {"count": 2, "aggregate": "geometric_mean"}
+    Optimizer(SPACE, Aim(goal=Cover(2)), storage=path)
+    assert Optimizer.load(path).options.aim.goal == Cover(2)
     assert Optimizer.load(path).space.tasks == TASKS
     with pytest.raises(JournalError, match="goal was"):
-        Optimizer(SPACE, goal="each", storage=path)
+        Optimizer(SPACE, Aim(goal="each"), storage=path)
     with pytest.raises(JournalError, match="the tasks were"):
         Optimizer(Space(PARAMETERS, ["tile <= n"], tasks=[{"n": 64}, {"n": 65}]), storage=path)
 
@@ -245,10 +267,10 @@ def test_the_journal_keeps_tasks_and_goal(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"goal": "single"}, ValueError, "needs tasks="),
+        ({"aim": Aim(goal="single")}, ValueError, "needs a Space with tasks="),
         ({"tasks": ["A", "B"], "strategy": "bayesian"}, StrategyError, "several tasks together"),
         (
-            {"tasks": ["A", "B"], "objectives": {"x": "minimize", "y": "minimize"}},
+            {"tasks": ["A", "B"], "aim": {"x": "minimize", "y": "minimize"}},
             StrategyError,
             "one objective",
         ),
@@ -261,21 +283,29 @@ def test_the_journal_keeps_tasks_and_goal(tmp_path):
     ],
 )
 def test_wrong_tasks_are_refused(settings, error, message):
+    settings = dict(settings)
+    own = {name: settings.pop(name) for name in ("tasks", "fidelity") if name in settings}
     with pytest.raises(error, match=message):
-        Optimizer(PARAMETERS, **settings)
+        Optimizer(Space(PARAMETERS, **own), **settings)
 
 
 def test_tune_calls_the_function_with_the_task():
-    result = tune(measure, SPACE, goal="single", stop=MaxEvals(9), progress=False)
+    result = tune(measure, SPACE, aim=Aim(goal="single"), stop=MaxEvals(9), progress=False)
     assert {trial.task["n"] for trial in result.trials} == set(SIZES)
     with pytest.raises(ValueError, match="best value of one task"):
         tune(measure, SPACE, stop=MaxEvals(9) | NoImprovement(5), progress=False)
-    with pytest.raises(ValueError, match="confirm_best"):
-        tune(measure, SPACE, stop=MaxEvals(9), confirm_best=2, progress=False)
+    with pytest.raises(ValueError, match="confirm and recheck"):
+        tune(
+            measure,
+            SPACE,
+            stop=MaxEvals(9),
+            measuring=Measuring(confirm=Confirm(2)),
+            progress=False,
+        )
 
 
 def test_random_search_is_a_baseline_and_may_be_bound():
-    optimizer = Optimizer(SPACE, strategy="random_search", goal="single")
+    optimizer = Optimizer(SPACE, Aim(goal="single"), strategy="random_search")
     assert optimizer.suggest(task="n=512").task == {"n": 512}
     assert optimizer.suggest().task in TASKS.descriptors
 
@@ -287,7 +317,7 @@ def test_results_of_another_task_begin_a_run():
         earlier.observe(trial, 64.0 * (1 + abs(np.log2(trial["tile"]) - 3)))
     tasks = [{"n": 64}, {"n": 512}]
     start = WarmStart(earlier, task={"n": 64})
-    optimizer = Optimizer(PARAMETERS, tasks=tasks, goal="each", warm_start=start)
+    optimizer = Optimizer(Space(PARAMETERS, tasks=tasks), Aim(goal="each"), warm_start=start)
     assert len(optimizer.history) == 10
     assert {trial.task["n"] for trial in optimizer.trials} == {64}
     for n in (512, 64):
@@ -315,18 +345,20 @@ def weights_of(optimizer):
 def test_a_process_with_one_task_uses_the_ensemble_of_a_prior(goal, tmp_path):
     """While the other tasks only have the results of warm starts, and are not tuned themselves."""
     path = tmp_path / "run.jsonl"
-    settings = {"tasks": [{"n": 64}, {"n": 512}], "goal": goal, "seed": 1}
-    settings |= {"warm_start": WarmStart(results_of(64), task="n=64"), "task": "n=512"}
-    whole = advance(Optimizer(PARAMETERS, **settings), 8)
-    advance(Optimizer(PARAMETERS, storage=path, **settings), 5)
-    resumed = advance(Optimizer.load(path, task="n=512"), 3)
+    space = Space(PARAMETERS, tasks=[{"n": 64}, {"n": 512}])
+    settings = {"aim": Aim(goal=goal), "seed": 1, "sharing": Sharing(task="n=512")}
+    settings["warm_start"] = WarmStart(results_of(64), task="n=64")
+    whole = advance(Optimizer(space, **settings), 8)
+    advance(Optimizer(space, storage=path, **settings), 5)
+    resumed = advance(Optimizer.load(path, sharing=Sharing(task="n=512")), 3)
     assert configs(resumed) == configs(whole)
     assert any(weights and "n=64" in weights for weights in weights_of(whole)) == (goal == "each")
 
 
 def test_the_model_of_all_tasks_replaces_the_ensemble_when_another_task_is_tuned_too():
     start = WarmStart(results_of(64), task="n=64")
-    optimizer = Optimizer(PARAMETERS, tasks=[{"n": 64}, {"n": 512}], task="n=512", warm_start=start)
+    space = Space(PARAMETERS, tasks=[{"n": 64}, {"n": 512}])
+    optimizer = Optimizer(space, sharing=Sharing(task="n=512"), warm_start=start)
     advance(optimizer, 5)
     other = optimizer.suggest(task="n=64")
     advance(optimizer, 2)
@@ -348,7 +380,9 @@ def test_the_model_of_all_tasks_replaces_the_ensemble_when_another_task_is_tuned
 def test_a_warm_start_says_its_task(settings, error, message):
     data = [({"tile": t, "unroll": 1, "kind": "a"}, float(t)) for t in (8, 16, 32, 64)]
     with pytest.raises(error, match=message):
-        Optimizer(PARAMETERS, tasks=[{"n": 64}, {"n": 512}], warm_start=WarmStart(data, **settings))
+        Optimizer(
+            Space(PARAMETERS, tasks=[{"n": 64}, {"n": 512}]), warm_start=WarmStart(data, **settings)
+        )
     with pytest.raises(ConfigError, match="this run has no tasks"):
         Optimizer(PARAMETERS, warm_start=WarmStart(data, task="n=64"))
 
@@ -378,7 +412,7 @@ def test_a_recommendation_has_the_parameters_that_are_active_for_each_task():
 
 
 def test_a_measured_configuration_is_preferred_to_a_prediction():
-    optimizer = Optimizer({"tile": [8, 16]}, tasks=[{"n": 1}, {"n": 2}])
+    optimizer = Optimizer(Space({"tile": [8, 16]}, tasks=[{"n": 1}, {"n": 2}]))
     optimizer.observe({"tile": 8, "n": 1}, 2.0)
     optimizer.observe({"tile": 8, "n": 2}, 2.0)
     optimizer.observe({"tile": 16, "n": 2}, 1.0)
@@ -391,7 +425,7 @@ def test_a_measured_configuration_is_preferred_to_a_prediction():
 
 
 def test_a_configuration_that_fails_on_one_task_may_be_the_best_of_another():
-    optimizer = Optimizer({"tile": [8, 16]}, tasks=[{"n": 1}, {"n": 2}])
+    optimizer = Optimizer(Space({"tile": [8, 16]}, tasks=[{"n": 1}, {"n": 2}]))
     for tile, n, value in ((8, 1, 2.0), (8, 2, 2.0), (16, 2, 1.0), (16, 1, float("nan"))):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -405,7 +439,7 @@ def test_a_configuration_that_fails_on_one_task_may_be_the_best_of_another():
 
 def test_a_task_has_no_choice_where_no_recommended_configuration_may_run():
     own = {"n=64": "tile == 8", "n=512": "tile == 16"}
-    optimizer = Optimizer({"tile": [8, 16]}, tasks=Tasks([{"n": 64}, {"n": 512}], own))
+    optimizer = Optimizer(Space({"tile": [8, 16]}, tasks=Tasks([{"n": 64}, {"n": 512}], own)))
     optimizer.observe({"tile": 8, "n": 64}, 1.0)
     optimizer.observe({"tile": 16, "n": 512}, 1.0)
     found = optimizer.recommend(goal="single")

@@ -20,6 +20,7 @@ from baco_like import (
     NoImprovement,
     Optimizer,
     Permutation,
+    Search,
     Space,
     Target,
     WarmStart,
@@ -118,7 +119,9 @@ def test_the_best_are_the_highest_when_maximising():
 
 def test_own_first_points_come_before_those_of_the_source():
     own = {"a": 1, "b": 1, "c": "z"}
-    optimizer = Optimizer(SPACE, initial=[own], warm_start=WarmStart(pairs(9), "configs", best=1))
+    optimizer = Optimizer(
+        SPACE, strategy=Search(initial=[own]), warm_start=WarmStart(pairs(9), "configs", best=1)
+    )
     assert dict(optimizer.suggest().config) == own
     assert optimizer.suggest().origin == "enqueued"
 
@@ -445,7 +448,7 @@ def test_a_bound_of_another_tool_means_nothing_to_a_run_that_maximises(tmp_path)
 
 def measured_run(**storage):
     """A run whose time and energy rank configurations the other way round."""
-    opt = Optimizer({"a": [1, 2, 4, 8]}, strategy="exhaustive", objective="time", **storage)
+    opt = Optimizer({"a": [1, 2, 4, 8]}, {"time": "minimize"}, strategy="exhaustive", **storage)
     for trial in opt.suggest(4):
         opt.observe(trial, {"time": float(trial["a"]), "energy": 10.0 - trial["a"]})
     return opt
@@ -461,7 +464,7 @@ def test_another_measurement_of_the_source_is_found_by_its_name(tmp_path, kind, 
         source.export(kind, tmp_path / "old.json")
         source = tmp_path / "old.json"
     warm = WarmStart(source, objective=given)
-    opt = Optimizer({"a": [1, 2, 4, 8]}, objective="energy", warm_start=warm)
+    opt = Optimizer({"a": [1, 2, 4, 8]}, {"energy": "minimize"}, warm_start=warm)
     assert opt.best_value == 2.0
     assert opt.best_config == {"a": 8}
     assert {t.outcome.metrics["time"] for t in opt.trials} == {1.0, 2.0, 4.0, 8.0}
@@ -473,18 +476,18 @@ def test_another_objective_is_refused_unless_it_is_named(mode):
     with pytest.raises(
         ConfigError, match=r"is 'time', .* no measurement 'power'.*objective='time'"
     ):
-        Optimizer(space, objective="power", warm_start=WarmStart(measured_run(), mode))
+        Optimizer(space, {"power": "minimize"}, warm_start=WarmStart(measured_run(), mode))
     with pytest.raises(ConfigError, match="no measurement 'power'"):
         Optimizer(space, warm_start=WarmStart(measured_run(), mode, objective="power"))
     named = WarmStart(measured_run(), mode, objective="time")
-    assert Optimizer(space, objective="power", warm_start=named).warm_start[0].found == 4
+    assert Optimizer(space, {"power": "minimize"}, warm_start=named).warm_start[0].found == 4
     assert Optimizer(space, warm_start=WarmStart(measured_run(), mode)).warm_start[0].found == 4
 
 
 def test_what_ran_without_the_measurement_is_no_result_of_it():
     old = measured_run()
     old.observe({"a": 1}, 0.5, imported=True)
-    assert len(Optimizer(old.space, objective="energy", warm_start=old).trials) == 4
+    assert len(Optimizer(old.space, {"energy": "minimize"}, warm_start=old).trials) == 4
 
 
 def test_a_rate_of_kernel_tuner_s_is_to_be_maximised(tmp_path):
@@ -501,13 +504,13 @@ def test_a_rate_of_kernel_tuner_s_is_to_be_maximised(tmp_path):
     (tmp_path / "c.json").write_text(json.dumps(cache))
     with pytest.raises(ConfigError, match="to maximize, this run is to minimize"):
         Optimizer({"a": [1, 2]}, warm_start=tmp_path / "c.json")
-    fast = Optimizer({"a": [1, 2]}, objective="time", warm_start=tmp_path / "c.json")
+    fast = Optimizer({"a": [1, 2]}, {"time": "minimize"}, warm_start=tmp_path / "c.json")
     assert fast.best_config == {"a": 1}
 
 
 def test_a_column_of_a_table_of_results_is_found_by_its_name(tmp_path):
     (tmp_path / "t.csv").write_text("a,energy,time\n1,9,1\n2,8,2\n4,7,4\n")
-    opt = Optimizer({"a": [1, 2, 4]}, objective="energy", warm_start=tmp_path / "t.csv")
+    opt = Optimizer({"a": [1, 2, 4]}, {"energy": "minimize"}, warm_start=tmp_path / "t.csv")
     assert opt.best_config == {"a": 4}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from baco_like import JournalError, MaxEvals, Optimizer, Real, Space, tune
+from baco_like import JournalError, MaxEvals, Optimizer, Real, Sharing, Space, Workers, tune
 from baco_like.evaluators import FunctionEvaluator
 from baco_like.journal.run_lock import sole_runner
 from baco_like.records.leases import read_clocks
@@ -32,8 +32,9 @@ def path(tmp_path):
     return tmp_path / "run.jsonl"
 
 
-def member(path, name, space=SPACE, **options):
-    return Optimizer(space, seed=1, storage=path, worker=name, **options)
+def member(path, name, space=SPACE, threads=None, lease=None, **options):
+    sharing = Sharing(worker=name, threads=threads, lease=lease)
+    return Optimizer(space, seed=1, storage=path, sharing=sharing, **options)
 
 
 def test_each_member_has_its_own_random_stream(tmp_path):
@@ -163,7 +164,7 @@ def test_a_member_that_comes_back_evaluates_its_own_pending_trials_first(path):
         evaluated.append(trial.id)
         return 1.0
 
-    settings = {"worker": "n1", "seed": 1, "storage": path, "progress": False}
+    settings = {"workers": Workers(worker="n1"), "seed": 1, "storage": path, "progress": False}
     tune(function, GRID, stop=MaxEvals(3), **settings)
     assert evaluated[0] == ours.id
     assert theirs.id not in evaluated

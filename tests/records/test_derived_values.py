@@ -42,9 +42,7 @@ def test_a_value_is_made_once_for_the_same_observations_and_key():
 
 def test_costs_are_read_once_and_are_those_of_the_observations():
     def costs_of(values):
-        optimizer = Optimizer(
-            SPACE, objectives={"a": "minimize", "b": "maximize"}, strategy="random_search"
-        )
+        optimizer = Optimizer(SPACE, {"a": "minimize", "b": "maximize"}, strategy="random_search")
         for x, (a, b) in enumerate(values):
             optimizer.observe({"x": x}, {"a": a, "b": b})
             optimizer.history.objective_costs()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import bdtrc
 
-from baco_like import Optimizer, Outcome, Space
+from baco_like import Optimizer, Outcome, Search, Space
 from baco_like.records.drift import _FALSE_NOTES, describe_first_repeats
 from baco_like.records.trial import SAME_PROGRAM
 
@@ -17,7 +17,7 @@ SPACE = Space({"x": list(range(64))})
 
 
 def describe(trials: Sequence[Sequence[float]], **extra: Any) -> list[str]:
-    optimizer = Optimizer(SPACE, strategy="random_search", noise="repeat", seed=1)
+    optimizer = Optimizer(SPACE, strategy=Search("random_search", noise="repeat"), seed=1)
     for values in trials:
         trial = optimizer.suggest()
         optimizer.complete([Outcome.success(trial.id, tuple(values), extra=extra)])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from baco_like import Categorical, Integer, MaxEvals, Optimizer, Space, tune
+from baco_like import Aim, Categorical, Integer, MaxEvals, Optimizer, Space, tune
 from baco_like.exceptions import ExpressionError, Infeasible, JournalError, TrialError
 from baco_like.records import LIMIT, Limits, Outcome, Status, Trial
 
@@ -135,9 +135,8 @@ def test_the_winner_is_within_the_limits_and_the_model_learns_them(tmp_path):
     result = tune(
         produce,
         SPACE,
-        objective="time",
+        aim=Aim({"time": "minimize"}, ["size <= 20000"]),
         stop=MaxEvals(25),
-        limits=["size <= 20000"],
         storage=path,
         progress=False,
         seed=1,
@@ -149,7 +148,7 @@ def test_the_winner_is_within_the_limits_and_the_model_learns_them(tmp_path):
     _, _, feasible = result.optimizer.predict([{"x": 29, "level": "-O3"}, {"x": 3, "level": "-O2"}])
     assert feasible[0] < feasible[1]
     again = Optimizer.load(path)
-    assert again.options.limits == ("size <= 20000",)
+    assert again.options.aim.limits == ("size <= 20000",)
     assert [(t.failure, t.metrics) for t in again.trials] == [
         (t.failure, t.metrics) for t in result.trials
     ]
@@ -157,7 +156,7 @@ def test_the_winner_is_within_the_limits_and_the_model_learns_them(tmp_path):
 
 def test_a_missing_metric_is_refused_before_anything_is_recorded(tmp_path):
     path = tmp_path / "run.jsonl"
-    optimizer = Optimizer(SPACE, storage=path, limits=["size <= 3"])
+    optimizer = Optimizer(SPACE, Aim(limits=["size <= 3"]), storage=path)
     trial, before = optimizer.suggest(), path.read_bytes()
     with pytest.raises(TrialError, match="'size', which was not measured"):
         optimizer.observe(trial, 3.0)
@@ -166,7 +165,7 @@ def test_a_missing_metric_is_refused_before_anything_is_recorded(tmp_path):
     assert optimizer.best is None
     assert optimizer.trials[0].failure == LIMIT
     with pytest.raises(JournalError, match=r"limits was \['size <= 3'\], now \['size <= 4'\]"):
-        Optimizer(SPACE, storage=path, limits=["size <= 4"])
+        Optimizer(SPACE, Aim(limits=["size <= 4"]), storage=path)
 
 
 def test_a_limit_on_what_a_function_never_reports_ends_the_run_at_the_first_success():
@@ -180,16 +179,16 @@ def test_a_limit_on_what_a_function_never_reports_ends_the_run_at_the_first_succ
 
     message = r"reads 'size', .*sise, value; change the limit \(did you mean 'sise'\?\), or report"
     with pytest.raises(TrialError, match=message):
-        tune(fn, SPACE, stop=MaxEvals(9), limits=["size <= 3"], progress=False)
+        tune(fn, SPACE, stop=MaxEvals(9), aim=Aim(limits=["size <= 3"]), progress=False)
     assert len(calls) == 3
 
 
 def test_results_of_earlier_runs_are_judged():
-    earlier = Optimizer(SPACE, objective="time")
+    earlier = Optimizer(SPACE, {"time": "minimize"})
     for trial in earlier.suggest(4):
         earlier.observe(trial, produce(trial))
     limits = ["size <= 0"]
-    later = Optimizer(SPACE, objective="time", warm_start=earlier.trials, limits=limits)
+    later = Optimizer(SPACE, Aim({"time": "minimize"}, limits), warm_start=earlier.trials)
     assert [trial.failure for trial in later.trials if trial["x"]] == [LIMIT] * len(
         [trial for trial in earlier.trials if trial["x"]]
     )

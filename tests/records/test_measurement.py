@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from baco_like import MaxEvals, Measurement, Optimizer, Space, TrialError, tune
+from baco_like import MaxEvals, Measurement, Measuring, Optimizer, Search, Space, TrialError, tune
 from baco_like.records import outcome_from
 from baco_like.results import read
 
@@ -47,7 +47,7 @@ def test_the_error_must_be_a_number(sem):
 def test_the_journal_and_the_files_keep_it(tmp_path):
     path = tmp_path / "run.jsonl"
     objectives = {"time": "minimize", "energy": "minimize"}
-    optimizer = Optimizer(SPACE, objectives=objectives, storage=path)
+    optimizer = Optimizer(SPACE, objectives, storage=path)
     optimizer.observe(
         optimizer.suggest(), {"time": Measurement(1.5, 0.2), "energy": Measurement(4, 0.5)}
     )
@@ -67,7 +67,7 @@ def test_the_model_takes_it_as_known_noise():
     """An outlier with a large error says little: its prediction stays with its neighbours."""
 
     def prediction(error):
-        optimizer = Optimizer(SPACE, strategy="bayesian", settings={"initial": 3})
+        optimizer = Optimizer(SPACE, strategy=Search("bayesian", {"initial": 3}))
         for a in (0, 2, 3, 4, 5, 7, 8, 10):
             value = 10 + 0.1 * a if a != 4 else 20.0
             optimizer.observe({"a": a}, Measurement(value, error if a == 4 else 0.01))
@@ -90,6 +90,10 @@ def test_a_measurement_equals_the_repeats_that_it_summarises():
 
 def test_an_objective_may_return_it():
     result = tune(
-        lambda t: Measurement(t["a"], 0.5), SPACE, stop=MaxEvals(3), progress=False, repeats=2
+        lambda t: Measurement(t["a"], 0.5),
+        SPACE,
+        stop=MaxEvals(3),
+        progress=False,
+        measuring=Measuring(repeats=2),
     )
     assert all(trial.sem == pytest.approx(0.5 / math.sqrt(2)) for trial in result.trials)

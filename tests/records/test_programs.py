@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like import MaxEvals, Measurement, Optimizer, Space, TrialError, WarmStart, tune
+from baco_like import (
+    MaxEvals,
+    Measurement,
+    Measuring,
+    Optimizer,
+    Space,
+    TrialError,
+    WarmStart,
+    tune,
+)
 from baco_like.records import History, Outcome, Trial, outcome_from
 
 SPACE = Space({"a": list(range(12))})
@@ -70,7 +79,7 @@ def test_the_function_of_tune_names_the_program():
     def value(trial):
         return {"value": trial["a"], "program": f"p{trial['a'] // 3}"}
 
-    result = tune(value, SPACE, stop=MaxEvals(12), repeats=2, progress=False)
+    result = tune(value, SPACE, stop=MaxEvals(12), measuring=Measuring(repeats=2), progress=False)
     groups = [trial["a"] // 3 for trial in result.trials]
     firsts = [groups.index(group) for group in groups]
     assert result.optimizer.history.programs.tolist() == firsts

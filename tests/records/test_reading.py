@@ -237,7 +237,7 @@ def test_the_message_for_a_number_in_a_text_has_a_remedy():
 def test_a_list_of_mappings_is_refused():
     with pytest.raises(TrialError, match=r"list of mappings.*\{'time': \[1.2, 1.3\], ...\}"):
         outcome_from(0, [{"time": 1.0, "size": 2.0}, {"time": 1.1, "size": 2.0}], "time")
-    opt = Optimizer(Space({"a": [1, 2]}), strategy="random_search", objective="time")
+    opt = Optimizer(Space({"a": [1, 2]}), {"time": "minimize"}, strategy="random_search")
     trial = opt.suggest()
     with pytest.raises(TrialError):
         opt.observe(trial, [{"time": 1.0}, {"time": 1.1}])

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from baco_like import MaxEvals, Optimizer, Space, tune
+from baco_like import MaxEvals, Optimizer, Sharing, Space, Workers, tune
 from baco_like.results import FORMATS, read
 
 SPACE = Space({"a": [1, 2, 4, 8], "worker": [0, 1]})
@@ -14,7 +14,9 @@ SPACE = Space({"a": [1, 2, 4, 8], "worker": [0, 1]})
 @pytest.fixture
 def finished(tmp_path):
     before = time.time()
-    optimizer = Optimizer(SPACE, objective="time", storage=tmp_path / "run.jsonl", worker="n1")
+    optimizer = Optimizer(
+        SPACE, {"time": "minimize"}, storage=tmp_path / "run.jsonl", sharing=Sharing(worker="n1")
+    )
     first, second = optimizer.suggest(2)
     optimizer.observe(
         first, {"time": 1.0, "seconds_of_sleep": 7.0}, seconds={"compile": 40, "run": 2}
@@ -70,8 +72,8 @@ def test_a_journal_as_a_recording(finished, tmp_path):
 
 def test_a_trial_that_is_suggested_again_starts_again(tmp_path):
     path = tmp_path / "run.jsonl"
-    first = Optimizer(SPACE, storage=path, lease=0.05, worker="n1")
-    second = Optimizer(SPACE, storage=path, lease=60, worker="n2")
+    first = Optimizer(SPACE, storage=path, sharing=Sharing(lease=0.05, worker="n1"))
+    second = Optimizer(SPACE, storage=path, sharing=Sharing(lease=60, worker="n2"))
     lost = first.suggest()
     time.sleep(0.1)
     again = second.suggest()
@@ -89,5 +91,11 @@ def test_worker_processes_note_the_time_of_the_evaluation(tmp_path):
         return 1.0
 
     with ThreadPoolExecutor(1) as pool:
-        result = tune(slow, SPACE, stop=MaxEvals(2), executor=pool, max_pending=2, progress=False)
+        result = tune(
+            slow,
+            SPACE,
+            stop=MaxEvals(2),
+            workers=Workers(executor=pool, max_pending=2),
+            progress=False,
+        )
     assert all(t.ended - t.started >= 0.05 for t in result.trials)

@@ -13,7 +13,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from baco_like import Categorical, Optimizer, Ordinal, Permutation, Space, cli
+from baco_like import Aim, Categorical, Optimizer, Ordinal, Permutation, Space, cli
 from baco_like._output import show
 from baco_like._threads import thread_limit
 from baco_like.evaluators.command import describe_compiler
@@ -88,10 +88,9 @@ def journal(tmp_path_factory):
     path = tmp_path_factory.mktemp("run") / "run.jsonl"
     optimizer = Optimizer(
         SPACE,
+        Aim({"time": "minimize"}, ["size <= 60"]),
         strategy="random_search",
         storage=path,
-        objective="time",
-        limits=["size <= 60"],
         context={"[objective] unit": "ms", "[objective] peak": 1.5},
     )
     for _ in range(24):
@@ -248,9 +247,7 @@ def test_metrics_of_trials_beyond_a_limit_are_shown_as_whole_numbers(facts):
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_several_inputs_are_compared_with_the_best_of_each(tmp_path, direction):
-    optimizer = Optimizer(
-        {"x": [1, 2, 3]}, direction, objective="speed", storage=tmp_path / "run.jsonl"
-    )
+    optimizer = Optimizer({"x": [1, 2, 3]}, {"speed": direction}, storage=tmp_path / "run.jsonl")
     values = {1: (10.0, 20.0), 2: (12.0, 12.0), 3: (30.0, 9.0)}
     for _ in range(3):
         trial = optimizer.suggest()

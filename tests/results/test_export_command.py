@@ -14,7 +14,7 @@ from baco_like.results.formats import FORMATS, read
 @pytest.fixture
 def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)  # of this process
-    opt = Optimizer(Space({"x": [1, 2, 4]}), storage=tmp_path / "run.jsonl", objective="time")
+    opt = Optimizer(Space({"x": [1, 2, 4]}), {"time": "minimize"}, storage=tmp_path / "run.jsonl")
     for value in (1.5, 2.5):
         opt.observe(opt.suggest(), value)
     return tmp_path / "run.jsonl"

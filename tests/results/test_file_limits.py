@@ -85,9 +85,9 @@ def test_every_reader_has_the_limit_and_the_argument(table):
     (found,), _ = find_spaces(table.parent, "minimize", large=True)
     assert found.source.large
     with pytest.raises(RunFileError, match=message):
-        Optimizer(SPACE, objective="time", warm_start=table)
+        Optimizer(SPACE, {"time": "minimize"}, warm_start=table)
     start = WarmStart(table, large=True)
-    assert len(Optimizer(SPACE, objective="time", warm_start=start).trials) == 40
+    assert len(Optimizer(SPACE, {"time": "minimize"}, warm_start=start).trials) == 40
 
 
 def test_samples_have_the_limit_and_the_argument(tmp_path, monkeypatch):

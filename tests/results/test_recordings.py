@@ -171,7 +171,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 def journal(tmp_path: Path) -> Path:
     path = tmp_path / "run.jsonl"
     context = {"[objective] unit": "ms"}
-    opt = Optimizer(SPACE, objective="time", storage=path, context=context)
+    opt = Optimizer(SPACE, {"time": "minimize"}, storage=path, context=context)
     one, two, three, _pending = opt.suggest(4)
     opt.observe(one, [1.0, 3.0], extra={"seconds": {"build": 0.5, "run": 1.5}})
     opt.observe(two, failed="compile", message="error\nand more")
@@ -562,7 +562,7 @@ def test_a_value_that_no_parameter_can_have_is_refused(tmp_path):
 
 def test_any_measurement_of_a_journal_may_count(tmp_path):
     opt = Optimizer(
-        {"a": [1, 2, 4]}, strategy="exhaustive", objective="time", storage=tmp_path / "j"
+        {"a": [1, 2, 4]}, {"time": "minimize"}, strategy="exhaustive", storage=tmp_path / "j"
     )
     opt.observe(opt.suggest(), {"time": [0.5, 1.5], "energy": [8.0, 9.0, 9.5], "size": [2, 3]})
     opt.observe(opt.suggest(), failed="timeout", bound=5.0)
@@ -582,7 +582,7 @@ def test_any_measurement_of_a_journal_may_count(tmp_path):
 @pytest.mark.parametrize("index", [True, False])
 def test_a_data_frame_of_ours_that_pandas_has_written(tmp_path, index):
     space = Space({"id": [1, 2, 4], "on": [True, False], "p": Permutation(["i", "j"])})
-    opt = Optimizer(space, strategy="exhaustive", objective="time")
+    opt = Optimizer(space, {"time": "minimize"}, strategy="exhaustive")
     opt.observe(opt.suggest(), {"time": [1.0, 2.0, 4.0], "energy": 9.0})
     opt.observe(opt.suggest(), failed="compile", message="no register\nleft, 'sorry'")
     opt.observe(opt.suggest(), failed="timeout", bound=5.5)
@@ -597,7 +597,7 @@ def test_a_data_frame_of_ours_that_pandas_has_written(tmp_path, index):
         if t.outcome is not None
     ]
     assert list(found.outcomes) == told
-    again = Optimizer(space, objective="time", warm_start=tmp_path / "run.csv")
+    again = Optimizer(space, {"time": "minimize"}, warm_start=tmp_path / "run.csv")
     assert [t.value for t in again.trials] == [2.0, None, None, 3.0]
     assert read(tmp_path / "run.csv", "energy").outcomes[0].value == 9.0
 
@@ -613,7 +613,7 @@ def test_an_empty_cell_is_inactive_or_the_empty_text(tmp_path):
         },
         when={"mode": "kind == 'b'", "n": "mode == 'y'", "one": "kind == 'a'"},
     )
-    opt = Optimizer(space, strategy="exhaustive", objective="time")
+    opt = Optimizer(space, {"time": "minimize"}, strategy="exhaustive")
     for trial in opt.suggest(space.feasible_size):
         opt.observe(trial, 1.0 + trial.id)
     configs = [dict(trial.config) for trial in opt.trials]
@@ -625,7 +625,7 @@ def test_an_empty_cell_is_inactive_or_the_empty_text(tmp_path):
     assert known == [{n: v for n, v in c.items() if n != "one"} for c in configs]
     assert [{n: v for n, v in c.items() if (n, v) != ("one", "")} for c in found.configs] == shown
     assert all(found.find(config).value == 1.0 + i for i, config in enumerate(configs))
-    again = Optimizer(space, objective="time", warm_start=tmp_path / "run.csv")
+    again = Optimizer(space, {"time": "minimize"}, warm_start=tmp_path / "run.csv")
     assert [dict(trial.config) for trial in again.trials] == configs
     plain = "flag,time\n,1.0\n-fast,2.0\n,3.0\n"
     (tmp_path / "plain.csv").write_text(plain)
@@ -637,7 +637,7 @@ def test_a_table_of_a_conditional_run_is_a_conditional_space(tmp_path):
         {"kind": ["a", "b"], "n": [8, 16, 32], "deep": [1, 2], "p": Permutation(["i", "j"])},
         when={"n": "kind == 'b'", "deep": "n > 8", "p": "kind == 'a'"},
     )
-    opt = Optimizer(space, strategy="exhaustive", objective="time")
+    opt = Optimizer(space, {"time": "minimize"}, strategy="exhaustive")
     for trial in opt.suggest(space.feasible_size):
         opt.observe(trial, 1.0)
     configs = {tuple(sorted(trial.config.items())) for trial in opt.trials}
@@ -725,7 +725,7 @@ def test_a_run_with_tasks_is_exported_and_read(name, tmp_path):
 
 def test_the_results_of_one_task_are_exported_without_its_descriptor(tmp_path, capsys):
     space = Space({"tile": [1, 2]}, tasks=[{"n": 1, "device": "a"}, {"n": 2, "device": "a"}])
-    optimizer = Optimizer(space, storage=tmp_path / "run.jsonl", objective="time")
+    optimizer = Optimizer(space, {"time": "minimize"}, storage=tmp_path / "run.jsonl")
     for n, tile, value in ((1, 1, 3.0), (2, 1, 4.0), (2, 2, 5.0)):
         optimizer.observe({"tile": tile, "n": n, "device": "a"}, value)
     assert optimizer.export("t4", tmp_path / "own.json", task={"n": 2, "device": "a"}) == 2

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baco_like import MaxEvals, Optimizer, Ordinal, Space, tune
+from baco_like import Confirm, MaxEvals, Measuring, Optimizer, Ordinal, Space, tune
 from baco_like.evaluators import CachedEvaluator, Evaluator, ResultCache
 from baco_like.records import Confirmation, Direction
 from baco_like.records.trial import Outcome, Trial, select_best
-from baco_like.running import ConfirmationSettings, confirm_winner
+from baco_like.running import confirm_winner
 
 
 class Noisy:
@@ -63,9 +63,7 @@ def confirm(
     optimizer = Optimizer(space, direction, strategy="random_search")
     for x, value in values:
         optimizer.observe({"x": x}, value)
-    return confirm_winner(
-        optimizer, evaluator, ConfirmationSettings(top, evaluations=500, **settings)
-    )
+    return confirm_winner(optimizer, evaluator, Confirm(top, evaluations=500, **settings))
 
 
 def test_the_lucky_one_does_not_win() -> None:
@@ -126,7 +124,7 @@ def test_those_that_fail_now_leave() -> None:
     assert nobody is not None
     assert (nobody.winner, nobody.candidates[0].failure) == (None, "runtime")
     assert (nobody.is_decided, nobody.recommended, nobody.tied) == (False, None, ())
-    assert confirm_winner(Optimizer({"x": [1.0]}), Noisy(), ConfirmationSettings()) is None
+    assert confirm_winner(Optimizer({"x": [1.0]}), Noisy(), Confirm()) is None
 
 
 def test_a_cache_is_passed_by(tmp_path: Path) -> None:
@@ -163,8 +161,7 @@ def test_tune_with_confirmation() -> None:
         fn,
         {"x": list(range(10))},
         stop=MaxEvals(10),
-        confirm_best=3,
-        confirm_evaluations=15,
+        measuring=Measuring(confirm=Confirm(3, 15)),
         **arguments,
     )
     assert result.best_config == {"x": 7}
@@ -175,5 +172,11 @@ def test_tune_with_confirmation() -> None:
     assert result.recommended == result.winner
     plain = tune(fn, {"x": [1, 2]}, stop=MaxEvals(2), **arguments)
     assert (plain.confirmation, plain.winner) == (None, plain.best)
-    with pytest.raises(ValueError, match="confirm_best = -1"):
-        tune(fn, {"x": [1, 2]}, stop=MaxEvals(2), confirm_best=-1, **arguments)
+    with pytest.raises(ValueError, match="top = -1"):
+        tune(
+            fn,
+            {"x": [1, 2]},
+            stop=MaxEvals(2),
+            measuring=Measuring(confirm=Confirm(-1)),
+            **arguments,
+        )

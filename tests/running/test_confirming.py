@@ -13,7 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baco_like import MaxEvals, MaxTime, NoImprovement, Optimizer, Ordinal, Space, tune
+from baco_like import (
+    Confirm,
+    MaxEvals,
+    MaxTime,
+    Measuring,
+    NoImprovement,
+    Optimizer,
+    Ordinal,
+    Search,
+    Space,
+    tune,
+)
 from baco_like.evaluators import FunctionEvaluator
 from baco_like.exceptions import BacoWarning, Infeasible
 from baco_like.journal import repair
@@ -28,7 +39,7 @@ from baco_like.records import (
 from baco_like.records.confirmation import CandidateResults, Confirmation, winner_of
 from baco_like.running import confirming
 from baco_like.running.best_file import write_best
-from baco_like.running.confirming import ConfirmationSettings, confirm_winner, leave_time
+from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.progress import Display, TrialProgress
 from baco_like.running.stopping import time_limit
 from baco_like.running.summary import (
@@ -58,7 +69,7 @@ def noisy(spread: float = 0.01) -> Callable[[Trial], float]:
 
 def test_the_default_takes_part_and_the_interval_has_no_drift() -> None:
     result = tune(
-        noisy(), SPACE, stop=MaxEvals(40), confirm_best=2, confirm_evaluations=24, **PLAIN
+        noisy(), SPACE, stop=MaxEvals(40), measuring=Measuring(confirm=Confirm(2, 24)), **PLAIN
     )
     found = result.confirmation
     assert found is not None
@@ -81,7 +92,7 @@ def test_a_tenth_of_the_evaluations_but_enough_for_five_rounds_by_default(
 ) -> None:
     space = Space({"x": Ordinal(list(range(1, 401)), default=400)})
     stop = MaxEvals(evaluations)
-    result = tune(noisy(0.5), space, stop=stop, confirm_best=3, **PLAIN)
+    result = tune(noisy(0.5), space, stop=stop, measuring=Measuring(confirm=Confirm(3)), **PLAIN)
     assert result.confirmation is not None
     assert len(result.confirmation.candidates) == candidates
     assert result.confirmation.measurements == len(result.trials) - evaluations == measurements
@@ -91,16 +102,16 @@ def test_a_tenth_of_the_evaluations_but_enough_for_five_rounds_by_default(
 def test_a_budget_below_one_round_is_named() -> None:
     with pytest.warns(BacoWarning, match="1 measurements are too few for one round of 2 config"):
         few = tune(
-            noisy(), SPACE, stop=MaxEvals(12), confirm_best=3, confirm_evaluations=1, **PLAIN
+            noisy(), SPACE, stop=MaxEvals(12), measuring=Measuring(confirm=Confirm(3, 1)), **PLAIN
         )
     assert few.confirmation is None
     with pytest.raises(ValueError, match=r"evaluations = 1\.5"):
-        ConfirmationSettings(3, 1.5)
+        Confirm(3, 1.5)
 
 
 def test_everything_is_read_from_the_journal_alone(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    arguments: dict[str, Any] = {**PLAIN, "confirm_best": 2, "confirm_evaluations": 12}
+    arguments: dict[str, Any] = {**PLAIN, "measuring": Measuring(confirm=Confirm(2, 12))}
     result = tune(noisy(), SPACE, stop=MaxEvals(30), storage=path, **arguments)
     loaded = Optimizer.load(path)
     assert repr(read_confirmation(loaded.history)) == repr(result.confirmation)
@@ -131,7 +142,7 @@ class Interrupt:
 @pytest.mark.parametrize("at", [21, 23, 27])
 def test_an_interrupted_confirmation_goes_on_where_it_stopped(tmp_path: Path, at: int) -> None:
     path = tmp_path / "run.jsonl"
-    arguments: dict[str, Any] = {**PLAIN, "confirm_best": 3, "confirm_evaluations": 15}
+    arguments: dict[str, Any] = {**PLAIN, "measuring": Measuring(confirm=Confirm(3, 15))}
     whole = tune(Interrupt(0), SPACE, stop=MaxEvals(20), **arguments)
     part = tune(Interrupt(at), SPACE, stop=MaxEvals(20), storage=path, **arguments)
     assert part.reason == "interrupted"
@@ -151,7 +162,9 @@ def test_predict_and_recommend_see_the_measurements() -> None:
 
     space = Space({"x": Ordinal(list(range(1, 41)), default=40)})
     arguments: dict[str, Any] = {"strategy": "exhaustive", "progress": False}
-    result = tune(fn, space, stop=MaxEvals(40), confirm_best=3, confirm_evaluations=20, **arguments)
+    result = tune(
+        fn, space, stop=MaxEvals(40), measuring=Measuring(confirm=Confirm(3, 20)), **arguments
+    )
     assert result.best_config == {"x": 30}
     assert result.winner is not None
     assert result.winner["x"] == 1
@@ -168,8 +181,7 @@ def test_a_confirmation_decides_until_the_search_finds_a_better_value() -> None:
         lambda trial: 10.0 + trial["x"],
         SPACE,
         stop=MaxEvals(20),
-        confirm_best=2,
-        confirm_evaluations=12,
+        measuring=Measuring(confirm=Confirm(2, 12)),
         **PLAIN,
     )
     optimizer, found = result.optimizer, result.confirmation
@@ -195,8 +207,7 @@ def test_the_default_is_not_faster_than_itself() -> None:
         lambda trial: 50.0 - trial["x"],
         SPACE,
         stop=MaxEvals(20),
-        confirm_best=2,
-        confirm_evaluations=12,
+        measuring=Measuring(confirm=Confirm(2, 12)),
         **PLAIN,
     )
     assert result.confirmation is not None
@@ -211,8 +222,7 @@ def test_the_tied_candidate_closest_to_the_default_is_recommended() -> None:
         lambda trial: 1.0 if trial["x"] < 20 else 2.0,
         SPACE,
         stop=MaxEvals(40),
-        confirm_best=4,
-        confirm_evaluations=30,
+        measuring=Measuring(confirm=Confirm(4, 30)),
         **{**PLAIN, "strategy": "exhaustive"},
     )
     found = result.confirmation
@@ -228,7 +238,7 @@ def test_a_default_that_never_ran_is_no_candidate() -> None:
             raise Infeasible("no room")
         return float(trial["x"])
 
-    result = tune(fn, SPACE, stop=MaxEvals(30), confirm_best=2, confirm_evaluations=9, **PLAIN)
+    result = tune(fn, SPACE, stop=MaxEvals(30), measuring=Measuring(confirm=Confirm(2, 9)), **PLAIN)
     assert result.confirmation is not None
     assert (result.confirmation.default, result.confirmation.speedup) == (None, None)
     assert result.recommended is result.winner
@@ -240,10 +250,10 @@ def test_the_time_limit_holds_for_search_and_confirmation(monkeypatch: pytest.Mo
     assert time_limit(MaxTime(30) & MaxTime(60)) == 60
     assert time_limit(NoImprovement(5)) is None
     history = Optimizer(SPACE).history
-    rule = leave_time(MaxEvals(5) | MaxTime(60), ConfirmationSettings(simplify=0), history)
+    rule = leave_time(MaxEvals(5) | MaxTime(60), Confirm(simplify=0), history)
     assert rule.reason(history, 53.0) is None
     assert rule.reason(history, 54.5) == "54 of 60 seconds; the rest is for the confirmation"
-    both = leave_time(MaxTime(60), ConfirmationSettings(), history)
+    both = leave_time(MaxTime(60), Confirm(), history)
     assert both.reason(history, 47.0) is None
     assert both.reason(history, 48.5) is not None, "a tenth more for the simplification"
     optimizer = Optimizer(SPACE, strategy="random_search")
@@ -257,7 +267,7 @@ def test_the_time_limit_holds_for_search_and_confirmation(monkeypatch: pytest.Mo
 
     for _ in range(10):
         optimizer.observe(optimizer.suggest(), 1.0 * len(optimizer.trials))
-    settings = ConfirmationSettings(2, evaluations=50, tolerance=0.0)
+    settings = Confirm(2, evaluations=50, tolerance=0.0)
     confirm_winner(optimizer, FunctionEvaluator(fn), settings, seconds=21.0)
     assert now[0] == 120.0, "five measurements of 4 s fit into 21 s"
 
@@ -273,7 +283,7 @@ def test_a_failure_in_the_confirmation_removes_the_candidate() -> None:
 
     exhaustive = {**PLAIN, "strategy": "exhaustive"}
     result = tune(
-        fn, SPACE, stop=MaxEvals(40), confirm_best=2, confirm_evaluations=20, **exhaustive
+        fn, SPACE, stop=MaxEvals(40), measuring=Measuring(confirm=Confirm(2, 20)), **exhaustive
     )
     found = result.confirmation
     assert found is not None
@@ -298,7 +308,7 @@ def test_a_censored_measurement_counts_with_its_repeats() -> None:
 
 def test_repair_keeps_the_confirmation(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    arguments: dict[str, Any] = {**PLAIN, "confirm_best": 2, "confirm_evaluations": 12}
+    arguments: dict[str, Any] = {**PLAIN, "measuring": Measuring(confirm=Confirm(2, 12))}
     result = tune(noisy(), SPACE, stop=MaxEvals(30), storage=path, **arguments)
     kinds = [json.loads(line)["event"] for line in path.read_text().splitlines()]
     assert kinds.count("confirming") == 1
@@ -312,7 +322,7 @@ def test_repair_keeps_the_confirmation(tmp_path: Path) -> None:
 
 
 def test_candidates_are_the_best_by_observed_and_by_predicted_value() -> None:
-    optimizer = Optimizer(SPACE, strategy="bayesian", settings={"initial": 8}, seed=1)
+    optimizer = Optimizer(SPACE, strategy=Search("bayesian", {"initial": 8}), seed=1)
     for x in (1, 5, 9, 13, 17, 21, 30, 40):
         optimizer.observe({"x": x}, 100.0 + x if x != 30 else 100.5)
     best = [trial["x"] for trial in confirming.rank_candidates(optimizer, 2)]
@@ -365,7 +375,9 @@ def test_a_tied_default_is_kept(tmp_path: Path) -> None:
 def test_an_undecided_confirmation_says_how_to_go_on() -> None:
     text = " ".join(describe_confirmation(results_of([30.0], [20.0])))
     assert "Confirmed in 1 round of 2 candidates (2 measurements): not decided" in text
-    assert "raise [confirmation] evaluations (confirm_evaluations in Python) and resume" in text
+    assert (
+        "raise [confirmation] evaluations (Confirm(evaluations=...) in Python) and resume" in text
+    )
 
 
 def test_the_table_of_many_parameters_has_the_changed_ones() -> None:
@@ -416,7 +428,7 @@ def test_a_default_that_is_shown_to_be_worse_is_not_kept() -> None:
 
 
 def test_a_confirmed_recommendation_wins_until_the_search_continues() -> None:
-    optimizer = Optimizer(SPACE, strategy="random_search", noise="repeat")
+    optimizer = Optimizer(SPACE, strategy=Search("random_search", noise="repeat"))
     for x, value in ((40, 10.0), (3, 9.0), (2, 5.0)):
         if x != 40:  # the default comes first by itself
             optimizer.enqueue({"x": x})
@@ -437,7 +449,7 @@ def test_a_confirmed_recommendation_wins_until_the_search_continues() -> None:
 
 def test_repeats_of_a_confirmation_are_not_progress_of_the_search_but_tell_the_noise() -> None:
     result = tune(
-        noisy(0.05), SPACE, stop=MaxEvals(20), confirm_best=2, confirm_evaluations=12, **PLAIN
+        noisy(0.05), SPACE, stop=MaxEvals(20), measuring=Measuring(confirm=Confirm(2, 12)), **PLAIN
     )
     history = result.optimizer.history
     assert len(history) > history.searched == 20
@@ -451,7 +463,7 @@ def test_nothing_is_announced_without_a_success() -> None:
     optimizer = Optimizer(SPACE, strategy="random_search")
     optimizer.observe(optimizer.suggest(), failed="compile")
     announced: list[str] = []
-    settings = ConfirmationSettings(evaluations=9)
+    settings = Confirm(evaluations=9)
     evaluator = FunctionEvaluator(lambda trial: 1.0)
     confirm_winner(optimizer, evaluator, settings, announce=announced.append)
     assert not announced
@@ -470,7 +482,7 @@ def test_a_run_without_results_does_not_name_none_as_a_failure() -> None:
 def test_progress_names_a_measurement_again_and_counts_the_search() -> None:
     stream = io.StringIO()
     shown = TrialProgress(Display(stream, 3))
-    optimizer = Optimizer(SPACE, strategy="random_search", noise="repeat")
+    optimizer = Optimizer(SPACE, strategy=Search("random_search", noise="repeat"))
     for origin in (None, "confirmation", "control"):
         trial = optimizer.suggest() if origin is None else optimizer.measure_again({"x": 4}, origin)
         optimizer.observe(trial, 2.0)
@@ -481,7 +493,7 @@ def test_progress_names_a_measurement_again_and_counts_the_search() -> None:
 
 
 def test_a_history_that_is_extended_twice_counts_its_own_search() -> None:
-    optimizer = Optimizer(SPACE, strategy="random_search", noise="repeat")
+    optimizer = Optimizer(SPACE, strategy=Search("random_search", noise="repeat"))
     optimizer.observe(optimizer.suggest(), 2.0)
     trial = optimizer.measure_again({"x": 4}, "confirmation")
     before = optimizer.history

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baco_like import MaxEvals, Optimizer, Ordinal, Space, tune
+from baco_like import MaxEvals, Measuring, Optimizer, Ordinal, Recheck, Search, Space, tune
 from baco_like.records import Objective, Trial
 from baco_like.records.drift import read_drift
 from baco_like.running.confirming import rank_candidates
-from baco_like.running.control import ControlSettings
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import show_progress
 from baco_like.running.summary import format_summary, summarise
@@ -37,7 +36,9 @@ def machine(
 
 
 def test_without_drift_the_incumbent_is_measured_again_and_nothing_is_reported() -> None:
-    result = tune(machine(), SPACE, stop=MaxEvals(80), recheck=20, **PLAIN)
+    result = tune(
+        machine(), SPACE, stop=MaxEvals(80), measuring=Measuring(recheck=Recheck(20)), **PLAIN
+    )
     controls = [trial for trial in result.trials if trial.origin == "control"]
     assert 3 <= len(controls) <= 8
     assert len(result.trials) == 80, "they count as evaluations"
@@ -51,7 +52,9 @@ def test_without_drift_the_incumbent_is_measured_again_and_nothing_is_reported()
 def test_a_change_is_confirmed_reported_and_the_best_are_measured_again(
     slower: float, word: str
 ) -> None:
-    result = tune(machine(slower), SPACE, stop=MaxEvals(80), recheck=15, **PLAIN)
+    result = tune(
+        machine(slower), SPACE, stop=MaxEvals(80), measuring=Measuring(recheck=Recheck(15)), **PLAIN
+    )
     history = result.optimizer.history
     (change,) = read_drift(history).changes
     assert change.level == pytest.approx(slower, abs=0.02)
@@ -81,8 +84,14 @@ def test_a_change_is_confirmed_reported_and_the_best_are_measured_again(
 def test_progress_shows_drift_beyond_the_threshold(
     threshold: float, count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = {**PLAIN, "progress": True, "drift_threshold": threshold}
-    tune(machine(1.3), SPACE, stop=MaxEvals(80), recheck=15, **options)
+    options = {**PLAIN, "progress": True}
+    tune(
+        machine(1.3),
+        SPACE,
+        stop=MaxEvals(80),
+        measuring=Measuring(recheck=Recheck(15, threshold)),
+        **options,
+    )
     assert capsys.readouterr().err.count("Drift: values became 30 % worse") == count
 
 
@@ -96,13 +105,19 @@ def test_one_disturbed_value_is_no_drift() -> None:
         return machine()(trial)
 
     best = [min(t["x"] for t in tune(machine(), SPACE, stop=MaxEvals(20), **PLAIN).trials)]
-    result = tune(fn, SPACE, stop=MaxEvals(80), recheck=20, **PLAIN)
+    result = tune(fn, SPACE, stop=MaxEvals(80), measuring=Measuring(recheck=Recheck(20)), **PLAIN)
     assert disturbed[0] > 30
     assert read_drift(result.optimizer.history).changes == ()
 
 
 def test_a_deterministic_function_is_measured_again_twice_at_most() -> None:
-    result = tune(lambda t: 1.0 + t["x"], SPACE, stop=MaxEvals(100), recheck=10, **PLAIN)
+    result = tune(
+        lambda t: 1.0 + t["x"],
+        SPACE,
+        stop=MaxEvals(100),
+        measuring=Measuring(recheck=Recheck(10)),
+        **PLAIN,
+    )
     controls = [trial for trial in result.trials if trial.origin == "control"]
     assert 0 < len(controls) <= 4
     assert all(trial.origin != "control" for trial in result.trials[60:])
@@ -112,17 +127,24 @@ def test_controls_follow_evaluations_not_builds() -> None:
     def inert(trial: Trial) -> dict[str, Any]:
         return {"value": 1.0, "program": "always"}
 
-    result = tune(inert, SPACE, stop=MaxEvals(3), recheck=2, **PLAIN)
+    result = tune(inert, SPACE, stop=MaxEvals(3), measuring=Measuring(recheck=Recheck(2)), **PLAIN)
     assert len(result.trials) == 30
     assert all(trial.origin != "control" for trial in result.trials)
 
 
 def test_a_resumed_run_makes_the_same_controls(tmp_path: Path) -> None:
-    whole = tune(machine(1.3), SPACE, stop=MaxEvals(70), recheck=15, **PLAIN)
+    whole = tune(
+        machine(1.3), SPACE, stop=MaxEvals(70), measuring=Measuring(recheck=Recheck(15)), **PLAIN
+    )
     for evaluations in (16, 48, 70):
         path = tmp_path / "run.jsonl"
         resumed = tune(
-            machine(1.3), SPACE, stop=MaxEvals(evaluations), recheck=15, storage=path, **PLAIN
+            machine(1.3),
+            SPACE,
+            stop=MaxEvals(evaluations),
+            measuring=Measuring(recheck=Recheck(15)),
+            storage=path,
+            **PLAIN,
         )
     assert repr(resumed.trials) == repr(whole.trials)
 
@@ -130,18 +152,29 @@ def test_a_resumed_run_makes_the_same_controls(tmp_path: Path) -> None:
 def test_off_by_default_for_functions_without_noise() -> None:
     fn = machine(spread=0.05)
     assert all(t.origin != "control" for t in tune(fn, SPACE, stop=MaxEvals(60), **PLAIN).trials)
-    noisy = tune(fn, SPACE, stop=MaxEvals(60), noise="repeat", **PLAIN)
+    noisy = tune(
+        fn,
+        SPACE,
+        stop=MaxEvals(60),
+        **PLAIN | {"strategy": Search("random_search", noise="repeat")},
+    )
     assert any(trial.origin == "control" for trial in noisy.trials)
-    with pytest.raises(ValueError, match="recheck = -1"):
-        tune(fn, SPACE, stop=MaxEvals(5), recheck=-1, **PLAIN)
-    with pytest.raises(ValueError, match="drift_threshold = 0"):
-        ControlSettings(5, 0.0)
+    with pytest.raises(ValueError, match="every = -1"):
+        tune(fn, SPACE, stop=MaxEvals(5), measuring=Measuring(recheck=Recheck(-1)), **PLAIN)
+    with pytest.raises(ValueError, match="threshold = 0"):
+        Recheck(5, 0.0)
 
 
 @pytest.mark.parametrize("strategy", ["auto", "genetic_algorithm", "tabu_search", "racing"])
 def test_every_family_of_strategies_accepts_controls(strategy: str) -> None:
     arguments = {**PLAIN, "strategy": strategy}
-    result = tune(machine(spread=0.05), SPACE, stop=MaxEvals(24), recheck=4, **arguments)
+    result = tune(
+        machine(spread=0.05),
+        SPACE,
+        stop=MaxEvals(24),
+        measuring=Measuring(recheck=Recheck(4)),
+        **arguments,
+    )
     assert len(result.trials) == 24
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from baco_like import MaxEvals, Optimizer, cli, tune
+from baco_like import MaxEvals, Optimizer, Workers, cli, tune
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.results import search_section
 
@@ -57,7 +57,7 @@ def test_a_resumed_run_ends_at_the_same_trial(tmp_path, first):
 
 def test_pending_trials_count_until_their_program_is_known():
     with ThreadPoolExecutor(4) as executor:
-        result = search(8, executor=executor, max_pending=4)
+        result = search(8, workers=Workers(executor=executor, max_pending=4))
     assert (result.optimizer.history.searched, result.reason) == (8, "8 evaluations")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from baco_like import MaxEvals, Optimizer, RunFileError, tune
+from baco_like import Confirm, MaxEvals, Measuring, Optimizer, Recheck, RunFileError, Search, tune
 from baco_like.cli import run_file
 from baco_like.records import Objective
 from baco_like.running.journal_view import JournalView
@@ -45,42 +45,42 @@ def test_a_python_objective_is_exact_in_the_journal_too(tmp_path):
         sizes,
         SPACE,
         stop=MaxEvals(4),
-        objectives=[SIZE],
+        aim=[SIZE],
         storage=path,
         progress=False,
-        noise="repeat",
+        strategy=Search(noise="repeat"),
     )
     assert dict(result.best_config) == {"level": 1}
     assert JournalView(path).objective == SIZE
     again = Optimizer.load(path)
-    assert (again.options.objective, again.options.several_objectives) == ("size", ())
+    assert (again.objective.name, again.objectives) == ("size", ())
 
 
 def test_several_objectives_have_their_units_and_exactness(tmp_path):
     path = tmp_path / "run.jsonl"
     both = (Objective("time", "ms"), SIZE)
-    optimizer = Optimizer(SPACE, objectives=both, storage=path)
+    optimizer = Optimizer(SPACE, both, storage=path)
     optimizer.observe(optimizer.suggest(), {"time": 1.0, "size": 2.0})
     assert JournalView(path).objectives == both
 
 
-@pytest.mark.parametrize("given", [{"repeats": 2}, {"confirm_best": 2}, {"recheck": 5}])
+@pytest.mark.parametrize(
+    "given", [{"repeats": 2}, {"confirm": Confirm(2)}, {"recheck": Recheck(5)}]
+)
 def test_measurements_again_of_an_exact_objective_are_refused(given):
     with pytest.raises(ValueError, match="the objective is exact; leave them out"):
-        tune(sizes, SPACE, stop=MaxEvals(4), objectives=[SIZE], progress=False, **given)
+        tune(sizes, SPACE, stop=MaxEvals(4), aim=SIZE, progress=False, measuring=Measuring(**given))
 
 
-@pytest.mark.parametrize(
-    "objectives", [[], ["time"], [SIZE, SIZE], [Objective("a", direction="up")]]
-)
+@pytest.mark.parametrize("objectives", [[], ["time"], [SIZE, SIZE]])
 def test_wrong_lists_of_objectives_are_refused(objectives):
     with pytest.raises(ValueError, match="objectives"):
-        Optimizer(SPACE, objectives=objectives)
+        Optimizer(SPACE, objectives)
 
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_only_noisy_values_are_partly_luck(exact):
-    optimizer = Optimizer({"level": [1, 2, 4]}, initial=[{"level": 4}])
+    optimizer = Optimizer({"level": [1, 2, 4]}, strategy=Search(initial=[{"level": 4}]))
     space = optimizer.space
     for level in (4, 2, 1):
         optimizer.observe({"level": level}, float(level))
@@ -92,8 +92,8 @@ def test_only_noisy_values_are_partly_luck(exact):
 
 def test_a_run_file_with_an_exact_objective_measures_once(tmp_path):
     exact, noisy = read(tmp_path), read(tmp_path, exact="")
-    assert exact.objective.exact
-    assert exact.control.every == 0 < noisy.control.every
+    assert exact.aim.is_exact
+    assert exact.recheck.every == 0 < noisy.recheck.every
     assert exact.evaluator_table.entries["repeats"] == 1
     assert "repeats" not in noisy.evaluator_table.entries
     kept = exact.context_on_resume(noisy.context)
@@ -120,5 +120,5 @@ def test_sizes_are_exact_by_themselves(metric, tmp_path):
     text += f'[[objective]]\nname = "bytes"\n[evaluator.metrics]\nbytes = "{metric}"\n'
     (tmp_path / "job.toml").write_text(text)
     found = run_file.read(tmp_path / "job.toml")
-    assert [objective.exact for objective in found.objectives] == [False, True]
-    assert found.control.every > 0
+    assert [objective.exact for objective in found.aim.objectives] == [False, True]
+    assert found.recheck.every > 0

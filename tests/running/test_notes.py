@@ -20,7 +20,7 @@ def test_a_note_is_shown_once_for_its_kind_and_with_the_best(tmp_path: Path) -> 
         extra = {"notes": {"resolution": f"coarse {trial['x']}", NOT_COMPARED: "hidden"}}
         return Outcome.success(trial.id, (0.0 if trial["x"] == 2 else 1.0,), extra=extra)
 
-    optimizer = Optimizer(space, seed=1, objective="time")
+    optimizer = Optimizer(space, {"time": "minimize"}, seed=1)
     progress = TrialProgress(Display(stream, 3), "ms")
     for _ in range(3):
         trial = optimizer.suggest()

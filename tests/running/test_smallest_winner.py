@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from baco_like import Categorical, MaxEvals, Optimizer, Space, tune
+from baco_like import Categorical, Confirm, MaxEvals, Measuring, Optimizer, Space, tune
 from baco_like.cli import main
 from baco_like.evaluators import StagedEvaluator
 from baco_like.evaluators.repeats import Repeats
@@ -42,7 +42,7 @@ def names(trial):
 
 def test_tune_drops_the_flags_that_do_not_matter(tmp_path):
     path = tmp_path / "run.jsonl"
-    result = tune(Function(), SPACE, confirm_best=3, storage=path, **PLAIN)
+    result = tune(Function(), SPACE, measuring=Measuring(confirm=Confirm(3)), storage=path, **PLAIN)
     found = result.confirmation
     assert names(result.recommended) == set(GAINS)
     assert found.speedup_of(result.recommended).low < np.exp(0.5) < found.speedup.high
@@ -59,7 +59,7 @@ def test_tune_drops_the_flags_that_do_not_matter(tmp_path):
     line = f"{n} of the {n + 2} changed parameters returned to their defaults"
     assert line in describe_run(JournalView(path), 3)
     assert "Those that differ: f2, f7." in describe_run(JournalView(path), 3)
-    again = tune(Function(), SPACE, confirm_best=3, storage=path, **PLAIN)
+    again = tune(Function(), SPACE, measuring=Measuring(confirm=Confirm(3)), storage=path, **PLAIN)
     assert len(again.trials) == len(result.trials), "a finished one is not repeated"
     repair(path, tmp_path / "repaired.jsonl")
     repaired = Optimizer.load(tmp_path / "repaired.jsonl").history
@@ -68,12 +68,19 @@ def test_tune_drops_the_flags_that_do_not_matter(tmp_path):
 
 def test_it_is_off_without_a_confirmation_and_on_request():
     assert len(tune(Function(), SPACE, **PLAIN).trials) == 60
-    result = tune(Function(), SPACE, confirm_best=3, simplify=0, **PLAIN)
+    result = tune(Function(), SPACE, measuring=Measuring(confirm=Confirm(3, simplify=0)), **PLAIN)
     assert result.confirmation.plan.simplification is None
-    with pytest.raises(ValueError, match=r"simplify = 0\.5 needs one objective, one task"):
-        tune(Function(), {"a": [1, 2]}, simplify=0.5, **PLAIN)
+    with pytest.raises(ValueError, match=r"confirm: simplify = 0\.5 needs a default configuration"):
+        tune(
+            Function(),
+            {"a": [1, 2]},
+            measuring=Measuring(confirm=Confirm(0, simplify=0.5)),
+            **PLAIN,
+        )
     space = {"a": list(range(1, 61))}
-    result = tune(lambda trial: float(trial["a"]), space, confirm_best=1, **PLAIN)
+    result = tune(
+        lambda trial: float(trial["a"]), space, measuring=Measuring(confirm=Confirm(1)), **PLAIN
+    )
     assert result.confirmation.plan.simplification is None, "there is no default"
 
 
@@ -82,21 +89,25 @@ def test_a_parameter_with_a_real_loss_is_kept_in_noise():
     kept = []
     for seed in range(6):
         fn = Function(0.01)
-        result = tune(fn, SPACE, confirm_best=3, **{**PLAIN, "seed": seed})
+        result = tune(fn, SPACE, measuring=Measuring(confirm=Confirm(3)), **{**PLAIN, "seed": seed})
         kept.append(set(GAINS) <= names(result.recommended))
     assert all(kept)
 
 
 @pytest.mark.parametrize("at", [78, 84, 92])
 def test_a_run_killed_during_the_simplification_continues(tmp_path, at):
-    whole = tune(Function(), SPACE, confirm_best=3, **PLAIN)
+    whole = tune(Function(), SPACE, measuring=Measuring(confirm=Confirm(3)), **PLAIN)
     path = tmp_path / "run.jsonl"
-    part = tune(Function(at=at), SPACE, confirm_best=3, storage=path, **PLAIN)
+    part = tune(
+        Function(at=at), SPACE, measuring=Measuring(confirm=Confirm(3)), storage=path, **PLAIN
+    )
     assert part.reason == "interrupted"
     assert len(part.trials) == at - 1 < len(whole.trials)
     assert part.trials[-1].origin in ("simplification", "comparison")
     assert part.recommended.id == whole.confirmation.plan.simplification.trial, "still the winner"
-    resumed = tune(Function(), SPACE, confirm_best=3, storage=path, **PLAIN)
+    resumed = tune(
+        Function(), SPACE, measuring=Measuring(confirm=Confirm(3)), storage=path, **PLAIN
+    )
     assert repr(resumed.trials) == repr(whole.trials)
     assert repr(resumed.confirmation) == repr(whole.confirmation)
 
@@ -109,7 +120,9 @@ def test_an_exact_objective_is_measured_once(tmp_path):
         return {"size": 100 - 10 * trial["f2"] - 5 * trial["f7"]}
 
     exact = [Objective("size", "bytes", exact=True)]
-    result = tune(size, SPACE, objectives=exact, simplify=0.5, **PLAIN)
+    result = tune(
+        size, SPACE, aim=exact, measuring=Measuring(confirm=Confirm(0, simplify=0.5)), **PLAIN
+    )
     assert names(result.recommended) == set(GAINS)
     assert len(calls) == len({str(call) for call in calls}), "no configuration twice"
     assert result.recommended.value == 85
@@ -150,7 +163,7 @@ class Bench:
 
 
 def test_an_equal_program_is_built_and_not_run():
-    from baco_like.running.confirming import ConfirmationSettings, confirm_winner
+    from baco_like.running.confirming import Confirm, confirm_winner
     from baco_like.running.tuner import run
 
     bench = Bench()
@@ -158,7 +171,7 @@ def test_an_equal_program_is_built_and_not_run():
     optimizer = Optimizer(SPACE, strategy="random_search", seed=1)
     run(optimizer, evaluator, MaxEvals(30, builds=30))
     assert bench.runs <= 4
-    confirmation = confirm_winner(optimizer, evaluator, ConfirmationSettings(evaluations=20))
+    confirmation = confirm_winner(optimizer, evaluator, Confirm(evaluations=20))
     assert names(confirmation.recommended) == set(GAINS)
     tests = [t for t in optimizer.trials if t.origin == "simplification"]
     own = sum(t.origin in ("confirmation", "comparison") for t in optimizer.trials)
@@ -252,7 +265,14 @@ def test_the_report_names_what_was_dropped(tmp_path):
     def measure(trial):
         return {"size": fn(trial)}
 
-    tune(measure, SPACE, objectives=exact, simplify=0.5, storage=path, **PLAIN)
+    tune(
+        measure,
+        SPACE,
+        aim=exact,
+        measuring=Measuring(confirm=Confirm(0, simplify=0.5)),
+        storage=path,
+        **PLAIN,
+    )
     section = winner_section(RunFacts(path))
     texts = [part for part in section.parts if isinstance(part, str)]
     assert "changed parameters returned to their defaults" in texts[0]

@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from baco_like import MaxEvals, MaxFailures, MaxTime, NoImprovement, Optimizer, Space, Target
+from baco_like import (
+    Aim,
+    MaxEvals,
+    MaxFailures,
+    MaxTime,
+    NoImprovement,
+    Optimizer,
+    Search,
+    Space,
+    Target,
+)
 from baco_like.running import IdenticalFailures
 from baco_like.running.stopping import time_limit
 
@@ -89,7 +99,7 @@ def test_max_failures():
 
 
 def test_a_configuration_beyond_a_limit_is_no_failure_of_the_run():
-    opt = Optimizer({"a": list(range(9))}, limits=["size <= 3"])
+    opt = Optimizer({"a": list(range(9))}, Aim(limits=["size <= 3"]))
     for size in (9, 9, 9):
         opt.observe(opt.suggest(), {"value": 1.0, "size": size})
     assert MaxFailures(2).reason(opt.history, 0) is None
@@ -102,7 +112,7 @@ def test_measurements_of_a_confirmation_do_not_change_when_a_resumed_search_ends
     """The same values of the search end the run at the same evaluation, with and without a confirmation between."""
     ends = []
     for confirmed in (0, 6):
-        opt = Optimizer({"a": list(range(200))}, strategy="random_search", noise="repeat")
+        opt = Optimizer({"a": list(range(200))}, strategy=Search("random_search", noise="repeat"))
         for value in (3.0, 2.0, 2.5):
             opt.observe(opt.suggest(), value)
         for i in range(confirmed):  # one has luck, and one fails

@@ -4,7 +4,17 @@ import json
 
 import pytest
 
-from baco_like import MaxEvals, Optimizer, Space, TrialError, tune
+from baco_like import (
+    Confirm,
+    MaxEvals,
+    Measuring,
+    Optimizer,
+    Recheck,
+    Search,
+    Space,
+    TrialError,
+    tune,
+)
 from baco_like.records import Objective
 from baco_like.running import LowOutlook, NoImprovement, Target, plot_front
 from baco_like.running.best_file import write_best
@@ -22,7 +32,7 @@ def measure(trial):
 
 def tuned(evaluations=20, **settings):
     settings = {"stop": MaxEvals(evaluations), "progress": False, **settings}
-    return tune(measure, SPACE, objectives=UNITS, **settings)
+    return tune(measure, SPACE, aim=UNITS, **settings)
 
 
 def test_tune_returns_the_front_and_its_knee():
@@ -33,7 +43,7 @@ def test_tune_returns_the_front_and_its_knee():
 
 
 def test_repeats_are_kept_for_each_objective():
-    result = tuned(6, repeats=3)
+    result = tuned(6, measuring=Measuring(repeats=3))
     trial = result.trials[0]
     assert len(trial.repeats) == len(trial.metric_repeats["rate"]) == 3
 
@@ -44,7 +54,7 @@ def test_a_function_without_one_objective_ends_the_run_and_keeps_the_rest():
         return values if trial.id < 3 else {"time": values["time"]}
 
     with pytest.raises(TrialError, match="the objective 'rate' was not measured") as error:
-        tune(forgetful, SPACE, objectives=OBJECTIVES, stop=MaxEvals(9), progress=False)
+        tune(forgetful, SPACE, aim=OBJECTIVES, stop=MaxEvals(9), progress=False)
     assert len(error.value.optimizer.trials) == 3
 
 
@@ -53,8 +63,7 @@ def test_a_function_without_one_objective_ends_the_run_and_keeps_the_rest():
     [
         ({"stop": MaxEvals(5) | Target(1.0)}, "Target is about the best value of one objective"),
         ({"stop": MaxEvals(5) | LowOutlook()}, "LowOutlook is about .* 'time', 'rate'"),
-        ({"confirm_best": 2}, "confirm_best = 2: it confirms the winner of one objective"),
-        ({"direction": "maximize"}, "not both"),
+        ({"measuring": Measuring(confirm=Confirm(2))}, "confirm compares values of one objective"),
         ({"strategy": "genetic_algorithm"}, "optimises one objective"),
     ],
 )
@@ -65,7 +74,7 @@ def test_settings_for_one_objective_are_refused_before_the_run(tmp_path, setting
 
 
 def test_rules_and_outlook_for_one_objective_are_refused_by_an_optimizer_too():
-    optimizer = Optimizer(SPACE, objectives=OBJECTIVES)
+    optimizer = Optimizer(SPACE, OBJECTIVES)
     with pytest.raises(ValueError, match="Target is about"):
         optimizer.should_stop(MaxEvals(5) | Target(1.0))
     with pytest.raises(TrialError, match="the outlook needs a single objective"):
@@ -73,7 +82,7 @@ def test_rules_and_outlook_for_one_objective_are_refused_by_an_optimizer_too():
 
 
 def observed(*rows):
-    optimizer = Optimizer(SPACE, objectives=OBJECTIVES)
+    optimizer = Optimizer(SPACE, OBJECTIVES)
     configs = SPACE.sample(len(rows), seed=1)
     for config, (time, rate) in zip(configs, rows, strict=True):
         optimizer.observe(config, {"time": time, "rate": rate})
@@ -109,7 +118,7 @@ def test_the_summary_shows_the_front_the_knee_and_the_default():
 def test_a_large_front_is_shown_in_part_with_its_knee():
     space = Space({"x": range(60)})
     objectives = {"a": "minimize", "b": "maximize"}
-    optimizer = Optimizer(space, objectives=objectives)
+    optimizer = Optimizer(space, objectives)
     for x in range(60):
         optimizer.observe({"x": x}, {"a": x, "b": x})
     text = format_summary(summarise(optimizer.history, Objective("a")))
@@ -157,5 +166,5 @@ def test_the_front_is_plotted(tmp_path):
 
 
 def test_drift_is_noticed_with_several_objectives():
-    result = tuned(30, noise="repeat", recheck=5)
+    result = tuned(30, strategy=Search(noise="repeat"), measuring=Measuring(recheck=Recheck(5)))
     assert any(trial.origin == "control" for trial in result.trials)

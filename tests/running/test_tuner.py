@@ -15,7 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from baco_like import EvaluatorError, JournalError, MaxEvals, Optimizer, Outcome, Space, run, tune
+from baco_like import (
+    EvaluatorError,
+    JournalError,
+    MaxEvals,
+    Measuring,
+    Optimizer,
+    Outcome,
+    Space,
+    Workers,
+    run,
+    tune,
+)
 from baco_like.exceptions import FailureWarning
 from baco_like.journal.run_lock import sole_runner
 
@@ -107,7 +118,14 @@ class Together:
 def test_what_is_measured_beside_a_mistake_is_kept(tmp_path):
     path = tmp_path / "run.jsonl"
     with ThreadPoolExecutor(4) as pool, pytest.raises(TypeError, match="a mistake") as caught:
-        tune(Together(4), SPACE, stop=MaxEvals(20), executor=pool, storage=path, **QUIET)
+        tune(
+            Together(4),
+            SPACE,
+            stop=MaxEvals(20),
+            workers=Workers(executor=pool),
+            storage=path,
+            **QUIET,
+        )
     observed, pending = statuses(path)
     assert observed >= 3
     assert {t.id for t in caught.value.optimizer.trials} >= {0, 1, 2}
@@ -126,7 +144,7 @@ def test_what_is_running_when_a_mistake_happens_is_waited_for():
         return 1.0
 
     with ThreadPoolExecutor(4) as pool, pytest.raises(TypeError) as caught:
-        tune(fn, SPACE, stop=MaxEvals(4), executor=pool, **QUIET)
+        tune(fn, SPACE, stop=MaxEvals(4), workers=Workers(executor=pool), **QUIET)
     assert {t.id for t in caught.value.optimizer.trials} == {1, 2, 3}  # threads end in any order
 
 
@@ -169,7 +187,7 @@ def test_ctrl_c_does_not_wait_for_what_runs():
         return 1.0
 
     with ThreadPoolExecutor(2) as pool:
-        result = tune(fn, SPACE, stop=MaxEvals(20), executor=pool, **QUIET)
+        result = tune(fn, SPACE, stop=MaxEvals(20), workers=Workers(executor=pool), **QUIET)
         assert fast.is_set()
         hung.set()
     assert result.reason == "interrupted"
@@ -200,7 +218,14 @@ def test_a_lost_executor_keeps_what_came_before(tmp_path):
         ProcessPoolExecutor(1, mp_context=context) as pool,
         pytest.raises(EvaluatorError, match="lost a worker"),
     ):
-        tune(die_on_three, SPACE, stop=MaxEvals(9), executor=pool, storage=path, **QUIET)
+        tune(
+            die_on_three,
+            SPACE,
+            stop=MaxEvals(9),
+            workers=Workers(executor=pool),
+            storage=path,
+            **QUIET,
+        )
     assert statuses(path) == (3, 1)
 
 
@@ -229,7 +254,9 @@ def test_the_first_ten_failures_are_told():
 @pytest.mark.parametrize("fn", [lambda trial: math.nan, lambda trial: 1 / 0])
 def test_warnings_of_a_run_point_to_the_call(fn):
     with pytest.warns(FailureWarning) as caught:
-        tune(fn, SPACE, stop=MaxEvals(11), failures=(ArithmeticError,), **QUIET)
+        tune(
+            fn, SPACE, stop=MaxEvals(11), measuring=Measuring(failures=(ArithmeticError,)), **QUIET
+        )
     assert {warning.filename for warning in caught} == {__file__}
 
 
@@ -239,10 +266,10 @@ def test_warnings_of_a_run_point_to_the_call(fn):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"repeats": 0},
-        {"max_pending": 0},
-        {"failures": ValueError},
-        {"failures": (3,)},
+        {"measuring": Measuring(repeats=0)},
+        {"workers": Workers(max_pending=0)},
+        {"measuring": Measuring(failures=ValueError)},
+        {"measuring": Measuring(failures=(3,))},
         {"callbacks": print},
         {"callbacks": [3]},
         {"seed": -1},
@@ -285,7 +312,7 @@ def test_a_second_run_on_a_journal_is_refused(tmp_path):
 POOL = """
 import sys, time
 from concurrent.futures import ProcessPoolExecutor
-from baco_like import MaxEvals, tune
+from baco_like import MaxEvals, Workers, tune
 
 def fn(trial):
     time.sleep(0.05)
@@ -294,7 +321,7 @@ def fn(trial):
 if __name__ == "__main__":
     with ProcessPoolExecutor(2) as pool:
         tune(fn, {"x": list(range(1, 400))}, stop=MaxEvals(300), strategy="random_search", storage=sys.argv[1],
-             executor=pool, progress=False)
+             workers=Workers(executor=pool), progress=False)
 """
 
 

@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from shipped_tables import imported, index_of, run_c
 
 from baco_like import (
+    Aim,
     Cover,
     Optimizer,
     Ordinal,
@@ -77,9 +78,9 @@ def problems(draw):
         space = Space(parameters, texts, when=when, tasks=Tasks(descriptors, own))
         optimizer = Optimizer(
             space,
+            Aim(goal=draw(st.sampled_from(GOALS))),
             strategy="random_search",
             seed=draw(st.integers(0, 9)),
-            goal=draw(st.sampled_from(GOALS)),
         )
     except (SpaceError, StrategyError):
         assume(False)
@@ -180,7 +181,7 @@ def test_bit_operators_in_c(tmp_path, text):
 
 def test_the_constraint_of_a_task_without_a_success_is_shipped_too(tmp_path):
     tasks = Tasks([{"n": 64}, {"n": 512}], constraints={"n=512": ["tile <= 8"]})
-    optimizer = Optimizer({"tile": [8, 16]}, tasks=tasks)
+    optimizer = Optimizer(Space({"tile": [8, 16]}, tasks=tasks))
     optimizer.observe({"tile": 16, "n": 64}, 1.0)
     table = read_table(optimizer.ship("json", tmp_path / "tuned.json"))
     module = imported(ship(table, "python", tmp_path / "tuned.py"))

@@ -110,8 +110,8 @@ def test_the_command_prints_no_control_characters(tmp_path, capsys):
     value = "\x1b[31m\n*/"
     optimizer = Optimizer(
         Space({"a\x1b": Categorical([value, "b"])}),
+        {"v\x1b\n": "minimize"},
         storage=journal,
-        objective="v\x1b\n",
         context={"[objective] unit": "ms\x1b", "compiler": "gcc\x1b 1.2.3\n*/"},
     )
     optimizer.observe({"a\x1b": value}, 1.0)

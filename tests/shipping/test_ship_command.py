@@ -5,7 +5,17 @@ import json
 import pytest
 from shipped_tables import imported
 
-from baco_like import MaxEvals, Optimizer, Ordinal, RunFileError, Space, cli, tune
+from baco_like import (
+    Confirm,
+    MaxEvals,
+    Measuring,
+    Optimizer,
+    Ordinal,
+    RunFileError,
+    Space,
+    cli,
+    tune,
+)
 from baco_like.shipping import read_stamp, read_table
 
 SPACE = Space({"tile": Ordinal([8, 16, 32, 64], default=8)}, constraints=["tile > 4"])
@@ -21,8 +31,7 @@ def tuned(path, best):
         stop=MaxEvals(4),
         storage=path,
         progress=False,
-        confirm_best=3,
-        confirm_evaluations=15,
+        measuring=Measuring(confirm=Confirm(3, 15)),
     )
 
 
@@ -112,7 +121,7 @@ def test_mistakes_end_before_anything_is_written(words, message, tmp_path, monke
     Optimizer(SPACE, storage="run.jsonl").observe({"tile": 32}, 2.0)
     Optimizer({"tile": [1, 2]}, storage="other.jsonl").observe({"tile": 2}, 2.0)
     both = {"a": "minimize", "b": "minimize"}
-    Optimizer(SPACE, storage="front.jsonl", objectives=both).observe({"tile": 32}, {"a": 1, "b": 2})
+    Optimizer(SPACE, both, storage="front.jsonl").observe({"tile": 32}, {"a": 1, "b": 2})
     (tmp_path / "t.json").write_text(json.dumps({"format": 9}))
     try:
         code = run(*words, "--out", "out.txt")
@@ -124,8 +133,7 @@ def test_mistakes_end_before_anything_is_written(words, message, tmp_path, monke
 
 def test_one_measurement_of_the_default_is_no_gain(tmp_path, capsys):
     optimizer = Optimizer(
-        {"tile": Ordinal([8, 16], default=8)},
-        tasks=[{"n": 1}, {"n": 2}],
+        Space({"tile": Ordinal([8, 16], default=8)}, tasks=[{"n": 1}, {"n": 2}]),
         storage=tmp_path / "two.jsonl",
     )
     optimizer.observe({"tile": 8, "n": 1}, 2.0)

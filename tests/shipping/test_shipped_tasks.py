@@ -197,7 +197,7 @@ def test_one_order_for_all_other_tasks_comes_after_the_entry_of_the_task(tmp_pat
 
 def test_a_run_ships_the_configuration_that_its_selector_takes_for_unknown_tasks(tmp_path):
     sizes = (64, 128, 256, 512, 1024, 2048)
-    optimizer = Optimizer(Space({"tile": [8, 16]}), tasks=[{"n": n} for n in sizes])
+    optimizer = Optimizer(Space({"tile": [8, 16]}, tasks=[{"n": n} for n in sizes]))
     for n in sizes:
         optimizer.observe({"tile": 8, "n": n}, 1.1 if n == 256 else 1.0)
         optimizer.observe({"tile": 16, "n": n}, 1.0 if n == 256 else 1.3)

@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from baco_like import Integer, Optimizer, Permutation, Space
+from baco_like import Integer, Optimizer, Permutation, Search, Space
 from baco_like.acquisitions.optimizers.searches import LocalSearch
 from baco_like.exceptions import TrialError
 from baco_like.strategies.auto import Auto
@@ -58,7 +58,7 @@ def test_hardly_any_configurations_are_run_through():
 
 
 def test_hardly_any_noisy_configurations_are_measured_in_turn():
-    opt = Optimizer(Space({"a": [1, 2, 3]}), seed=1, noise="repeat")
+    opt = Optimizer(Space({"a": [1, 2, 3]}), seed=1, strategy=Search(noise="repeat"))
     asked = []
     for i in range(9):
         trial = opt.suggest()
@@ -79,7 +79,7 @@ def test_numbers_with_equal_logarithms_have_their_own_features(values):
 def widths(succeeding: int, points: int = 24) -> list[int]:
     """Return the widths of the first points, one success being the trial of that number."""
     space = Space({"p": Permutation(range(4)), "width": [1, 8, 16]})
-    opt = Optimizer(space, seed=1, settings={"initial": points})
+    opt = Optimizer(space, seed=1, strategy=Search(settings={"initial": points}))
     found = []
     for number in range(points):
         trial = opt.suggest()
@@ -109,7 +109,7 @@ def test_many_orders_are_given_more_first_points(loops, points):
     orders = {"order": Permutation(range(loops))} if loops else {}
     space = Space({"tile": [1, 2, 4, 8, 16], **orders})
     assert size_by_orders(space) == points
-    opt = Optimizer(space, seed=1, settings={"design": "uniform"})
+    opt = Optimizer(space, seed=1, strategy=Search(settings={"design": "uniform"}))
     for cost in range(1, points + 1):
         trial = opt.suggest()
         assert trial.tag["phase"] == "design"
@@ -125,7 +125,7 @@ def test_the_search_begins_with_fewer_draws_beside_a_long_order(loops, draws):
 
 
 def test_first_points_are_distinct_also_where_values_are_noisy():
-    opt = Optimizer(KERNEL, seed=1, noise="repeat")
+    opt = Optimizer(KERNEL, seed=1, strategy=Search(noise="repeat"))
     seen = []
     for cost in (3.0, 2.0, 1.0):
         trial = opt.suggest()
@@ -143,7 +143,7 @@ def test_a_rate_maximised_gives_the_run_of_the_time_minimised(seed):
         return abs(config["tile"] - 3) + abs(config["bx"] - 48) // 16 + config["by"]
 
     def run(direction):
-        opt = Optimizer(KERNEL, seed=seed, direction=direction)
+        opt = Optimizer(KERNEL, direction, seed=seed)
         for _ in range(20):
             trial = opt.suggest()
             if trial["by"] == 8:
@@ -157,7 +157,7 @@ def test_a_rate_maximised_gives_the_run_of_the_time_minimised(seed):
 
 
 def test_a_parameter_of_which_nothing_is_known_gets_the_most_probable_lengthscale():
-    opt = Optimizer(KERNEL, seed=1, settings={"initial": 3})
+    opt = Optimizer(KERNEL, seed=1, strategy=Search(settings={"initial": 3}))
     for _ in range(3):
         opt.observe(opt.suggest(), 1.0)
     # One in which the first points do not differ has the mode of a log-normal density of median 4 and spread 1.
@@ -221,7 +221,7 @@ def test_quantities_of_the_constraints_help():
     def mean_best(strategy, seed):
         # Both begin at the same place, so only what the models see differs.
         same = {"initial": 3, "design": "uniform"}
-        opt = Optimizer(blocks, seed=seed, strategy=strategy, settings=same)
+        opt = Optimizer(blocks, seed=seed, strategy=Search(strategy, same))
         values = []
         for _ in range(24):
             trial = opt.suggest()
@@ -249,5 +249,5 @@ def test_a_setting_of_another_kind_is_refused_before_anything_is_written(
     tmp_path, strategy, settings, message
 ):
     with pytest.raises(ValueError, match=re.escape(message)):
-        Optimizer(KERNEL, strategy=strategy, settings=settings, storage=tmp_path / "j")
+        Optimizer(KERNEL, strategy=Search(strategy, settings), storage=tmp_path / "j")
     assert not (tmp_path / "j").exists()

@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from baco_like import (
-    Categorical,
-    Integer,
-    Optimizer,
-    Ordinal,
-    Permutation,
-    Real,
-    Space,
-)
+from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Search, Space
 from baco_like.records.history import History
 from baco_like.strategies.bayesian.bayesian import Bayesian, BayesianState
 from baco_like.strategies.composite.wrappers import Phased
@@ -100,7 +92,7 @@ def test_the_model_finds_the_best_permutation_before_random_search():
 
 def test_a_batch_spreads_out():
     space = Space({"x": Real(0.0, 1.0), "y": Real(0.0, 1.0)})
-    opt = Optimizer(space, seed=1, initial=6)
+    opt = Optimizer(space, seed=1, strategy=Search(initial=6))
     for _ in range(10):
         trial = opt.suggest()
         opt.observe(trial, (trial["x"] - 0.4) ** 2 + (trial["y"] - 0.6) ** 2 + 0.1)
@@ -110,7 +102,7 @@ def test_a_batch_spreads_out():
 
 
 def test_asking_changes_nothing():
-    opt = Optimizer(MIXED, seed=3, initial=4)
+    opt = Optimizer(MIXED, seed=3, strategy=Search(initial=4))
     for _ in range(6):
         trial = opt.suggest()
         opt.observe(trial, mixed_cost(trial))
@@ -126,7 +118,7 @@ def test_asking_changes_nothing():
 
 def test_a_censored_value_is_learnt_as_slow_but_feasible():
     space = Space({"x": Ordinal(list(range(30)))})
-    opt = Optimizer(space, seed=1, initial=5)
+    opt = Optimizer(space, seed=1, strategy=Search(initial=5))
     for _ in range(12):
         trial = opt.suggest()
         if trial["x"] > 20:
@@ -151,7 +143,7 @@ def test_every_part_can_be_replaced():
 @pytest.mark.parametrize("shift", [0.0, -1000.0])
 def test_values_of_any_sign_and_size(shift):
     space = Space({"x": Ordinal(list(range(40)))})
-    opt = Optimizer(space, seed=1, initial=5)
+    opt = Optimizer(space, seed=1, strategy=Search(initial=5))
     for _ in range(20):
         trial = opt.suggest()
         opt.observe(trial, shift + (trial["x"] - 23) ** 2)
@@ -172,7 +164,7 @@ def test_a_prior_on_values_draws_the_first_proposals_and_fades():
     plain = Space({"x": Ordinal(list(range(60)))})
 
     def proposed(space, n):
-        opt = Optimizer(space, seed=2, settings={"initial": 3})
+        opt = Optimizer(space, seed=2, strategy=Search(settings={"initial": 3}))
         for config in ({"x": 20}, {"x": 40}, {"x": 59}):
             opt.observe(config, 10.0 + (config["x"] - 35) ** 2 / 100)
         for _ in range(n):
@@ -190,7 +182,7 @@ def test_a_prior_on_values_draws_the_first_proposals_and_fades():
 )
 def test_every_first_design_is_distinct_and_feasible(design):
     settings = {"initial": 8, "design": design}
-    opt = Optimizer(MIXED, seed=1, strategy="bayesian", settings=settings)
+    opt = Optimizer(MIXED, seed=1, strategy=Search("bayesian", settings))
     trials = opt.suggest(8)
     assert all(MIXED.contains(t.config) and t.tag == {"phase": "design"} for t in trials)
     assert len({tuple(t.values()) for t in trials}) == 8
@@ -198,7 +190,7 @@ def test_every_first_design_is_distinct_and_feasible(design):
 
 def test_an_unknown_design():
     with pytest.raises(ValueError, match="latin_hypercube"):
-        Optimizer(MIXED, settings={"design": "lhs"})
+        Optimizer(MIXED, strategy=Search(settings={"design": "lhs"}))
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -225,7 +217,7 @@ def test_the_recommended_trial_of_a_rate_is_that_of_the_time():
         logs = 0.1 * points + rng.normal(scale=1.5, size=12)
         chosen = []
         for direction, sign in (("minimize", 1.0), ("maximize", -1.0)):
-            opt = Optimizer(space, direction, seed=1, noise="repeat")
+            opt = Optimizer(space, direction, seed=1, strategy=Search(noise="repeat"))
             for x, log in zip(points.tolist(), logs.tolist(), strict=True):
                 opt.observe({"x": x}, float(np.exp(sign * log)))
             chosen.append(opt.recommend().config)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baco_like import Ordinal, Space
+from baco_like import Ordinal, Search, Space
 from baco_like._random import Purpose, generator
 from baco_like.optimizer import Optimizer
 from baco_like.strategies import PatternSearch, Torczon
@@ -130,7 +130,7 @@ def test_torczons_search_is_the_plain_loop_with_its_restarts(seed):
 def test_a_pattern_search_by_hand():
     """Along one axis of 16 from 4 with step 4, towards 11: up, leap to 12, and with 2 and 1 back to 11."""
     space = Space({"a": Ordinal(list(range(16)))})
-    optimizer = Optimizer(space, strategy=PatternSearch(), seed=0, initial=[{"a": 4}])
+    optimizer = Optimizer(space, strategy=Search(PatternSearch(), initial=[{"a": 4}]), seed=0)
     values = []
     for _ in range(8):
         trial = optimizer.suggest()

@@ -15,12 +15,15 @@ from pathlib import Path
 import pytest
 
 from baco_like import (
+    Aim,
     Categorical,
     Integer,
     Optimizer,
     Ordinal,
     Permutation,
     Real,
+    Search,
+    Sharing,
     Space,
     SpaceExhausted,
     WarmStart,
@@ -43,26 +46,26 @@ SPACES = {
 MODELS = ["auto", "bayesian", "baco", "ehvi"]
 STRATEGIES = [*MODELS, "genetic_algorithm", "iterated_local_search", "racing", "particle_swarm"]
 TASKS = {"tasks": [{"n": 64}, {"n": 512}, {"n": 4096}]}
-OBJECTIVES = {"objectives": {"value": "minimize", "size": "minimize"}}
+OBJECTIVES = {"aim": {"value": "minimize", "size": "minimize"}}
 OTHER = [(config, {"value": i % 7 + 1.5, "size": i % 4}) for i, config in
          enumerate(SPACES["tiles"].sample(20, seed=1))]  # fmt: skip
 TIMES = [(config, values["value"]) for config, values in OTHER]
 PRIOR = {"warm_start": WarmStart(TIMES, "prior")}
 SEVERAL_PRIOR = {**OBJECTIVES, "warm_start": WarmStart(OTHER, "prior")}
-ONE_TASK = {**TASKS, "task": "n=64", "warm_start": WarmStart(TIMES, task="n=512")}
+ONE_TASK = {**TASKS, "sharing": Sharing(task="n=64"), "warm_start": WarmStart(TIMES, task="n=512")}
 OPTIONS = {
     "tasks": ("auto", TASKS),
     "one task, another one known": ("auto", ONE_TASK),
-    "goal single": ("auto", {**TASKS, "goal": "single"}),
+    "goal single": ("auto", {**TASKS, "aim": Aim(goal="single")}),
     "fidelity": ("auto", {"fidelity": {"share": [0.1, 0.3, 1.0]}}),
     "halving": ("successive_halving", {"fidelity": {"share": [0.1, 0.3, 1.0]}}),
-    "limits": ("auto", {"limits": ["size <= 9"]}),
-    "limits of bayesian": ("bayesian", {"limits": ["size <= 9"]}),
+    "limits": ("auto", {"aim": Aim(limits=["size <= 9"])}),
+    "limits of bayesian": ("bayesian", {"aim": Aim(limits=["size <= 9"])}),
     "seconds": ("auto", {"seconds": 100.0}),
     "noise": ("auto", {"noise": "repeat"}),
     "prior": ("auto", PRIOR),
     "prior and seconds": ("bayesian", {**PRIOR, "seconds": 100.0}),
-    "prior and limits": ("smac", {**PRIOR, "limits": ["size <= 9"]}),
+    "prior and limits": ("smac", {**PRIOR, "aim": Aim(limits=["size <= 9"])}),
     "prior, two objectives": ("auto", SEVERAL_PRIOR),
     "prior of parego": ("parego", SEVERAL_PRIOR),
     "parego": ("parego", OBJECTIVES),
@@ -99,8 +102,12 @@ def outcome(trial):
 def suggestions(case):
     """Return the configurations of a run with the phases of their tags, as texts."""
     space, strategy, options, batch = arguments(case)
+    options = dict(options)
+    space = space.with_tasks(options.pop("tasks", None))
+    space = space.with_fidelity(options.pop("fidelity", None))
     initial = {"initial": 5} if strategy in ("bayesian", "baco") else {}
-    optimizer = Optimizer(space, strategy=strategy, settings=initial, seed=7, budget=60, **options)
+    search = Search(strategy, initial, noise=options.pop("noise", "none"))
+    optimizer = Optimizer(space, strategy=search, seed=7, budget=60, **options)
     modelled = strategy in MODELS or case.rpartition(" x ")[2] in OPTIONS
     texts = []
     try:

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from baco_like import Optimizer, Ordinal, Space, WarmStart
+from baco_like import Optimizer, Ordinal, Search, Space, WarmStart
 from baco_like.cli import main
 from baco_like.exceptions import StrategyError
 from baco_like.strategies.auto import Auto
@@ -43,7 +43,7 @@ def run(optimizer, n):
 
 def optimizer_of(name, seed=0, **options):
     settings = {"surrogate": "gpytorch", "device": "cpu", "initial": 6}
-    return Optimizer(SPACE, strategy=name, settings=settings, seed=seed, **options)
+    return Optimizer(SPACE, strategy=Search(name, settings), seed=seed, **options)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_both_surrogates_suggest_alike_at_first():
     trials = []
     for surrogate in ("gp", "gpytorch"):
         settings = {"surrogate": surrogate, "initial": 12}
-        optimizer = Optimizer(SPACE, strategy="bayesian", settings=settings, seed=1)
+        optimizer = Optimizer(SPACE, strategy=Search("bayesian", settings), seed=1)
         run(optimizer, 12)
         trials.append(optimizer.suggest())
     assert trials[0].tag["mean"] == pytest.approx(trials[1].tag["mean"], rel=0.1)

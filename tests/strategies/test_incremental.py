@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from baco_like import Integer, Optimizer, Ordinal, Real, Space
+from baco_like import Integer, Optimizer, Ordinal, Real, Sharing, Space
 from baco_like.acquisitions import LocalSearch, ThompsonSampling
 from baco_like.acquisitions.functions import condition_on_pending, log_ei
 from baco_like.records.history import History
@@ -64,7 +64,9 @@ def work(monkeypatch):
 @pytest.mark.parametrize("space", [SMALL, LARGE], ids=["listed", "searched"])
 def test_a_resumed_run_continues_alike(tmp_path, space):
     path = tmp_path / "run.jsonl"
-    optimizer = started(space, MANY, storage=path, lease=3600.0)  # pending trials stay pending
+    optimizer = started(
+        space, MANY, storage=path, sharing=Sharing(lease=3600.0)
+    )  # pending trials stay pending
 
     def advance(optimizer):
         observe(optimizer, [optimizer.suggest()])
@@ -75,7 +77,9 @@ def test_a_resumed_run_continues_alike(tmp_path, space):
     advance(optimizer)
     copy = tmp_path / "copy.jsonl"
     copy.write_bytes(path.read_bytes())
-    resumed = Optimizer.load(copy, lease=3600.0)  # with none of the models that the first one keeps
+    resumed = Optimizer.load(
+        copy, sharing=Sharing(lease=3600.0)
+    )  # with none of the models that the first one keeps
     assert advance(optimizer) == advance(resumed)
 
 

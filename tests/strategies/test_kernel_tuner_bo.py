@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baco_like import Optimizer, Ordinal, Space
+from baco_like import Optimizer, Ordinal, Search, Space
 from baco_like.strategies import create_strategy
 from baco_like.surrogates.index_features import IndexFeatures
 
@@ -18,7 +18,7 @@ def cost(trial):
 
 
 def run(n, fails=lambda t: False, **settings):
-    opt = Optimizer(SPACE, strategy="kernel_tuner_bo", settings={"initial": 6, **settings}, seed=1)
+    opt = Optimizer(SPACE, strategy=Search("kernel_tuner_bo", {"initial": 6, **settings}), seed=1)
     for _ in range(n):
         trial = opt.suggest()
         if fails(trial):

@@ -7,7 +7,7 @@ import pytest
 from plain_climbing import Objective, climb_best, climb_first, neighbours
 from population_runs import Run
 
-from baco_like import Categorical, Integer, Optimizer, Permutation, Real, Space
+from baco_like import Categorical, Integer, Optimizer, Permutation, Real, Search, Space
 from baco_like.spaces.neighbourhoods import adjacent
 from baco_like.strategies import create_strategy
 from baco_like.strategies.local.base import Neighbourhoods, Scan
@@ -355,7 +355,7 @@ def test_a_search_with_a_small_budget_changes_most_parameters(name, restart):
 
     def count_changed(order):
         settings = {"restart": restart, "order": order, "neighbourhood": "hamming"}
-        optimizer = Optimizer(space, strategy=name, settings=settings, seed=3, budget=60)
+        optimizer = Optimizer(space, strategy=Search(name, settings), seed=3, budget=60)
         first = optimizer.suggest()
         optimizer.observe(first, 1.0)
         changed = set()
@@ -373,7 +373,7 @@ def test_a_search_with_a_small_budget_changes_most_parameters(name, restart):
 def test_a_search_in_mixed_order_finds_a_local_minimum(restart):
     space = Space({f"p{i}": list(range(4)) for i in range(5)})
     settings = {"restart": restart, "neighbourhood": "hamming"}
-    optimizer = Optimizer(space, strategy="multi_start_local_search", settings=settings, budget=300)
+    optimizer = Optimizer(space, strategy=Search("multi_start_local_search", settings), budget=300)
     for _ in range(300):
         trial = optimizer.suggest()
         optimizer.observe(trial, float(sum((x - 1) ** 2 for x in trial.values())))

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from baco_like import Optimizer, Space
+from baco_like import Aim, Optimizer, Space
 from baco_like.acquisitions import weight_by_feasibility
 from baco_like.records import Limits
 from baco_like.strategies.bayesian.limits import FeasibilityWithLimits
@@ -22,11 +22,16 @@ def measure(trial):
 
 
 def evaluated(
-    count, strategy="auto", seed=0, limits=(LIMIT,), fails=lambda trial: False, **settings
+    count,
+    strategy="auto",
+    seed=0,
+    limits=(LIMIT,),
+    fails=lambda trial: False,
+    objectives=None,
+    **settings,
 ):
-    if "objectives" not in settings:
-        settings["objective"] = "time"
-    optimizer = Optimizer(SPACE, limits=limits, strategy=strategy, seed=seed, **settings)
+    aim = Aim(objectives or {"time": "minimize"}, limits)
+    optimizer = Optimizer(SPACE, aim, seed, strategy=strategy, **settings)
     for _ in range(count):
         observe(optimizer, optimizer.suggest(), fails)
     return optimizer
@@ -46,7 +51,7 @@ def beyond(optimizer):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("strategy", ["auto", "bayesian"])
 def test_the_probability_falls_where_the_metric_grows(strategy, seed):
-    optimizer = Optimizer(SPACE, objective="time", limits=[LIMIT], strategy=strategy)
+    optimizer = Optimizer(SPACE, Aim({"time": "minimize"}, [LIMIT]), strategy=strategy)
     # The same configurations for all: a good strategy would see few beyond the limit.
     for config in SPACE.sample(25, seed):
         optimizer.observe(config, measure(config))

@@ -101,10 +101,10 @@ def test_a_file_keeps_the_levels(tmp_path: Path) -> None:
 
 def test_the_journal_of_another_fidelity_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    proceed(Optimizer(PARAMETERS, fidelity={"size": [128, 1024]}, storage=path), 2)
+    proceed(Optimizer(SPACE, storage=path), 2)
     with pytest.raises(Exception, match="size"):
         Optimizer(PARAMETERS, storage=path)
-    assert len(Optimizer(PARAMETERS, fidelity={"size": [128, 1024]}, storage=path).trials) == 2
+    assert len(Optimizer(SPACE, storage=path).trials) == 2
 
 
 def test_batches_and_pending_trials() -> None:
@@ -192,9 +192,7 @@ def test_tune_passes_the_fidelity_to_the_function() -> None:
         seen.append(trial["size"])
         return value_of(trial)
 
-    result = tune(
-        measure, PARAMETERS, fidelity={"size": [128, 1024]}, stop=MaxEvals(16), progress=False
-    )
+    result = tune(measure, SPACE, stop=MaxEvals(16), progress=False)
     assert set(seen) == {128, 1024}
     assert result.best_config is not None
     assert result.best_config["size"] == 1024
@@ -220,9 +218,7 @@ def test_wrong_fidelities(fidelity: Any, message: str) -> None:
 
 def test_several_objectives_are_refused() -> None:
     with pytest.raises(StrategyError, match="one objective"):
-        Optimizer(
-            SPACE, objectives={"time": "minimize", "size_of_file": "minimize"}, strategy="ehvi"
-        )
+        Optimizer(SPACE, {"time": "minimize", "size_of_file": "minimize"}, strategy="ehvi")
 
 
 def test_an_ordinal_parameter_may_be_the_fidelity() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baco_like import Optimizer, Permutation, Space
+from baco_like import Aim, Optimizer, Permutation, Space
 from baco_like.records import Status
 from baco_like.records.front import front_numbers
 from baco_like.strategies import NSGA2
@@ -52,7 +52,7 @@ def test_one_objective_keeps_the_best():
 
 def test_members_are_distinct_while_there_are_enough():
     space = Space({"a": [1, 2], "b": [1, 2]})
-    optimizer = Optimizer(space, objectives=OBJECTIVES, strategy=NSGA2(population=4))
+    optimizer = Optimizer(space, OBJECTIVES, strategy=NSGA2(population=4))
     for _ in range(4):
         trial = optimizer.suggest()
         optimizer.observe(trial, {"time": float(trial["a"]), "rate": 1.0 + trial["b"]})
@@ -73,7 +73,7 @@ def observe(optimizer, trial):
 
 def evaluated(strategy, seed, count=120):
     space = Space({"order": Permutation(list("abcdef")), "tile": [2**i for i in range(9)]})
-    optimizer = Optimizer(space, objectives=OBJECTIVES, strategy=strategy, seed=seed, budget=count)
+    optimizer = Optimizer(space, OBJECTIVES, strategy=strategy, seed=seed, budget=count)
     for _ in range(count):
         observe(optimizer, optimizer.suggest())
     return optimizer
@@ -82,9 +82,8 @@ def evaluated(strategy, seed, count=120):
 @pytest.mark.parametrize("objectives", [OBJECTIVES, {"time": "minimize"}])
 def test_the_smallest_violations_survive_while_nothing_is_within_the_limits(objectives):
     space = Space({"a": list(range(1, 9)), "b": list(range(1, 9))})
-    several = {"objectives": objectives} if len(objectives) > 1 else {"objective": "time"}
     optimizer = Optimizer(
-        space, **several, strategy=NSGA2(population=6), limits=["size <= 10"], budget=30
+        space, Aim(objectives, ["size <= 10"]), strategy=NSGA2(population=6), budget=30
     )
     for count in range(30):
         trial = optimizer.suggest()
@@ -108,12 +107,7 @@ def test_it_gets_within_limits_that_few_configurations_meet():
     for name in found:
         for seed in range(3):
             optimizer = Optimizer(
-                space,
-                objectives=OBJECTIVES,
-                strategy=name,
-                limits=["size <= 10"],
-                seed=seed,
-                budget=200,
+                space, Aim(OBJECTIVES, ["size <= 10"]), strategy=name, seed=seed, budget=200
             )
             for _ in range(200):
                 trial = optimizer.suggest()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from baco_like import Ordinal, Space
+from baco_like import Ordinal, Search, Space
 from baco_like.journal import MemoryJournal
 from baco_like.optimizer import Optimizer
 from baco_like.records.trial import Proposal
@@ -159,7 +159,7 @@ def test_arms_count_on_their_share_of_the_budget():
 
 
 def test_only_a_new_best_value_counts_as_an_improvement():
-    optimizer = Optimizer(SPACE, strategy=Portfolio(arms(x=9)), direction="maximize")
+    optimizer = Optimizer(SPACE, "maximize", strategy=Portfolio(arms(x=9)))
     for value in (1.0, 3.0, 3.0, None, 2.0, 4.0):
         trial = optimizer.suggest()
         optimizer.observe(trial, value, failed=None if value else "runtime")
@@ -185,14 +185,14 @@ def test_the_log_is_no_longer_than_the_window():
 def test_model_based_arms_get_their_hyperparameters_back():
     settings = {"arms": "bayesian, random_search", "rule": "round_robin"}
     journal = MemoryJournal()
-    optimizer = Optimizer(SPACE, strategy="portfolio", settings=settings, storage=journal)
+    optimizer = Optimizer(SPACE, strategy=Search("portfolio", settings), storage=journal)
     for _ in range(14):
         trial = optimizer.suggest()
         optimizer.observe(trial, 1.0 + trial["a"] + (trial["b"] - 4) ** 2)
     notes = [t.tag["tag"] for t in optimizer.trials if t.tag["arm"] == "bayesian"]
     assert notes[-1]["phase"] == "model"
     written = MemoryJournal(json.loads(json.dumps(journal.events)))
-    again = Optimizer(SPACE, strategy="portfolio", settings=settings, storage=written)
+    again = Optimizer(SPACE, strategy=Search("portfolio", settings), storage=written)
     assert dict(again.suggest().config) == dict(optimizer.suggest().config)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import friedmanchisquare
 from scipy.stats import t as student
 
-from baco_like import Categorical, Ordinal, Permutation, Real, Space
+from baco_like import Categorical, Ordinal, Permutation, Real, Search, Space
 from baco_like.optimizer import Optimizer
 from baco_like.strategies import Racing
 from baco_like.strategies.racing.iterated_racing import (
@@ -63,7 +63,7 @@ def test_candidates_that_agree_in_every_block_are_distinguished_and_ties_are_not
 
 
 def test_every_survivor_is_evaluated_once_a_round_and_the_worse_ones_no_more():
-    optimizer = Optimizer(SPACE, strategy=Racing(), noise="repeat", budget=300, seed=1)
+    optimizer = Optimizer(SPACE, strategy=Search(Racing(), noise="repeat"), budget=300, seed=1)
     first = len(optimizer.state.strategy_state.candidates)
     run(optimizer, first, 0.001)
     assert len({tuple(t.values()) for t in optimizer.trials}) == first
@@ -83,7 +83,7 @@ def test_every_survivor_is_evaluated_once_a_round_and_the_worse_ones_no_more():
 def test_noise_that_hides_the_differences_needs_more_rounds():
     rounds = {}
     for noise in (0.001, 3.0):
-        optimizer = Optimizer(SPACE, strategy=Racing(), noise="repeat", budget=300, seed=1)
+        optimizer = Optimizer(SPACE, strategy=Search(Racing(), noise="repeat"), budget=300, seed=1)
         begun = optimizer.state.strategy_state.number
         highest = 0
         while optimizer.state.strategy_state.number == begun:
@@ -95,7 +95,9 @@ def test_noise_that_hides_the_differences_needs_more_rounds():
 
 
 def test_no_test_before_the_first_test():
-    optimizer = Optimizer(SPACE, strategy=Racing(first_test=4), noise="repeat", budget=400, seed=1)
+    optimizer = Optimizer(
+        SPACE, strategy=Search(Racing(first_test=4), noise="repeat"), budget=400, seed=1
+    )
     first = len(optimizer.state.strategy_state.candidates)
     run(optimizer, 4 * first - 1, 0.001)
     assert optimizer.state.strategy_state.alive.all()
@@ -116,7 +118,7 @@ def test_without_noise_nothing_is_evaluated_twice_and_the_best_are_the_elites():
 
 
 def test_a_failed_candidate_is_out_of_the_race():
-    optimizer = Optimizer(SPACE, strategy=Racing(), noise="repeat", budget=300, seed=1)
+    optimizer = Optimizer(SPACE, strategy=Search(Racing(), noise="repeat"), budget=300, seed=1)
     failed = optimizer.suggest()
     optimizer.observe(failed, failed="compile")
     run(optimizer, 120, 0.1)
@@ -124,7 +126,7 @@ def test_a_failed_candidate_is_out_of_the_race():
 
 
 def test_a_race_goes_on_without_an_outcome_that_does_not_come():
-    optimizer = Optimizer(SPACE, strategy=Racing(), noise="repeat", budget=200, seed=1)
+    optimizer = Optimizer(SPACE, strategy=Search(Racing(), noise="repeat"), budget=200, seed=1)
     lost = optimizer.suggest()
     run(optimizer, 120, 0.1)
     assert {t.tag["race"] for t in optimizer.trials if t.tag} == {1, 2, 3, 4}
@@ -145,7 +147,9 @@ def test_a_reported_point_that_is_not_a_candidate_joins_the_next_race():
 def test_the_best_of_a_noisy_bowl_is_evaluated_often():
     means = []
     for seed in range(3):
-        optimizer = Optimizer(SPACE, strategy=Racing(), noise="repeat", budget=250, seed=seed)
+        optimizer = Optimizer(
+            SPACE, strategy=Search(Racing(), noise="repeat"), budget=250, seed=seed
+        )
         run(optimizer, 250, 0.1, seed)
         ((values, count),) = Counter(tuple(t.values()) for t in optimizer.trials).most_common(1)
         assert count >= 5

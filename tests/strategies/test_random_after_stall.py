@@ -32,7 +32,7 @@ class Promising(RandomSearch):
 def phases(values, p_gain=0.5, direction="minimize"):
     """Return the phase of each trial of a run; None is a failure."""
     strategy = RandomAfterStall(Promising(p_gain), expected=2.0)
-    optimizer = Optimizer(SPACE, strategy=strategy, seed=2, direction=direction)
+    optimizer = Optimizer(SPACE, direction, strategy=strategy, seed=2)
     for value in values:
         trial = optimizer.suggest()
         if value is None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import (
+    Aim,
     Categorical,
     Cover,
     Integer,
@@ -15,6 +16,8 @@ from baco_like import (
     Ordinal,
     Permutation,
     Real,
+    Search,
+    Sharing,
     Space,
     SpaceExhausted,
     WarmStart,
@@ -39,10 +42,10 @@ SIZES = [{"size": 64}, {"size": 512}]
 KINDS = {
     "several objectives": ({}, SEVERAL),
     "tasks": ({"tasks": SIZES}, ["auto"]),
-    "a task": ({"tasks": SIZES, "task": "size=64"}, ["auto"]),
+    "a task": ({"tasks": SIZES, "sharing": Sharing(task="size=64")}, ["auto"]),
     "levels": ({"fidelity": {"share": [0.1, 1.0]}}, ["auto", "successive_halving"]),
     "seconds": ({"seconds": 100.0}, ["auto", "bayesian", "smac"]),
-    "noise": ({"noise": "repeat"}, SINGLE),
+    "noise": ({}, SINGLE),
     "related results": ({}, MODELS),
     "one objective": ({}, SINGLE),
 }
@@ -60,32 +63,35 @@ def spaces(draw):
 
 @st.composite
 def arguments(draw, space):
-    """Return the arguments of an optimizer for one kind of run."""
+    """Return the space and the arguments of an optimizer for one kind of run."""
     kind = draw(st.sampled_from(list(KINDS)))
     given_, strategies = KINDS[kind]
     directions = st.sampled_from(["minimize", "maximize"])
     options = {**given_, "strategy": draw(st.sampled_from(strategies)), "budget": 20}
-    if options["strategy"] in SHORT:
-        options["settings"] = {"initial": 3}
+    own = {"initial": 3} if options["strategy"] in SHORT else {}
+    noise = "repeat" if kind == "noise" else "none"
+    options["strategy"] = Search(options["strategy"], own, noise=noise)
+    space, goal = space.with_tasks(options.pop("tasks", None)), None
+    space = space.with_fidelity(options.pop("fidelity", None))
     if kind == "several objectives":
         several = draw(st.lists(directions, min_size=2, max_size=4))
-        options["objectives"] = {f"f{j}": direction for j, direction in enumerate(several)}
-        options["limits"] = draw(st.sampled_from(LIMITS))
+        objectives = {f"f{j}": direction for j, direction in enumerate(several)}
+        limits = draw(st.sampled_from(LIMITS))
     else:
-        options |= {"objective": "f0", "direction": draw(directions)}
-        options["limits"] = draw(st.sampled_from([(), ("g < 0.7",)]))
+        objectives = {"f0": draw(directions)}
+        limits = draw(st.sampled_from([(), ("g < 0.7",)]))
     if kind == "tasks":
-        options["goal"] = draw(st.sampled_from(["each", "single", Cover(1), Cover(within=1.2)]))
+        goal = draw(st.sampled_from(["each", "single", Cover(1), Cover(within=1.2)]))
     if kind == "related results":
         rows = [(config, i % 5 + 1.5) for i, config in enumerate(space.sample(12, seed=1))]
         options["warm_start"] = WarmStart(rows, "prior", objective="f0")
-    return options
+    return space, {**options, "aim": Aim(objectives, limits, goal)}
 
 
 def outcome(run, trial, seed):
     """Return the arguments of `observe`: values of any size, repeats, NaN, failures and time limits."""
     rng = random.Random(f"{seed}-{trial.id}")
-    objectives = run.options.objectives or {"f0": run.options.direction}
+    objectives = {each.name: each.direction for each in run.options.aim.objectives}
     seconds = {"seconds": {"compile": 1.0 + rng.random(), "run": rng.random()}}
     if rng.random() < 0.2:
         return {"failed": rng.choice(["compile", "timeout"]), **seconds}
@@ -106,7 +112,7 @@ def outcome(run, trial, seed):
 @settings(max_examples=40)
 @given(data=st.data(), space=spaces(), batch=st.sampled_from([1, 3]), cut=st.integers(0, 7))
 def test_a_run_resumes_at_any_point(data, space, batch, cut):
-    options, seed = data.draw(arguments(space)), data.draw(st.integers(0, 1000))
+    (space, options), seed = data.draw(arguments(space)), data.draw(st.integers(0, 1000))
     journal = MemoryJournal()
     runs = [Optimizer(space, storage=journal, seed=seed, **options)]
     for step in range(9):

@@ -59,7 +59,7 @@ def volume(name, warm_start, evaluations, seed):
     result = tune(
         measure,
         SPACE,
-        objectives=TWO,
+        aim=TWO,
         strategy=create_strategy(name, options),
         seed=seed,
         stop=MaxEvals(evaluations),
@@ -96,7 +96,7 @@ def suggested(optimizer, count):
 def test_the_first_points_are_the_best_of_the_related_task(name):
     optimizer = Optimizer(
         SPACE,
-        objectives=TWO,
+        TWO,
         strategy=create_strategy(name, {"initial": 1}),
         warm_start=WarmStart(elsewhere(), "prior"),
     )
@@ -114,7 +114,7 @@ def test_the_weights_are_by_objective_and_the_summary_has_the_largest():
         WarmStart(elsewhere(), "prior"),
         WarmStart([(c, {**row, "rate": -row["rate"]}) for c, row in elsewhere()], "prior"),
     ]
-    optimizer = suggested(Optimizer(SPACE, objectives=TWO, warm_start=sources), 10)
+    optimizer = suggested(Optimizer(SPACE, TWO, warm_start=sources), 10)
     weights = optimizer.why(optimizer.trials[-1])["weights"]
     assert list(weights) == list(TWO)
     assert all(set(part) == {"list", "list (2)", "this run"} for part in weights.values())
@@ -129,7 +129,7 @@ def test_the_weights_are_by_objective_and_the_summary_has_the_largest():
 def test_a_prior_without_weight_is_said():
     wrong = [(c, {"time": -row["time"], "rate": -row["rate"]}) for c, row in elsewhere()]
     start = WarmStart(wrong, "prior")
-    optimizer = suggested(Optimizer(SPACE, objectives=TWO, warm_start=start), 12)
+    optimizer = suggested(Optimizer(SPACE, TWO, warm_start=start), 12)
     summary = summarise(optimizer.history, Objective("time"))
     assert summary.prior_weights == {"list": 0.0}
     assert "The prior list has no weight: " in format_summary(summary)
@@ -138,7 +138,7 @@ def test_a_prior_without_weight_is_said():
 def test_with_parego_a_prior_without_weight_has_none_for_many_weights_of_the_objectives():
     strategy = create_strategy("parego", {"initial": 1})
     start = WarmStart(elsewhere(), "prior")
-    optimizer = Optimizer(SPACE, objectives=TWO, strategy=strategy, warm_start=start)
+    optimizer = Optimizer(SPACE, TWO, strategy=strategy, warm_start=start)
     suggested(optimizer, 16)
     weights = [trial.tag["weights"]["list"] for trial in optimizer.trials[2:]]
     summary = summarise(optimizer.history, Objective("time"))
@@ -154,7 +154,7 @@ def test_a_source_without_one_objective_informs_the_others(name):
         with pytest.warns(WarmStartWarning, match="list: it says nothing about rate, of which"):
             optimizer = Optimizer(
                 SPACE,
-                objectives=TWO,
+                TWO,
                 strategy=create_strategy(name, {"initial": 1}),
                 warm_start=WarmStart(times, "prior"),
             )
@@ -174,7 +174,7 @@ def source_of_rates(kind):
         return pd.DataFrame([{**config, **row} for config, row in rows]), None
     if kind == "numbers":
         return [(config, row["rate"]) for config, row in rows], "rate"
-    other = Optimizer(SPACE, "maximize", objective="rate", strategy="random_search")
+    other = Optimizer(SPACE, {"rate": "maximize"}, strategy="random_search")
     for config, row in rows:
         other.observe(config, {**row, "size": 3.0})
     return other, None
@@ -186,7 +186,7 @@ def test_a_source_without_the_first_objective_informs_the_others(name, kind, tmp
     with pytest.warns(WarmStartWarning, match="it says nothing about time, of which"):
         optimizer = Optimizer(
             SPACE,
-            objectives=TWO,
+            TWO,
             strategy=create_strategy(name, {"initial": 1}),
             warm_start=WarmStart(rates, "prior", objective=objective),
             storage=tmp_path / "run.jsonl",
@@ -207,32 +207,32 @@ def test_a_source_without_the_first_objective_informs_the_others(name, kind, tmp
 
 
 def test_a_source_without_the_first_objective_has_the_direction_of_its_own():
-    other = Optimizer(SPACE, objective="rate", strategy="random_search")
+    other = Optimizer(SPACE, {"rate": "minimize"}, strategy="random_search")
     for config, row in elsewhere()[:9]:
         other.observe(config, row["rate"])
     with pytest.raises(ConfigError, match="its values are to minimize, this run is to maximize"):
-        Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(other, "prior"))
+        Optimizer(SPACE, TWO, warm_start=WarmStart(other, "prior"))
     with pytest.raises(ConfigError, match="no measurement 'time'; with mode='prior' it would"):
-        Optimizer(SPACE, objectives=TWO, warm_start=other)
-    power = Optimizer(SPACE, objective="power", strategy="random_search")
+        Optimizer(SPACE, TWO, warm_start=other)
+    power = Optimizer(SPACE, {"power": "minimize"}, strategy="random_search")
     power.observe(elsewhere()[0][0], 1.0)
     with pytest.raises(ConfigError, match="'power', and it has no measurement 'rate'"):
-        Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(power, "prior"))
+        Optimizer(SPACE, TWO, warm_start=WarmStart(power, "prior"))
 
 
 def test_a_source_needs_three_values_of_an_objective():
     few = [(config, {"time": 1.0, "rate": i % 2}) for i, (config, _) in enumerate(elsewhere())]
     with pytest.raises(ConfigError, match="a prior needs 3 different values"):
-        Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(few, "prior"))
+        Optimizer(SPACE, TWO, warm_start=WarmStart(few, "prior"))
     few[0][1]["rate"] = 5
     with pytest.warns(WarmStartWarning, match="nothing about time"):
-        optimizer = Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(few, "prior"))
+        optimizer = Optimizer(SPACE, TWO, warm_start=WarmStart(few, "prior"))
     assert list(suggested(optimizer, 4).why(optimizer.trials[-1])["weights"]) == ["rate"]
 
 
 def test_rows_of_a_large_source_are_those_of_its_first_fronts():
     start = WarmStart(elsewhere(400), "prior", rows=40)
-    optimizer = Optimizer(SPACE, objectives=TWO, warm_start=start)
+    optimizer = Optimizer(SPACE, TWO, warm_start=start)
     kept = optimizer.warm_start[0].trials
     costs = np.array([[row["time"], -row["rate"]] for _, row in elsewhere(400)])
     worse = (costs[:, None] < costs).all(axis=2).any(axis=0)
@@ -247,7 +247,7 @@ def test_rows_of_a_large_source_need_not_have_all_objectives():
         (config, row if i < 3 else {"time": row["time"]})
         for i, (config, row) in enumerate(elsewhere(400))
     ]
-    optimizer = Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(rows, "prior", rows=40))
+    optimizer = Optimizer(SPACE, TWO, warm_start=WarmStart(rows, "prior", rows=40))
     kept = [trial.outcome.value for trial in optimizer.warm_start[0].trials]
     assert len(kept) == 40
     assert set(kept) >= set(sorted(row["time"] for _, row in elsewhere(400))[:15])
@@ -260,7 +260,7 @@ def test_a_few_rows_may_have_too_few_values_for_a_model(name):
     rows = [(c, {"time": t, "rate": -t}) for (c, _), t in zip(elsewhere(), times, strict=True)]
     optimizer = Optimizer(
         SPACE,
-        objectives=TWO,
+        TWO,
         strategy=create_strategy(name, {"initial": 1}),
         warm_start=WarmStart(rows, "prior", rows=3),
     )
@@ -286,7 +286,7 @@ def test_parego_counts_a_missing_objective_as_the_median(monkeypatch):
     with pytest.warns(WarmStartWarning, match="nothing about time"):
         optimizer = Optimizer(
             SPACE,
-            objectives=TWO,
+            TWO,
             strategy=create_strategy("parego", {"initial": 2}),
             warm_start=WarmStart(rows, "prior"),
         )
@@ -301,7 +301,7 @@ def test_parego_counts_a_missing_objective_as_the_median(monkeypatch):
 @pytest.mark.parametrize("name", ["ehvi", "parego"])
 def test_one_objective_is_enough(name, objective):
     rows = [(config, row["time"]) for config, row in elsewhere()]
-    start, options = WarmStart(rows, "prior"), {"objective": objective} if objective else {}
+    start, options = WarmStart(rows, "prior"), {"aim": {objective: "minimize"}} if objective else {}
     strategy = create_strategy(name, {"initial": 1})
     optimizer = Optimizer(SPACE, strategy=strategy, warm_start=start, **options)
     for _ in range(4):
@@ -317,7 +317,7 @@ def test_failures_of_the_source_are_avoided_first():
     ]  # the best kind
     start = WarmStart(broken, "prior")
     for seed in range(4):
-        optimizer = Optimizer(SPACE, objectives=TWO, seed=seed, warm_start=start)
+        optimizer = Optimizer(SPACE, TWO, seed=seed, warm_start=start)
         told = suggested(optimizer, 1).suggest(3)
         assert {trial.tag["phase"] for trial in told} == {"sources"}
         assert "p" not in [trial["k"] for trial in told]
@@ -337,7 +337,7 @@ def test_failures_of_the_source_are_avoided_first():
 def test_strategies_without_a_gaussian_process_refuse_it(strategy, message):
     start = WarmStart(elsewhere(), "prior")
     with pytest.raises(StrategyError, match=message):
-        Optimizer(SPACE, objectives=TWO, strategy=strategy, warm_start=start)
+        Optimizer(SPACE, TWO, strategy=strategy, warm_start=start)
 
 
 FOUR = {**TWO, "size": "minimize", "energy": "minimize"}
@@ -375,7 +375,7 @@ def test_the_search_leaves_the_end_of_the_front_that_the_first_points_are_at():
     objectives = {"first": "minimize", "second": "minimize"}
     known = [(config, concave(config, 3, 2.0)) for config in space.sample(200, seed=1)]
     start = WarmStart(known, "prior")
-    optimizer = Optimizer(space, objectives=objectives, warm_start=start)
+    optimizer = Optimizer(space, objectives, warm_start=start)
     for _ in range(18):
         trial = optimizer.suggest()
         optimizer.observe(trial, concave(trial))
@@ -384,6 +384,6 @@ def test_the_search_leaves_the_end_of_the_front_that_the_first_points_are_at():
 
 
 def test_auto_says_that_related_tasks_are_used():
-    optimizer = Optimizer(SPACE, objectives=TWO, warm_start=WarmStart(elsewhere(), "prior"))
+    optimizer = Optimizer(SPACE, TWO, warm_start=WarmStart(elsewhere(), "prior"))
     assert "those of related tasks" in optimizer.suggest().tag["auto"]
     assert isinstance(optimizer.state.strategy, Auto)

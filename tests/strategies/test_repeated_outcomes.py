@@ -86,7 +86,7 @@ def test_the_probability_of_a_new_outcome_counts_all_known_ones():
 
 
 def run(evaluations, seed, storage=None):
-    optimizer = Optimizer(FLAGS, objectives=TWO, strategy="ehvi", seed=seed, storage=storage)
+    optimizer = Optimizer(FLAGS, TWO, strategy="ehvi", seed=seed, storage=storage)
     for _ in range(evaluations):
         trial = optimizer.suggest()
         optimizer.observe(trial, program(trial.config))
@@ -129,7 +129,7 @@ def test_a_run_with_repeated_outcomes_resumes(pending: bool):
     assert len(set(outcomes)) < len(outcomes)
     if pending:
         first.suggest()
-    make = partial(Optimizer, FLAGS, objectives=TWO, strategy="ehvi", seed=1)
+    make = partial(Optimizer, FLAGS, TWO, strategy="ehvi", seed=1)
     second = make(storage=MemoryJournal(journal.events))
     for _ in range(6):
         both = [optimizer.suggest() for optimizer in (first, second)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baco_like import Ordinal, Space
+from baco_like import Ordinal, Search, Space
 from baco_like.acquisitions.functions import LowerConfidenceBound
 from baco_like.optimizer import Optimizer
 from baco_like.strategies import RandomInterleaving, Torczon, create_strategy
@@ -49,7 +49,7 @@ def test_the_preset_is_a_gaussian_process_with_the_lower_bound():
 
 
 def test_it_predicts_with_its_model():
-    optimizer = Optimizer(SPACE, strategy="smac", settings={"random_share": 1.0}, seed=1, initial=6)
+    optimizer = Optimizer(SPACE, strategy=Search("smac", {"random_share": 1.0}, initial=6), seed=1)
     for _ in range(7):
         trial = optimizer.suggest()
         optimizer.observe(trial, 5.0)

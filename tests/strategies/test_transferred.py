@@ -15,6 +15,8 @@ from baco_like import (
     Optimizer,
     Permutation,
     Real,
+    Search,
+    Sharing,
     Space,
     TrialError,
     WarmStart,
@@ -83,7 +85,7 @@ def test_a_task_in_reversed_order_costs_little():
 @pytest.mark.parametrize("strategy", ["auto", "bayesian", "smac"])
 def test_strategies_with_a_gaussian_process_take_it(strategy):
     optimizer = Optimizer(
-        SPACE, strategy=strategy, initial=1, warm_start=WarmStart(known(cost), "prior")
+        SPACE, strategy=Search(strategy, initial=1), warm_start=WarmStart(known(cost), "prior")
     )
     for _ in range(5):
         trial = optimizer.suggest()
@@ -95,7 +97,7 @@ def test_strategies_with_a_gaussian_process_take_it(strategy):
 
 def test_maximising_takes_the_highest_of_the_source():
     prior = WarmStart(known(lambda config: -cost(config)), "prior")
-    assert reached(prior, 5, 0, lambda config: -cost(config), direction="maximize") > -2.0
+    assert reached(prior, 5, 0, lambda config: -cost(config), aim="maximize") > -2.0
 
 
 @pytest.mark.parametrize(("name", "value"), [("c", True), ("a", 16)])
@@ -209,7 +211,8 @@ def test_known_results_of_another_task_give_the_proposals_of_a_prior():
     ]
     parameters = {"a": Integer(0, 5), "b": Integer(0, 5)}
     prior = Optimizer(parameters, warm_start=WarmStart(known, "prior"))
-    bound = Optimizer(parameters, tasks=["A", "B"], task="B", warm_start=WarmStart(known, task="A"))
+    space, start = Space(parameters, tasks=["A", "B"]), WarmStart(known, task="A")
+    bound = Optimizer(space, sharing=Sharing(task="B"), warm_start=start)
     for a, b in ((3, 2), (0, 5), (2, 1), (5, 0)):
         value = 10.0 * (1.0 + abs(a - 3) + 0.3 * b)
         prior.observe({"a": a, "b": b}, value)

@@ -15,7 +15,7 @@ from baco_like._typing import Array, Ints
 from baco_like.benchmarking.comparison import spaces
 from baco_like.benchmarking.comparison.spaces import OUTSIDE, RecordedSpace, SpaceSource
 from baco_like.exceptions import SpaceExhausted
-from baco_like.optimizer import Optimizer
+from baco_like.optimizer import Optimizer, Search
 from baco_like.records import Outcome, Trial, sign_of
 
 _MAX_FACTOR = 3
@@ -126,9 +126,9 @@ def run_strategy(space: RecordedSpace, job: RunJob) -> StrategyRun:
         direction,
         job.seed,
         budget=budget.evaluations,
-        strategy=contender.strategy,
-        settings=contender.settings,
-        noise="repeat" if job.draw else "none",
+        strategy=Search(
+            contender.strategy, contender.settings, noise="repeat" if job.draw else "none"
+        ),
     )
     rows: list[int] = []
     values: list[float] = []

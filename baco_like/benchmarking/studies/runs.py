@@ -15,7 +15,7 @@ from baco_like.benchmarking.comparison.spaces import OUTSIDE
 from baco_like.benchmarking.problems.problem import FunctionProblem
 from baco_like.benchmarking.studies.optuna_samplers import PREFIX, run_sampler
 from baco_like.exceptions import SpaceExhausted
-from baco_like.optimizer import Optimizer
+from baco_like.optimizer import Optimizer, Search
 from baco_like.records import Outcome, outcome_from, outcome_of_exception, sign_of
 
 
@@ -96,8 +96,7 @@ def _run_strategy(
         problem.direction,
         seed,
         budget=evaluations,
-        strategy=contender.strategy,
-        settings=contender.settings,
+        strategy=Search(contender.strategy, contender.settings),
     )
     for _ in range(evaluations):
         try:

@@ -16,7 +16,7 @@ from baco_like.integrations.hypermapper.messages import Report
 from baco_like.integrations.hypermapper.scenario import Scenario, read_scenario
 from baco_like.integrations.hypermapper.sessions import FunctionSession, PipeSession, Session
 from baco_like.journal.run_lock import sole_runner
-from baco_like.optimizer import Optimizer, WarmStart
+from baco_like.optimizer import Optimizer, Search, Sharing, WarmStart
 from baco_like.optimizer.setup import default_points
 from baco_like.records import Outcome
 from baco_like.results.hypermapper_csv import read_csv
@@ -207,7 +207,7 @@ def _describe_best(optimizer: Optimizer) -> str:
     if best is None:
         return "no evaluation succeeded"
     config = ", ".join(f"{name}={value}" for name, value in best.config.items())
-    objectives = optimizer.options.several_objectives
+    objectives = optimizer.options.aim.several
     if not objectives:
         return f"best {best.value!r} with {config}"
     knee = describe_values(best, objectives)
@@ -237,14 +237,16 @@ def _create_optimizer(
     supported = default_settings(scenario.strategy)
     return Optimizer(
         scenario.space,
-        seed=seed,
-        objectives=dict.fromkeys(scenario.layout.objectives, "minimize"),
+        dict.fromkeys(scenario.layout.objectives, "minimize"),
+        seed,
         budget=scenario.evaluations,
-        strategy=scenario.strategy,
-        settings={key: value for key, value in settings.items() if key in supported},
-        initial=default_points(scenario.space),  # the scenario's notes report an infeasible default
+        strategy=Search(
+            scenario.strategy,
+            {key: value for key, value in settings.items() if key in supported},
+            default_points(scenario.space),  # the scenario's notes report an infeasible default
+        ),
         storage=journal,
-        ahead=ahead,
+        sharing=Sharing(ahead=ahead),
         warm_start=warm_start,
     )
 
@@ -260,7 +262,7 @@ def observe_samples(
         JournalError: An observation cannot be recorded.
     """
     for config, outcome in zip(configs, outcomes, strict=True):
-        value = {optimizer.options.objective: outcome.value, **outcome.metrics}
+        value = {optimizer.options.aim.first.name: outcome.value, **outcome.metrics}
         optimizer.observe(
             config,
             value if outcome.value is not None else None,

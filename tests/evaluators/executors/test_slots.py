@@ -22,6 +22,7 @@ from baco_like import (
     Outcome,
     Space,
     Trial,
+    Workers,
     run,
     tune,
 )
@@ -314,7 +315,7 @@ def test_tune_calls_a_function_in_one_process_per_slot(tmp_path: Path) -> None:
         executor_targets.slot_number,
         space,
         stop=MaxEvals(6),
-        slots=TWO,
+        workers=Workers(slots=TWO),
         storage=journal,
         progress=False,
     )
@@ -323,9 +324,16 @@ def test_tune_calls_a_function_in_one_process_per_slot(tmp_path: Path) -> None:
     assert result.optimizer.options.context == {"device type": "T4"}
     other = [{**TWO[0], "type": "A100"}]
     with pytest.raises(JournalError, match="device type"):
-        tune(len, space, stop=MaxEvals(7), slots=other, storage=journal, progress=False)
+        tune(
+            len,
+            space,
+            stop=MaxEvals(7),
+            workers=Workers(slots=other),
+            storage=journal,
+            progress=False,
+        )
     with pytest.raises(ValueError, match="leave executor out"):
-        tune(len, space, stop=MaxEvals(7), slots=TWO, executor=executor_targets)  # type: ignore[arg-type]
+        tune(len, space, stop=MaxEvals(7), workers=Workers(slots=TWO, executor=executor_targets))  # type: ignore[arg-type]
     with pytest.raises(EvaluatorError, match="workers = 3"):
         ProcessLanes(3, slots=TWO)
 
@@ -339,7 +347,7 @@ def test_a_process_that_is_killed_costs_a_trial_of_its_slot_one_of_three_attempt
         function,
         space,
         stop=MaxEvals(6),
-        slots=TWO,
+        workers=Workers(slots=TWO),
         strategy="exhaustive",
         progress=False,
     )
