@@ -124,13 +124,13 @@ class NearbySearch(ScoredSearch):
 
     Attributes:
         candidates: Number of changed rows.
-        changes: Mean number of changes of a row, without the limit ``most``.
-        most: Most changes of a row; each takes time.
+        share: Mean share of the parameters that are changed, before the limit of twice as many.
+        least: Least mean number of changes.
     """
 
     candidates: int = 300
-    changes: float = 16.0
-    most: int = 32
+    share: float = 0.04
+    least: float = 3.0
 
     @override
     def find_best(
@@ -150,7 +150,8 @@ class NearbySearch(ScoredSearch):
     def _draw(self, space: Space, start: Codes, rng: Rng) -> Codes:
         place = rng.exponential(0.3 * len(start), self.candidates).astype(np.int64)
         rows = start[np.minimum(place, len(start) - 1)]
-        left = np.minimum(rng.geometric(1.0 / self.changes, self.candidates), self.most)
+        mean = max(self.least, self.share * len(space.active))
+        left = np.minimum(rng.geometric(1.0 / mean, self.candidates), round(2.0 * mean))
         draws = RandomChanges(space)
         while left.any():
             open_rows = np.flatnonzero(left)

@@ -195,7 +195,7 @@ def test_the_nearby_search_changes_the_incumbents_only():
     found = NearbySearch().maximise(score, space, 4, rng, start, nothing)
     changes = drawn[0].sum(axis=1)
     near_first = changes[changes < 50]
-    assert near_first.max() <= NearbySearch().most
-    assert (100 - changes[changes > 50]).max() <= NearbySearch().most
+    assert near_first.max() <= 8  # twice the mean share of 4 %
+    assert (100 - changes[changes > 50]).max() <= 8
     assert len(near_first) > len(changes) / 2
     assert not found[:, :3].any()
