@@ -179,7 +179,9 @@ def _write_node(node: BacoNode) -> dict[str, Any]:
     """
     space = None if node._space is None else node._space.to_dict()
     try:
-        options = json.dumps({"space": space, "name": node.name, **node._options})
+        search = vars(node._options["strategy"])
+        own = {"space": space, "name": node.name, **node._options, "strategy": search}
+        options = json.dumps(own)
         if space is not None:
             Space.from_dict(space)
     except (TypeError, SpaceError) as error:
@@ -193,8 +195,8 @@ def _write_node(node: BacoNode) -> dict[str, Any]:
 def _read_node(options: str) -> BacoNode:
     """Return the node of the JSON that `_write_node` has written."""
     given = json.loads(options)
-    space = given.pop("space")
-    return BacoNode(None if space is None else Space.from_dict(space), **given)
+    space, search = given.pop("space"), Search(**given.pop("strategy"))
+    return BacoNode(None if space is None else Space.from_dict(space), strategy=search, **given)
 
 
 CORE_ENCODER_REGISTRY[BacoNode] = _write_node
