@@ -1,4 +1,4 @@
-"""Checks of whole numbers, keywords, JSON's constants and the nesting of texts, used by all packages."""
+"""Plain values; checks of whole numbers, keywords, JSON's constants and the nesting of texts, used by all packages."""
 
 from __future__ import annotations
 
@@ -13,6 +13,23 @@ import numpy as np
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def plain(value: Any) -> Any:
+    """Return the Python value of a NumPy scalar, and anything else unchanged."""
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = value.item()
+    if type(value) in (int, float, str, bool):
+        return value
+    for kind in (str, float, int):  # np.str_, IntEnum and other subclasses; bool has none
+        if isinstance(value, kind):
+            return kind(value)
+    return value
+
+
+def as_tuple(value: Any) -> Any:
+    """Return a tuple for a list, also inside it, as JSON and TOML have no tuples; anything else as `plain` does."""
+    return tuple(map(as_tuple, value)) if isinstance(value, list | tuple) else plain(value)
 
 
 def is_whole(value: Any, low: float = -np.inf, high: float = np.inf) -> bool:

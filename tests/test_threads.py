@@ -45,9 +45,9 @@ class Spy(RandomSearch):
         return super().ask(problem, history, state, n, rng)
 
 
-def seen_in_suggest(**arguments):
+def seen_in_suggest(threads=None):
     Spy.seen = []
-    opt = Optimizer(Space({"a": [1, 2, 3]}), strategy=Spy(), **arguments)
+    opt = Optimizer(Space({"a": [1, 2, 3]}), strategy=Spy(), sharing=Sharing(threads=threads))
     outside = []
     opt._callbacks = (lambda *_: outside.append(numbers()),)
     opt.observe(opt.suggest(), 1.0)

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 
 import numpy as np
 
+from baco_like._checks import as_tuple
 from baco_like._forks import renew_lock_in_child
 from baco_like._typing import Array, Codes
 from baco_like.exceptions import BacoError, ConfigError, JournalConflict, JournalError, TrialError
 from baco_like.journal.fields import PARTS, check_event
-from baco_like.parameters.values import as_tuple
 from baco_like.records.confirmation import ConfirmationPlan, Simplification
 from baco_like.records.leases import Lease, Moment
 from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial

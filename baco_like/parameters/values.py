@@ -17,6 +17,8 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
+from baco_like._checks import as_tuple as as_tuple
+from baco_like._checks import plain as plain
 from baco_like._typing import Codes, Ints
 from baco_like.exceptions import SpaceError
 
@@ -26,25 +28,11 @@ Category: TypeAlias = Value | tuple[Any, ...] | None
 INT64 = 2**63 - 1
 """The greatest 64-bit integer."""
 
+_DEEPEST = 8
+"""Most tuples inside each other that a category may have."""
+
 EXACT = 2**53
 """Up to here every whole number is a double."""
-
-
-def plain(value: Any) -> Any:
-    """Return the Python value of a NumPy scalar, and anything else unchanged."""
-    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
-        value = value.item()
-    if type(value) in (int, float, str, bool):
-        return value
-    for kind in (str, float, int):  # np.str_, IntEnum and other subclasses; bool has none
-        if isinstance(value, kind):
-            return kind(value)
-    return value
-
-
-def as_tuple(value: Any) -> Any:
-    """Return a tuple for a list, also inside it, as JSON and TOML have no tuples; anything else as `plain` does."""
-    return tuple(map(as_tuple, value)) if isinstance(value, list | tuple) else plain(value)
 
 
 def value_key(value: Any) -> Any:
@@ -85,10 +73,12 @@ def in_order(values: Iterable[Any]) -> Iterable[Any]:
     return sorted(values, key=lambda value: (type(value).__name__, comparable[value]))
 
 
-def _check_value(value: Any, is_category: bool) -> None:
+def _check_value(value: Any, is_category: bool, depth: int = 0) -> None:
     if is_category and isinstance(value, tuple):
+        if depth == _DEEPEST:
+            raise SpaceError(f"a value nests more than {_DEEPEST} tuples; write it as text")
         for part in value:
-            _check_value(part, is_category)
+            _check_value(part, is_category, depth + 1)
     elif not (isinstance(value, int | float | str) or (is_category and value is None)):
         way = "write a text, such as 'none'" if value is None else "write it as text"
         raise SpaceError(

@@ -30,9 +30,9 @@ from baco_like.results import recorded_trials, write
 def record(asked: runfile.RunFile, journal: Path) -> Optimizer:
     optimizer = Optimizer(
         asked.space,
-        {asked.objective.name: asked.objective.direction},
+        asked.aim,
         asked.seed,
-        strategy=asked.strategy,
+        strategy=asked.search,
         storage=journal,
     )
     start, before = time.perf_counter(), len(optimizer.trials)
@@ -142,9 +142,8 @@ def main() -> None:
     if args.settle:
         trials = settled(trials, asked, args.settle)
     compiler = args.compiler or c_compiler()
-    write_problem(
-        args.out, args.file.stem, asked.space, trials, asked.objective, compiler, args.least
-    )
+    objective = asked.aim.first
+    write_problem(args.out, args.file.stem, asked.space, trials, objective, compiler, args.least)
 
 
 if __name__ == "__main__":

@@ -460,7 +460,7 @@ class TestMessages:
             ("x > 1 and x.real > 2", 11, "attributes"),
             ("  x.real > 2", 3, "attributes"),
             ("x[0] > 1", 1, "subscripts"),
-            ("len(s) > 1", 1, "unknown function 'len'"),
+            ("len(s) > 1", 1, "len takes a sequence"),
             ("(lambda: 1)() > 0", 1, "functions"),
             ("[i for i in (1, 2)] == x", 1, "comprehensions"),
             ("x is 1", 1, "write '=='"),

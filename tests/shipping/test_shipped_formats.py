@@ -572,5 +572,5 @@ def test_a_table_that_kernel_launcher_cannot_use_is_refused(task, device, messag
 
 def test_permutations_have_no_place_in_tables_of_kernels(tmp_path):
     rows = ShippedTable((entry(8, x=3),), None, SPACE, stamp(device="GPU"))
-    with pytest.raises(RunFileError, match="order = .* is a tuple, which"):
+    with pytest.raises(RunFileError, match=r"order = .* is a tuple, which"):
         ship(rows, "wisdom", tmp_path / "k.wisdom")

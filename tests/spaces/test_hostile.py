@@ -134,7 +134,6 @@ SYNTAX = [
     "x is y",
     "x is not y",
     "x @ y",
-    "x == None",
     "x == ...",
     "x == 1j",
     "x == b'a'",
@@ -150,7 +149,6 @@ SYNTAX = [
     "(1, 2)",
     "()",
     "[]",
-    "x in ((1, 2), 3)",
     "print",
     "__name__ == 'a'",
     "__builtins__",
@@ -296,10 +294,8 @@ LISTS = [
     "[i.real for i in [1]]",
     "[(i := 1)]",
     "[i for i in [1] if __import__('os')]",
-    "[None]",
     "[1j]",
     "[b'a']",
-    "[[1, 2]]",
     "[lambda: 1]",
     "[f'{1}']",
     "[*range(3)]",
@@ -314,7 +310,6 @@ LISTS = [
     "[1, 2",
     "",
     "[" * 5000,
-    "[" * 90 + "]" * 90,
     "[1, " * 5000,
     "[-" + "-" * 5000 + "1]",
     "[1] + " * 200 + "[1]",
@@ -339,7 +334,7 @@ def t1(values="[1, 2]", **condition):
     }
 
 
-@pytest.mark.parametrize("text", LISTS, ids=short)
+@pytest.mark.parametrize("text", [*LISTS, "[" * 90 + "]" * 90], ids=short)
 def test_no_hostile_values_pass_in_a_file(text):
     with pytest.raises(SpaceError, match="'x'"):
         read_t1(t1(values=text))

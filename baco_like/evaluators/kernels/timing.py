@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from baco_like._checks import as_tuple
 from baco_like.evaluators._processes.worker_main import Report
 from baco_like.evaluators.kernels.arguments import Arguments
-from baco_like.parameters.values import as_tuple
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import NOT_COMPARED
 
