@@ -104,7 +104,7 @@ def explain_keywords(**values: type) -> Callable[[Callable[P, T]], Callable[P, T
                 for argument, kind in values.items():
                     if name in signature(kind).parameters:
                         raise TypeError(
-                            f"{name!r} is no argument of this call; write {argument}={kind.__name__}({name}=...)"
+                            f"{name!r} is not an argument of this call; write {argument}={kind.__name__}({name}=...)"
                         )
             return function(*args, **kwargs)
 

@@ -38,7 +38,9 @@ def run(args: argparse.Namespace) -> int:
         )
     first = shlex.split(args.build)[0]
     if args.compiler is None and not is_compiler_name(first):
-        raise RunFileError(f"{first!r} is no known compiler; name the one it starts by --compiler")
+        raise RunFileError(
+            f"{first!r} is not a known compiler; name the one it starts by --compiler"
+        )
     levels = _LEVEL.findall(args.build)
     evaluator: dict[str, Any] = {"kind": "command", "build": _LEVEL.sub("", args.build).strip()}
     if args.size:

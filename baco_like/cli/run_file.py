@@ -377,7 +377,7 @@ def _read_rule(table: Table, key: str, rule_keys: Sequence[Key]) -> tuple[int, f
 def _read_optimizer(table: Table, space: Space) -> dict[str, Any]:
     """Return the seed, the search (other keys are settings of the strategy), and what belongs to each process.
 
-    The default configuration is evaluated first, so it is no initial design.
+    The default configuration is evaluated first, so it does not count as an initial design.
     """
     values = table.values(keys.OPTIMIZER)
     given = {key: value for key, value in table.entries.items() if key not in values}

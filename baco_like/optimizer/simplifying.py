@@ -182,7 +182,7 @@ class Simplifier:
 
     @property
     def _sequences(self) -> list[str]:
-        """Return the names of the parameters whose elements can be dropped one by one."""
+        """Return the names of the parameters whose single elements can be dropped."""
         known = self._history.space.parameters
         return [n for n in self._changed if is_sequence(known[n])]
 

@@ -1,4 +1,4 @@
-"""What a run optimises: objectives, limits on other metrics, and the goal of a run with several tasks."""
+"""The aim of a run: objectives, limits on other metrics, and the goal of a run with several tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GivenObjectives: TypeAlias = Direction | Objective | Mapping[str, Direction] | S
 
 @dataclass(frozen=True, init=False)
 class Aim:
-    """What a run optimises.
+    """Objectives, limits and goal of a run.
 
     Args:
         objectives: ``minimize`` or ``maximize`` for one value; directions of values by name, such as
@@ -99,11 +99,11 @@ class Aim:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing is measured again: all objectives are exact."""
+        """Whether all objectives are exact, so that one measurement is enough."""
         return all(objective.exact for objective in self.objectives)
 
     def judge(self, outcome: Outcome, *, strict: bool = True) -> Outcome:
-        """Return the outcome with its penalties, or a failure if an objective is no number or a limit is exceeded.
+        """Return the outcome with its penalties, or a failure if an objective is not a number or a limit is exceeded.
 
         Raises:
             TrialError: A successful outcome lacks an objective, or a metric that a limit reads.

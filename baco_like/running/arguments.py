@@ -83,10 +83,10 @@ class Measuring:
             aim: Its objectives.
             space: Its space, with the tasks.
             noise: Whether a configuration may be measured again.
-            names: What the user calls the rule, the confirmation and the rechecks, for messages.
+            names: The user's words for the rule, the confirmation and the rechecks, for messages.
 
         Raises:
-            TypeError: The rule is none.
+            TypeError: ``stop`` is not a rule.
             ValueError: Something is about one objective, one task, or values that vary, and the run has others.
         """
         rule, confirm, recheck = names

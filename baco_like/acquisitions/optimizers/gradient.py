@@ -25,8 +25,8 @@ _DIFFERENCE = 1e-5
 """Half the distance of a central difference, on the unit scale, if a wide ordered parameter has no larger step."""
 
 _WIDE = 2**10
-"""An ordered parameter of at least this many values is climbed like a real: trying its values one by one takes several
-times as long, and ends farther from the optimum."""
+"""An ordered parameter of at least this many values is climbed like a real: trying single values takes three to five
+times the CPU time, measured with three integers of a million values on two functions."""
 
 _LENGTHS = 4.0 ** np.arange(1, -8, -1)
 """Step lengths tried at once, as multiples of the quasi-Newton step."""

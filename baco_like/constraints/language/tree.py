@@ -50,7 +50,7 @@ class At(_Placed):
 
 @dataclass(frozen=True)
 class Reading(_Placed):
-    """What is read of a sequence; elements are indices among its elements.
+    """A reading of a sequence; elements are indices among its elements.
 
     The functions are ``len``, ``count``, ``pos`` and ``in`` of an element, ``follows`` of two, ``at`` of a place, and
     ``last``.

@@ -190,7 +190,7 @@ def find_opt() -> str:
     """Return the newest ``opt`` of LLVM 14 to 21.
 
     Raises:
-        EvaluatorError: There is none.
+        EvaluatorError: No ``opt`` is found.
     """
     for version in VERSIONS:
         for name in (f"opt-{version}", f"/usr/lib/llvm-{version}/bin/opt"):

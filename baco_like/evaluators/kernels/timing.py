@@ -300,9 +300,8 @@ class Measurement:
         self._is_compared = True
         self._notes.pop(NOT_COMPARED, None)
         launches: list[NDArray[np.float64]] = []
-        for _ in range(
-            2 + len(samples)
-        ):  # a kernel may keep only the results of inputs that it sees again
+        # A kernel may keep only the results of inputs that it sees again.
+        for _ in range(2 + len(samples)):
             report.stage("run", self._limits.timeout + request["grace"])
             self._arguments.place(1)
             launches.append(self._launch(1, self._limits.timeout))

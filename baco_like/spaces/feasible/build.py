@@ -251,7 +251,7 @@ def _list_group(
     columns: Columns,
     work: Work,
 ) -> Factor | None:
-    """Return the listed values or the tree of a group, or None if it is empty.
+    """Return the tree of a group, or None if it is empty.
 
     Raises:
         TooLarge: The group cannot be listed.
