@@ -2,7 +2,7 @@
 
 from baco_like.constraints.callables import CallableConstraint, from_callable
 from baco_like.constraints.conditions import Conditions
-from baco_like.constraints.expression import Expression, parse
+from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import TableConstraint
 
@@ -13,5 +13,4 @@ __all__ = [
     "Expression",
     "TableConstraint",
     "from_callable",
-    "parse",
 ]

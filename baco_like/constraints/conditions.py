@@ -22,12 +22,12 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Codes, Column, Mask
-from baco_like.constraints.expression import Expression, parse
+from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint, describe_values
 from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import ExpressionError, SpaceError
-from baco_like.parameters.extent import ColumnKind
 from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.values import ColumnKind
 
 
 @final
@@ -160,7 +160,6 @@ class Conditions:
         return GuardedConstraint(self, part, guards) if guards else part
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class ActiveConstraint:
     """Holds where a conditional parameter is active.
@@ -194,34 +193,33 @@ class ActiveConstraint:
 
 @final
 @dataclass(frozen=True, eq=False)
-class RestingConstraint:
+class RestingConstraint(ActiveConstraint):
     """Holds where a conditional parameter is active, or has its resting value.
 
     Attributes:
-        conditions: The conditions of the space.
-        name: The parameter.
         parameter: Its type.
         rest: The resting value as a constraint sees it, with one row.
     """
 
-    conditions: Conditions
-    name: str
     parameter: Parameter
     rest: Column = field(repr=False)
 
     @property
+    @override
     def parameters(self) -> tuple[str, ...]:
         """The parameter, and those that decide whether it is active."""
-        return self.name, *self.conditions.ancestors[self.name]
+        return self.name, *super().parameters
 
     @property
+    @override
     def text(self) -> str:
         """The condition."""
-        return f"{self.name} only when {self.conditions.expressions[self.name].text}"
+        return f"{self.name} only when {super().text}"
 
+    @override
     def holds(self, columns: Mapping[str, Column]) -> Mask:
         """Return, for n rows, whether it holds."""
-        return self.conditions.active(self.name, columns) | self._rests(columns[self.name])
+        return super().holds(columns) | self._rests(columns[self.name])
 
     def _rests(self, column: Column) -> Mask:
         if column.ndim > 1:  # the positions of a permutation
@@ -231,10 +229,6 @@ class RestingConstraint:
             same = [type(value) is type(rest) and value == rest for value in column]
             return np.array(same, dtype=np.bool_)
         return np.asarray(column == self.rest)
-
-    def explain(self, config: Mapping[str, Any]) -> str:
-        """Return the values that decide."""
-        return describe_values(self.conditions.expressions[self.name].parameters, config)
 
 
 @final
@@ -292,7 +286,7 @@ def _read_condition(
     if not isinstance(text, str):
         raise SpaceError(f"when: the condition of {name!r} must be an expression, got {text!r:.60}")
     try:
-        expression = parse(text, parameters)
+        expression = Expression(text, parameters)
     except ExpressionError as error:
         raise ExpressionError(
             f"in the condition of {name!r}: {error.message}", error.text, error.position

@@ -26,16 +26,18 @@ from typing_extensions import override
 from baco_like._typing import Array, Column, Mask
 from baco_like.constraints.language import exact, tree
 from baco_like.constraints.language.analysis import (
+    Fold,
+    Term,
     UnmatchedLiteral,
     find_bounds,
+    find_fold,
+    find_known_terms,
     find_products,
     find_quotients,
     find_unmatched_literals,
+    where_known,
 )
-from baco_like.constraints.language.folds import Fold, find_fold
-from baco_like.constraints.language.partial_evaluation import Term, find_known_terms
 from baco_like.constraints.language.reader import read
-from baco_like.constraints.language.three_valued import where_known
 from baco_like.constraints.language.tree import Node, Reading
 from baco_like.constraints.language.vectorised import Vector, compile_node, operations, to_truth
 from baco_like.constraints.language.writer import write, write_comparison
@@ -210,16 +212,13 @@ class Expression:
         parameter = self._read.get(name)
         if not is_permutation(parameter):
             return frozenset()
-        read: set[object] = set()
-        for node in tree.walk(self._tree):
-            if isinstance(node, tree.At) and node.name == name:
-                return None
-            if isinstance(node, tree.Position) and node.name == name:
-                read.add(parameter.elements[node.element])
-        return frozenset(read)
+        readings = self.readings(name)
+        if any(node.function == "at" for node in readings):
+            return None
+        return frozenset(parameter.elements[node.arguments[0]] for node in readings)
 
     def readings(self, name: str) -> list[Reading]:
-        """Return what the condition reads of sequence ``name``, each once."""
+        """Return what the condition reads of a permutation or sequence, each once."""
         nodes = (node for node in tree.walk(self._tree) if isinstance(node, Reading))
         own = (node for node in nodes if node.name == name)
         return list({(node.function, node.arguments): node for node in own}.values())
@@ -263,15 +262,6 @@ class Expression:
     def unmatched_literals(self) -> list[UnmatchedLiteral]:
         """Return parameters and values that they are compared with and never have."""
         return find_unmatched_literals(self._tree, self._read)
-
-
-def parse(text: str, parameters: Mapping[str, Parameter]) -> Expression:
-    """Return the constraint of a text; the same as ``Expression(text, parameters)``.
-
-    Raises:
-        ExpressionError: The text is not in the language.
-    """
-    return Expression(text, parameters)
 
 
 def _is_truth(node: Node, name: str) -> bool:

@@ -2,7 +2,6 @@
 
 from baco_like.parameters.bases import ListedParameter
 from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.extent import ColumnKind, Extent
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.permutation import Permutation
@@ -20,6 +19,7 @@ from baco_like.parameters.protocol import (
 from baco_like.parameters.real import Real, SteppedReal
 from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict, register_parameter
 from baco_like.parameters.sequence import Sequence
+from baco_like.parameters.values import ColumnKind, Extent
 
 __all__ = [
     "Categorical",

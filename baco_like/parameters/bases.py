@@ -13,9 +13,17 @@ from typing_extensions import override
 from baco_like._typing import Array, Codes, Column, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import priors
-from baco_like.parameters.extent import ColumnKind, Extent, extent_of
 from baco_like.parameters.protocol import Parameter, ParameterKind
-from baco_like.parameters.values import Lookup, indices, shorten, text_readings
+from baco_like.parameters.values import (
+    ColumnKind,
+    Extent,
+    Lookup,
+    Value,
+    extent_of,
+    indices,
+    shorten,
+    text_readings,
+)
 
 _DTYPES: Mapping[ColumnKind, type] = {
     ColumnKind.BOOL: np.bool_,
@@ -253,7 +261,7 @@ class ListedParameter(IndexedParameter):
         Raises:
             ConfigError: A value is not in the domain.
         """
-        codes = [self._lookup.find(value) for value in values]
+        codes = self._lookup.find_all(values)
         if None in codes:
             raise ConfigError(f"{values[codes.index(None)]!r} is not one of {shorten(self.values)}")
         return np.array(codes, dtype=np.float64)[:, None]
@@ -265,3 +273,115 @@ class ListedParameter(IndexedParameter):
     def column(self, codes: Codes) -> Column:
         """Return the values as one array, ``(n, 1)`` -> ``(n,)``: bools, ints, floats (or both), or objects."""
         return self._column[indices(codes)]
+
+
+class ArrangedParameter(ParameterDefaults):
+    """A parameter whose values are tuples of elements: permutations and sequences.
+
+    Subclasses define ``_codes_of`` and ``_description``.
+
+    Attributes:
+        elements: Distinct strings or numbers.
+        default: Value in the default configuration, or None.
+    """
+
+    values = None
+
+    elements: tuple[Value, ...]
+    default: tuple[Value, ...] | None
+    _lookup: Lookup
+
+    @property
+    def width(self) -> int:
+        """Number of code columns."""
+        raise NotImplementedError
+
+    @property
+    def _description(self) -> str:
+        """What a value is, for messages."""
+        raise NotImplementedError
+
+    def _codes_of(self, value: Sequence[Any]) -> list[int] | None:
+        """Return the first codes of a row, which ends in -1, or None if it is not a value."""
+        raise NotImplementedError
+
+    @property
+    def extent(self) -> Extent:
+        """Objects: constraints read places and elements, never the whole value."""
+        return Extent(ColumnKind.OBJECT)
+
+    def index(self, element: Any) -> int | None:
+        """Return the number of an element among the elements, or None if it is unknown."""
+        return self._lookup.find(element)
+
+    @override
+    def value_from_text(self, text: Any) -> Any | None:
+        """Return the value that a text such as ``i,j,k`` or ``('i', 'j', 'k')``, or a list, means, or None."""
+        if not isinstance(text, str):
+            listed = [tuple(text)] if isinstance(text, Sequence) else []
+            texts = [str(part) for part in text] if listed else None
+        else:
+            text, listed = text.strip(), []
+            if text[:1] + text[-1:] in ("()", "[]"):  # Python writes a comma after an only element
+                text = text[1:-1].rstrip().removesuffix(",")
+            texts = self._split(text)
+        by_text = {str(element): element for element in self.elements}
+        if texts is not None and all(part in by_text for part in texts):
+            listed.append(tuple(by_text[part] for part in texts))
+        own = (value for value in listed if self.contains(value))
+        return next((self.decode(self.encode([value]))[0] for value in own), None)
+
+    def _split(self, text: str) -> list[str] | None:
+        """Return the texts of the elements that commas separate, also of elements with commas; None if unknown."""
+        known = set(map(str, self.elements))
+        found: list[str] = []
+        part = ""
+        for piece in text.split(",") if text else ():
+            part = f"{part},{piece}" if part else piece
+            if (element := part.strip().strip("'\"")) in known:
+                found.append(element)
+                part = ""
+        return None if part else found
+
+    def _read(self, value: Any) -> list[int] | None:
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        return self._codes_of(value) if isinstance(value, tuple | list) else None
+
+    def contains(self, value: Any) -> bool:
+        """Whether it is a tuple or list of elements that the parameter allows."""
+        return self._read(value) is not None
+
+    def encode(self, values: Sequence[Any]) -> Codes:
+        """Return the codes of values, ``(n, m)``.
+
+        Raises:
+            ConfigError: A value is not in the domain.
+        """
+        codes = np.full((len(values), self.width), -1.0)
+        for row, value in enumerate(values):
+            own = self._read(value)
+            if own is None:
+                raise ConfigError(f"{value!r:.200} is not {self._description}")
+            codes[row, : len(own)] = own
+        return codes
+
+    def column(self, codes: Codes) -> Column:
+        """Return the codes as integers, ``(n, m)``."""
+        return codes.astype(np.int64)
+
+    def decode(self, codes: Codes) -> list[Any]:
+        """Return tuples of elements."""
+        raise NotImplementedError
+
+    def sample_uniform(self, n: int, rng: Rng) -> Codes:
+        """Return n random values."""
+        raise NotImplementedError
+
+    def sample(self, n: int, rng: Rng) -> Codes:
+        """Return n values as `sample_uniform` does: there is no prior."""
+        return self.sample_uniform(n, rng)
+
+    def log_density(self, codes: Codes) -> Array:
+        """Return zeros, ``(n, m)`` -> ``(n,)``: there is no prior."""
+        return np.zeros(len(codes))

@@ -14,9 +14,17 @@ from baco_like._typing import Array, Codes, Column, Features, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import distances, priors
 from baco_like.parameters.bases import SteppedNumber, check_bounds, checked_default
-from baco_like.parameters.extent import Extent, extent_of
 from baco_like.parameters.protocol import ParameterKind
-from baco_like.parameters.values import INT64, indices, is_number, number, plain, real_number
+from baco_like.parameters.values import (
+    INT64,
+    Extent,
+    extent_of,
+    indices,
+    is_number,
+    number,
+    plain,
+    real_number,
+)
 
 MAX_VALUES = 2**53
 """Codes count from the lower bound, and doubles are exact up to here."""

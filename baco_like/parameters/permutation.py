@@ -5,20 +5,87 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from baco_like._typing import Array, Codes, Column, Features, Ints, Mask, Rng
-from baco_like.exceptions import ConfigError, SpaceError
+from baco_like._typing import Array, Codes, Features, Ints, Mask, Rng
+from baco_like.exceptions import SpaceError
 from baco_like.parameters import distances
-from baco_like.parameters.bases import ParameterDefaults, checked_default, first_own_value
-from baco_like.parameters.extent import ColumnKind, Extent
-from baco_like.parameters.permutation_codes import adjacent_swaps, is_permutation, permutation_ranks
+from baco_like.parameters.bases import ArrangedParameter, checked_default
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.parameters.values import Lookup, Value, domain_values, shorten
+
+Ranks = npt.NDArray[Any]
+"""Ranks, ``(n,)``: int64, or Python integers (dtype object) if a count exceeds int64."""
+
+INT64_LIMIT = 2**63
+
+
+def rank_dtype(count: int) -> type:
+    """Return the dtype that holds ranks below ``count``."""
+    return np.int64 if count < INT64_LIMIT else object
+
+
+def are_permutations(codes: Codes) -> Mask:
+    """Whether each row, ``(n, m)``, holds every position 0 to m - 1 once."""
+    expected = np.arange(codes.shape[1])
+    return np.asarray((np.sort(codes, axis=1) == expected).all(axis=1))
+
+
+def permutation_ranks(codes: Codes) -> Ranks:
+    """Return lexicographic ranks in ``range(m!)`` of permutations, ``(n, m)`` -> ``(n,)``."""
+    m = codes.shape[1]
+    dtype = rank_dtype(math.factorial(m))
+    ranks: Ranks = np.zeros(len(codes), dtype=dtype)
+    for i in range(m):
+        smaller_later = (codes[:, i + 1 :] < codes[:, i : i + 1]).sum(axis=1)
+        ranks = ranks + smaller_later.astype(dtype) * math.factorial(m - 1 - i)
+    return ranks
+
+
+def permutations_from_ranks(ranks: Ranks, m: int) -> Ints:
+    """Return the permutations with these ranks, ``(n,)`` -> ``(n, m)``; the inverse of `permutation_ranks`."""
+    rows = np.zeros((len(ranks), m), dtype=np.int64)
+    for i in range(m):
+        unit = math.factorial(m - 1 - i)
+        rows[:, i] = ranks // unit
+        ranks = ranks % unit
+    for i in range(m - 2, -1, -1):
+        rows[:, i + 1 :] += rows[:, i + 1 :] >= rows[:, i : i + 1]
+    return rows
+
+
+def adjacent_swaps(codes: Codes) -> tuple[Codes, Ints]:
+    """Return, for each permutation, its m - 1 swaps of two elements at consecutive positions.
+
+    Args:
+        codes: Positions of the elements, ``(n, m)``.
+
+    Returns:
+        The rows, ``(n (m - 1), m)``, and their owners, increasing.
+    """
+    n, m = codes.shape
+    owner = np.repeat(np.arange(n), m - 1)
+    first = np.tile(np.arange(m - 1), n)[:, None]
+    rows = codes[owner]
+    swapped = np.where(rows == first, first + 1, np.where(rows == first + 1, first, rows))
+    return swapped.astype(np.float64), owner
+
+
+def all_swaps(codes: Codes) -> tuple[Codes, Ints]:
+    """Return, for each permutation, its m (m - 1) / 2 swaps of two elements, and their owners."""
+    n, m = codes.shape
+    first, second = np.triu_indices(m, 1)
+    owner = np.repeat(np.arange(n), len(first))
+    rows = codes[owner]
+    entry = np.arange(len(rows))
+    a, b = np.tile(first, n), np.tile(second, n)
+    rows[entry, a], rows[entry, b] = codes[owner, b], codes[owner, a]
+    return rows, owner
+
 
 MAX_ELEMENTS = 64
 """The position matrix of more elements has over 4,096 feature columns."""
@@ -95,7 +162,7 @@ _METRICS: Mapping[str, _Metric] = {
 
 @final
 @dataclass(frozen=True, init=False)
-class Permutation(ParameterDefaults):
+class Permutation(ArrangedParameter):
     """An order of elements; a value is a tuple of all of them, outermost first.
 
     Its code is one column for each element, in the order of ``elements``: the element's position. The four metrics
@@ -114,7 +181,6 @@ class Permutation(ParameterDefaults):
     """
 
     kind = ParameterKind.PERMUTATION
-    values = None
 
     elements: tuple[Value, ...]
     metric: str = "spearman"
@@ -138,6 +204,7 @@ class Permutation(ParameterDefaults):
         vars(self).update(default=checked_default(self, default))
 
     @property
+    @override
     def width(self) -> int:
         """One code column for each element."""
         return len(self.elements)
@@ -148,92 +215,41 @@ class Permutation(ParameterDefaults):
         return 0.0, len(self.elements) - 1.0
 
     @property
-    def extent(self) -> Extent:
-        """Objects: constraints read positions or elements, never the whole order."""
-        return Extent(ColumnKind.OBJECT)
-
-    @property
     def cardinality(self) -> int | float:
         """Number of orders, m! for m elements, as an exact int."""
         return math.factorial(len(self.elements))
 
-    def index(self, element: Any) -> int | None:
-        """Return the number of an element among the elements, or None if it is unknown."""
-        return self._lookup.find(element)
-
-    def elements_from_texts(self, texts: Iterable[str]) -> tuple[Value, ...] | None:
-        """Return the elements that are written like this, or None if any text matches no element."""
-        by_text = {str(element): element for element in self.elements}
-        elements = tuple(map(by_text.get, texts))
-        return None if None in elements else cast("tuple[Value, ...]", elements)
+    @property
+    @override
+    def _description(self) -> str:
+        return f"an order of {shorten(self.elements)}"
 
     @override
-    def value_from_text(self, text: Any) -> Any | None:
-        """Return the order that a text such as ``i,j,k`` or ``('i', 'j', 'k')``, or a list, means, or None."""
-        if isinstance(text, str):  # Python writes a comma after the only element of a tuple
-            text = text.strip().strip("()[]").rstrip().removesuffix(",").split(",")
-        if not isinstance(text, Sequence):
-            return None
-        elements = self.elements_from_texts(str(part).strip().strip("'\"") for part in text)
-        return first_own_value(self, [tuple(text), elements])
-
-    def _positions(self, value: Any) -> list[int] | None:
+    def _codes_of(self, value: Sequence[Any]) -> list[int] | None:
         """Return the position of every element, or None if the value is not an order of the elements."""
-        if isinstance(value, np.ndarray):
-            value = value.tolist()
-        if not isinstance(value, tuple | list) or len(value) != len(self.elements):
-            return None
         positions = [-1] * len(self.elements)
         for position, element in enumerate(value):
-            index = self._lookup.find(element)
+            index = self.index(element)
             if index is None or positions[index] >= 0:
                 return None
             positions[index] = position
-        return positions
+        return None if -1 in positions else positions
 
-    def contains(self, value: Any) -> bool:
-        """Whether it is a tuple or list of all elements, each once."""
-        return self._positions(value) is not None
-
-    def encode(self, values: Sequence[Any]) -> Codes:
-        """Return the position of every element, ``(n, m)``.
-
-        Raises:
-            ConfigError: A value is not an order of the elements.
-        """
-        codes = np.empty((len(values), self.width))
-        for row, value in enumerate(values):
-            positions = self._positions(value)
-            if positions is None:
-                raise ConfigError(f"{value!r} is not an order of {shorten(self.elements)}")
-            codes[row] = positions
-        return codes
-
+    @override
     def decode(self, codes: Codes) -> list[Any]:
         """Return tuples of elements, outermost first."""
         orders = np.argsort(codes, axis=1).tolist()
         return [tuple(self.elements[element] for element in order) for order in orders]
 
-    def column(self, codes: Codes) -> Column:
-        """Return the position of every element, ``(n, m)``."""
-        return codes.astype(np.int64)
-
     def legal(self, codes: Codes) -> Mask:
         """Whether each row has every position once."""
-        return is_permutation(codes)
+        return are_permutations(codes)
 
-    def sample(self, n: int, rng: Rng) -> Codes:
-        """Return n uniformly drawn orders; permutations have no prior."""
-        return self.sample_uniform(n, rng)
-
+    @override
     def sample_uniform(self, n: int, rng: Rng) -> Codes:
         """Return n uniformly drawn orders."""
         rows = np.tile(np.arange(len(self.elements), dtype=np.float64), (n, 1))
         return rng.permuted(rows, axis=1)
-
-    def log_density(self, codes: Codes) -> Array:
-        """Return zeros, ``(n, m)`` -> ``(n,)``: permutations have no prior."""
-        return np.zeros(len(codes))
 
     def to_unit(self, codes: Codes) -> Array:
         """Return random keys (Bean 1994): one coordinate for each element, ordered as the elements."""

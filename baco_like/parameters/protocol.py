@@ -16,8 +16,7 @@ from enum import Enum
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from baco_like._typing import Array, Codes, Column, Features, Ints, Mask, Rng
-from baco_like.parameters.extent import Extent
-from baco_like.parameters.values import Value
+from baco_like.parameters.values import Extent, Value
 
 
 class ParameterKind(Enum):

@@ -21,9 +21,8 @@ from baco_like.parameters.bases import (
     check_bounds,
     checked_default,
 )
-from baco_like.parameters.extent import ColumnKind, Extent
 from baco_like.parameters.protocol import ParameterKind
-from baco_like.parameters.values import is_number, plain, real_number
+from baco_like.parameters.values import ColumnKind, Extent, is_number, plain, real_number
 
 
 @final

@@ -6,19 +6,152 @@ import math
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Values
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, final
 
 import numpy as np
 from typing_extensions import override
 
-from baco_like._typing import Array, Codes, Column, Features, Ints, Mask, Rng
-from baco_like.exceptions import ConfigError, SpaceError
+from baco_like._typing import Array, Codes, Features, Ints, Mask, Rng
+from baco_like.exceptions import SpaceError
 from baco_like.parameters import distances
-from baco_like.parameters import sequence_codes as moves
-from baco_like.parameters.bases import ParameterDefaults, checked_default, first_own_value
-from baco_like.parameters.extent import ColumnKind, Extent
-from baco_like.parameters.protocol import ParameterKind
+from baco_like.parameters.bases import ArrangedParameter, checked_default
+from baco_like.parameters.permutation import Ranks, rank_dtype
+from baco_like.parameters.protocol import ParameterKind, SequenceParameter
 from baco_like.parameters.values import Lookup, Value, domain_values, shorten
+
+END = -1.0
+"""The code of a place behind the end."""
+
+
+def counts_by_length(elements: int, longest: int, distinct: bool) -> list[int]:
+    """Return the number of sequences of each length from 0 to the longest."""
+    if distinct:
+        return [math.perm(elements, length) for length in range(longest + 1)]
+    return [elements**length for length in range(longest + 1)]
+
+
+def lengths(codes: Codes) -> Ints:
+    """Return the number of elements of each sequence, ``(n, m)`` -> ``(n,)``."""
+    return np.asarray((codes >= 0).sum(axis=1))
+
+
+def repeats(codes: Codes) -> Mask:
+    """Return the places that repeat an element of an earlier place, ``(n, m)`` -> ``(n, m)``."""
+    order = np.argsort(codes, axis=1, kind="stable")
+    ordered = np.take_along_axis(codes, order, axis=1)
+    same = np.zeros(codes.shape, dtype=np.bool_)
+    same[:, 1:] = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    repeated = np.empty_like(same)
+    np.put_along_axis(repeated, order, same, axis=1)
+    return repeated
+
+
+def close_gaps(codes: Codes) -> Codes:
+    """Return rows in which the elements, in unchanged order, come before the ends."""
+    order = np.argsort(codes < 0, axis=1, kind="stable")
+    return np.take_along_axis(codes, order, axis=1)
+
+
+def sequence_ranks(codes: Codes, parameter: SequenceParameter) -> Ranks:
+    """Return the ranks of legal sequences, ``(n, m)`` -> ``(n,)``: by length, then in lexicographic order."""
+    (n, m), elements = codes.shape, len(parameter.elements)
+    shortest, distinct = parameter.min_length, parameter.distinct
+    counts = counts_by_length(elements, m, distinct)
+    dtype = rank_dtype(sum(counts))
+    before = [0, *accumulate(counts[shortest:])]
+    length = lengths(codes)
+    ranks: Ranks = np.zeros(n, dtype=dtype)
+    for place in range(m):
+        digit = codes[:, place].astype(np.int64)
+        if distinct:
+            digit = digit - (codes[:, :place] < codes[:, place, None]).sum(axis=1)
+        inside = place < length
+        radix = max(1, elements - place) if distinct else elements
+        ranks[inside] = ranks[inside] * radix + digit[inside].astype(dtype)
+    return ranks + np.array(before, dtype=dtype)[length - shortest]
+
+
+def sequences_from_ranks(ranks: Ranks, parameter: SequenceParameter) -> Codes:
+    """Return the sequences with these ranks, ``(n,)`` -> ``(n, m)``; the inverse of `sequence_ranks`."""
+    elements, longest = len(parameter.elements), parameter.width
+    shortest, distinct = parameter.min_length, parameter.distinct
+    counts = counts_by_length(elements, longest, distinct)
+    before: Ranks = np.array([0, *accumulate(counts[shortest:])], dtype=rank_dtype(sum(counts)))
+    length = np.searchsorted(before, ranks.astype(before.dtype), side="right") - 1
+    ranks = ranks - before[length]
+    length = length + shortest
+    codes = np.full((len(ranks), longest), END)
+    for place in range(longest - 1, -1, -1):
+        inside = np.flatnonzero(place < length)
+        radix = max(1, elements - place) if distinct else elements
+        codes[inside, place] = (ranks[inside] % radix).astype(np.float64)
+        ranks[inside] = ranks[inside] // radix
+    return from_choices(codes, elements) if distinct else codes
+
+
+def from_choices(choices: Codes, elements: int) -> Codes:
+    """Return distinct elements: each number counts the elements that are not used yet, ``(n, m)`` -> ``(n, m)``."""
+    codes = choices.copy()
+    used = np.zeros((len(codes), elements), dtype=np.bool_)
+    for place in range(codes.shape[1]):
+        inside = np.flatnonzero(choices[:, place] >= 0)
+        order = np.argsort(used[inside], axis=1, kind="stable")
+        chosen = order[np.arange(len(inside)), choices[inside, place].astype(np.int64)]
+        codes[inside, place] = chosen
+        used[inside, chosen] = True
+    return codes
+
+
+def draw_unused(codes: Codes, elements: int, rng: Rng) -> Array:
+    """Return a random element that is not in each sequence, ``(n, m)`` -> ``(n,)``; any if all are in it."""
+    keys = rng.random((len(codes), elements + 1))
+    row = np.arange(len(codes))[:, None]
+    keys[row, np.where(codes < 0, elements, codes).astype(np.int64)] += 1.0
+    return np.asarray(keys[:, :elements].argmin(axis=1), dtype=np.float64)
+
+
+def insert(codes: Codes, place: Ints, element: Array) -> Codes:
+    """Return sequences with one more element, ``(n, m)``; the last one is lost if there is no end."""
+    here = np.arange(codes.shape[1])
+    at = place[:, None]
+    shifted = np.concatenate([codes[:, :1], codes[:, :-1]], axis=1)
+    return np.where(here < at, codes, np.where(here == at, element[:, None], shifted))
+
+
+def remove(codes: Codes, place: Ints) -> Codes:
+    """Return sequences without the element at a place, ``(n, m)``."""
+    shifted = np.concatenate([codes[:, 1:], np.full((len(codes), 1), END)], axis=1)
+    return np.where(np.arange(codes.shape[1]) < place[:, None], codes, shifted)
+
+
+def replace(codes: Codes, place: Ints, element: Array) -> Codes:
+    """Return sequences with another element at a place, ``(n, m)``."""
+    return np.where(np.arange(codes.shape[1]) == place[:, None], element[:, None], codes)
+
+
+def swap(codes: Codes, first: Ints, second: Ints) -> Codes:
+    """Return sequences in which the elements at two places are exchanged, ``(n, m)``."""
+    row = np.arange(len(codes))
+    return replace(replace(codes, first, codes[row, second]), second, codes[row, first])
+
+
+def move_block(codes: Codes, start: Ints, size: Ints, place: Ints) -> Codes:
+    """Return sequences in which a block of elements has moved, ``(n, m)``.
+
+    Args:
+        codes: The sequences.
+        start: The first place of the block, ``(n,)``.
+        size: Its number of elements, ``(n,)``.
+        place: Its first place afterwards, ``(n,)``; the block must fit in front of the end.
+    """
+    here = np.arange(codes.shape[1])
+    start, size, place = start[:, None], size[:, None], place[:, None]
+    inside = (here >= place) & (here < place + size)
+    rest = here - np.where(here >= place + size, size, 0)  # number among the other elements
+    source = np.where(inside, here - place + start, rest + np.where(rest >= start, size, 0))
+    return np.take_along_axis(codes, source, axis=1)
+
 
 MAX_LENGTH = 1024
 """Longest sequence; a code column for each place."""
@@ -32,7 +165,7 @@ _TRIES = 4
 
 @final
 @dataclass(frozen=True, init=False)
-class Sequence(ParameterDefaults):
+class Sequence(ArrangedParameter):
     """A list of elements; a value is a tuple of at most ``max_length`` of them, the first one first.
 
     Its code is one column for each place: the index of the element there, and -1 behind the end.
@@ -53,7 +186,6 @@ class Sequence(ParameterDefaults):
     """
 
     kind = ParameterKind.SEQUENCE
-    values = None
 
     elements: tuple[Value, ...]
     max_length: int
@@ -91,6 +223,7 @@ class Sequence(ParameterDefaults):
         vars(self).update(default=checked_default(self, default))
 
     @property
+    @override
     def width(self) -> int:
         """One code column for each place."""
         return self.max_length
@@ -98,112 +231,49 @@ class Sequence(ParameterDefaults):
     @property
     def code_range(self) -> tuple[float, float]:
         """The end and the index of the last element."""
-        return moves.END, len(self.elements) - 1.0
-
-    @property
-    def extent(self) -> Extent:
-        """Objects: constraints read the length, elements and places, never the whole sequence."""
-        return Extent(ColumnKind.OBJECT)
+        return END, len(self.elements) - 1.0
 
     @property
     def cardinality(self) -> int:
         """Number of sequences, as an exact int."""
-        counts = moves.counts_by_length(len(self.elements), self.max_length, self.distinct)
+        counts = counts_by_length(len(self.elements), self.max_length, self.distinct)
         return sum(counts[self.min_length :])
 
-    def index(self, element: Any) -> int | None:
-        """Return the number of an element among the elements, or None if it is unknown."""
-        return self._lookup.find(element)
+    @property
+    @override
+    def _description(self) -> str:
+        unique = " distinct" if self.distinct else ""
+        lengths = f"{self.min_length} to {self.max_length}"
+        return f"a sequence of {lengths}{unique} elements of {shorten(self.elements)}"
 
     @override
-    def value_from_text(self, text: Any) -> Any | None:
-        """Return the sequence that a text such as ``gvn,licm`` or ``('gvn', 'licm')``, or a list, means, or None."""
-        if not isinstance(text, str):
-            listed = [tuple(text)] if isinstance(text, Values) else []
-            texts = [str(part) for part in text] if listed else None
-        else:
-            text, listed = text.strip(), []
-            if text[:1] + text[-1:] in ("()", "[]"):
-                text = text[1:-1].rstrip().removesuffix(",")
-            texts = self._split(text)
-        by_text = {str(element): element for element in self.elements}
-        if texts is not None and all(part in by_text for part in texts):
-            listed.append(tuple(by_text[part] for part in texts))
-        return first_own_value(self, listed)
-
-    def _split(self, text: str) -> list[str] | None:
-        """Return the texts of the elements that commas separate, also of elements with commas; None if unknown."""
-        known = set(map(str, self.elements))
-        found: list[str] = []
-        part = ""
-        for piece in text.split(",") if text else ():
-            part = f"{part},{piece}" if part else piece
-            if (element := part.strip().strip("'\"")) in known:
-                found.append(element)
-                part = ""
-        return None if part else found
-
-    def _indices(self, value: Any) -> list[int] | None:
+    def _codes_of(self, value: Values[Any]) -> list[int] | None:
         """Return the index of every element, or None if it is not a value."""
-        if not isinstance(value, tuple | list):
-            return None
         indices = [index for element in value if (index := self.index(element)) is not None]
         fits = len(indices) == len(value) and self.min_length <= len(value) <= self.max_length
         is_unique = not self.distinct or len(set(indices)) == len(indices)
         return indices if fits and is_unique else None
 
-    def contains(self, value: Any) -> bool:
-        """Whether it is a tuple or list of elements of an allowed length."""
-        return self._indices(value) is not None
-
-    def encode(self, values: Values[Any]) -> Codes:
-        """Return the index of the element at every place, and -1 behind the end, ``(n, max_length)``.
-
-        Raises:
-            ConfigError: A value is not such a sequence.
-        """
-        codes = np.full((len(values), self.width), moves.END)
-        for row, value in enumerate(values):
-            indices = self._indices(value)
-            if indices is None:
-                unique = " distinct" if self.distinct else ""
-                raise ConfigError(
-                    f"{value!r:.200} is not a sequence of {self.min_length} to {self.max_length}"
-                    f"{unique} elements of {shorten(self.elements)}"
-                )
-            codes[row, : len(indices)] = indices
-        return codes
-
+    @override
     def decode(self, codes: Codes) -> list[Any]:
         """Return tuples of elements."""
         rows = codes.astype(np.int64).tolist()
         return [tuple(self.elements[index] for index in row if index >= 0) for row in rows]
-
-    def column(self, codes: Codes) -> Column:
-        """Return the index of the element at every place, and -1 behind the end, ``(n, max_length)``."""
-        return codes.astype(np.int64)
 
     def legal(self, codes: Codes) -> Mask:
         """Whether each row is the code of a sequence."""
         low, high = self.code_range
         good = ((codes >= low) & (codes <= high) & (codes == np.floor(codes))).all(axis=1)
         good &= ~((codes[:, :-1] < 0) & (codes[:, 1:] >= 0)).any(axis=1)
-        good &= moves.lengths(codes) >= self.min_length
+        good &= lengths(codes) >= self.min_length
         if self.distinct:
-            good &= ~moves.repeats(codes).any(axis=1)
+            good &= ~repeats(codes).any(axis=1)
         return np.asarray(good)
 
-    def sample(self, n: int, rng: Rng) -> Codes:
-        """Return n sequences whose length is uniform; sequences have no prior."""
-        return self.sample_uniform(n, rng)
-
+    @override
     def sample_uniform(self, n: int, rng: Rng) -> Codes:
         """Return n sequences: each length is equally likely, and each sequence of a length."""
         return self.from_unit(rng.random((n, self.width)))
-
-    def log_density(self, codes: Codes) -> Array:
-        """Return zeros, ``(n, max_length)`` -> ``(n,)``: sequences have no prior."""
-        return np.zeros(len(codes))
 
     @property
     def _ends(self) -> Array:
@@ -235,8 +305,8 @@ class Sequence(ParameterDefaults):
         ends, choices = self._ends, self._choices()
         share = (points - ends) / (1.0 - ends)
         codes = np.asarray(np.clip(np.floor(share * choices), 0.0, choices - 1.0))
-        codes[np.logical_or.accumulate(share < 0.0, axis=1)] = moves.END
-        return moves.from_choices(codes, len(self.elements)) if self.distinct else codes
+        codes[np.logical_or.accumulate(share < 0.0, axis=1)] = END
+        return from_choices(codes, len(self.elements)) if self.distinct else codes
 
     def neighbours(self, codes: Codes) -> tuple[Codes, Ints]:
         """Return each other sequence after one move, ``(k, m)``, and the row of each, ``(k,)``.
@@ -248,7 +318,7 @@ class Sequence(ParameterDefaults):
         return np.concatenate([codes[:0], *parts]), owner
 
     def _neighbours_of(self, row: Codes) -> Codes:
-        length, (_, m) = int(moves.lengths(row)[0]), row.shape
+        length, (_, m) = int(lengths(row)[0]), row.shape
         element, place = (
             part.ravel() for part in np.meshgrid(np.arange(float(len(self.elements))), np.arange(m))
         )
@@ -256,20 +326,20 @@ class Sequence(ParameterDefaults):
         inserted, replaced = place <= length, place < length
         one = np.ones_like(first)
         parts = [
-            moves.remove(np.tile(row, (length, 1)), np.arange(length)),
-            moves.replace(row, place[replaced], element[replaced]),
-            moves.swap(np.tile(row, (len(first), 1)), first, second),
-            moves.move_block(np.tile(row, (len(first), 1)), first, one, second),
+            remove(np.tile(row, (length, 1)), np.arange(length)),
+            replace(row, place[replaced], element[replaced]),
+            swap(np.tile(row, (len(first), 1)), first, second),
+            move_block(np.tile(row, (len(first), 1)), first, one, second),
         ]
         if length < m:
-            parts.append(moves.insert(row, place[inserted], element[inserted]))
+            parts.append(insert(row, place[inserted], element[inserted]))
         rows = np.unique(np.concatenate(parts), axis=0)
         return np.asarray(rows[self.legal(rows) & (rows != row).any(axis=1)])
 
     def change(self, codes: Codes, rng: Rng) -> Codes:
         """Return sequences after one random move, ``(n, m)``, different ones if a few tries find any.
 
-        An element is inserted, duplicated, deleted or replaced, two are exchanged, or a block moves.
+        An element is inserted, duplicated, deleted or replaced, two are exchanged, or a block
         """
         changed = codes.copy()
         for _ in range(_TRIES):
@@ -279,7 +349,7 @@ class Sequence(ParameterDefaults):
         return changed
 
     def _move_once(self, codes: Codes, rng: Rng) -> Codes:
-        n, k, length = len(codes), len(self.elements), moves.lengths(codes)
+        n, k, length = len(codes), len(self.elements), lengths(codes)
         grows, some, two = length < self.width, length > 0, length > 1
         can = np.stack(
             [
@@ -305,15 +375,15 @@ class Sequence(ParameterDefaults):
         anything = below(k).astype(np.float64)
         other = (own + 1.0 + below(k - 1)) % k
         if self.distinct:
-            anything = other = moves.draw_unused(codes, k, rng)
+            anything = other = draw_unused(codes, k, rng)
         size = 1 + np.floor(rng.random(n) ** 2 * (length - 1)).astype(np.int64)
         makers: list[Callable[[Codes, Ints], Codes]] = [
-            lambda rows, at: moves.insert(rows, gap[at], anything[at]),
-            lambda rows, at: moves.insert(rows, gap[at], own[at]),
-            lambda rows, at: moves.remove(rows, place[at]),
-            lambda rows, at: moves.replace(rows, place[at], other[at]),
-            lambda rows, at: moves.swap(rows, place[at], second[at]),
-            lambda rows, at: moves.move_block(rows, start[at], size[at], goal[at]),
+            lambda rows, at: insert(rows, gap[at], anything[at]),
+            lambda rows, at: insert(rows, gap[at], own[at]),
+            lambda rows, at: remove(rows, place[at]),
+            lambda rows, at: replace(rows, place[at], other[at]),
+            lambda rows, at: swap(rows, place[at], second[at]),
+            lambda rows, at: move_block(rows, start[at], size[at], goal[at]),
         ]
         start, goal = below(length - size + 1), below(length - size + 1)
         moved = codes.copy()
@@ -329,29 +399,29 @@ class Sequence(ParameterDefaults):
         """
         n, m = keeping.shape
         row, here = np.arange(n), np.arange(m)
-        cut = np.floor(rng.random(n) * (moves.lengths(keeping) + 1)).astype(np.int64)
+        cut = np.floor(rng.random(n) * (lengths(keeping) + 1)).astype(np.int64)
         last = keeping[row, np.maximum(cut - 1, 0)]
         wanted: Mask = np.asarray((cut > 0) & (rng.random(n) < 0.5))
         common: Mask = np.asarray((filling == last[:, None]) & wanted[:, None])
         behind = (common * rng.random((n, m))).argmax(axis=1) + 1
-        other = np.where(common.any(axis=1), behind, np.minimum(cut, moves.lengths(filling)))
+        other = np.where(common.any(axis=1), behind, np.minimum(cut, lengths(filling)))
         source = here + (other - cut)[:, None]
         tail = np.where(
-            source < m, np.take_along_axis(filling, np.clip(source, 0, m - 1), axis=1), moves.END
+            source < m, np.take_along_axis(filling, np.clip(source, 0, m - 1), axis=1), END
         )
         return self.nearest(np.where(here < cut[:, None], keeping, tail), rng)
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
         """Return legal sequences close to rows of any numbers, ``(n, m)``: repeats and gaps are closed."""
         codes = np.asarray(np.clip(np.rint(codes), *self.code_range))
-        codes[np.logical_or.accumulate(codes < 0, axis=1)] = moves.END
+        codes[np.logical_or.accumulate(codes < 0, axis=1)] = END
         if self.distinct:
-            codes[moves.repeats(codes)] = moves.END
-            codes = moves.close_gaps(codes)
+            codes[repeats(codes)] = END
+            codes = close_gaps(codes)
         for place in range(self.min_length):
             short = np.flatnonzero(codes[:, place] < 0)
             if len(short):
-                codes[short, place] = moves.draw_unused(codes[short], len(self.elements), rng)
+                codes[short, place] = draw_unused(codes[short], len(self.elements), rng)
         return codes
 
     def distance(self, a: Codes, b: Codes) -> Array:

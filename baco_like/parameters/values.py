@@ -13,6 +13,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -28,6 +30,8 @@ Category: TypeAlias = Value | tuple[Any, ...] | None
 INT64 = 2**63 - 1
 """The greatest 64-bit integer."""
 
+_PLAIN = {int, float, str, bool, type(None)}
+
 _DEEPEST = 8
 """Most tuples inside each other that a category may have."""
 
@@ -39,6 +43,15 @@ def value_key(value: Any) -> Any:
     """Return a key that distinguishes 1, 1.0 and True, also inside tuples."""
     kind = type(value)
     return (kind, tuple(map(value_key, value))) if kind is tuple else (kind, value)
+
+
+def value_keys(values: Sequence[Any]) -> Iterable[Any]:
+    """Return the `value_key` of each value."""
+    return (
+        map(value_key, values)
+        if tuple in set(map(type, values))
+        else zip(map(type, values), values, strict=True)
+    )
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
@@ -57,12 +70,18 @@ def domain_values(
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise SpaceError(f"{what} must be a list, got {values!r}")
-    plain_values = tuple(as_tuple(value) for value in in_order(values))
+    plain_values = make_plain(in_order(values))
     if not plain_values:
         raise SpaceError(f"the domain is empty; give at least one of its {what}")
     for value in plain_values:
         _check_value(value, are_categories)
     return plain_values
+
+
+def make_plain(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Return Python's own values for those of NumPy, and tuples for lists."""
+    given = tuple(values)
+    return given if set(map(type, given)) <= _PLAIN else tuple(map(as_tuple, given))
 
 
 def in_order(values: Iterable[Any]) -> Iterable[Any]:
@@ -134,12 +153,22 @@ class Lookup:
     """
 
     def __init__(self, values: Sequence[Any]) -> None:
-        self._exact: dict[tuple[type, Any], int] = {}
-        for index, value in enumerate(values):
-            if self._exact.setdefault(value_key(value), index) != index:
-                raise SpaceError(f"value {value!r} occurs twice; remove one of them")
-        counts = Counter(filter(is_number, values))
-        self._numbers = {v: i for i, v in enumerate(values) if is_number(v) and counts[v] == 1}
+        keys = list(value_keys(values))
+        self._exact: dict[Any, int] = {key: index for index, key in enumerate(keys)}
+        if len(self._exact) < len(keys):
+            twice = next(v for i, v in enumerate(values) if self._exact[keys[i]] != i)
+            raise SpaceError(f"value {twice!r} occurs twice; remove one of them")
+        numbers = {v: i for i, v in enumerate(values) if type(v) in (int, float)}
+        counts = Counter(v for v in values if type(v) in (int, float))
+        self._numbers = {v: i for v, i in numbers.items() if counts[v] == 1}
+
+    def find_all(self, values: Sequence[Any]) -> list[int | None]:
+        """Return the index of each value, or None."""
+        try:
+            found = list(map(self._exact.get, value_keys(values)))
+        except TypeError:  # not hashable
+            found = [None] * len(values)
+        return [self.find(v) if i is None else i for v, i in zip(values, found, strict=True)]
 
     def find(self, value: Any) -> int | None:
         """Return the index of a value, or None if it is not in the domain."""
@@ -181,3 +210,52 @@ def text_readings(given: Any) -> list[Any]:
 def indices(codes: Codes) -> Ints:
     """Return the first code column as integers, ``(n, 1)`` -> ``(n,)``."""
     return codes[:, 0].astype(np.int64)
+
+
+# Columns of values --------------------------------------------------------------------------------------------------
+#
+# Type and bounds of the array that a parameter shows to known constraints.
+
+
+class ColumnKind(Enum):
+    """The type of a column's values."""
+
+    BOOL = "bool"
+    INT = "int"
+    FLOAT = "float"
+    NUMBER = "number"
+    """Ints and floats mixed, in an array of doubles that holds each exactly."""
+    STRING = "string"
+    OBJECT = "object"
+    """Python objects: types mixed, or integers beyond 64 bits."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Kind and bounds of a column; the bounds are Python numbers, 0 if the values are not numbers."""
+
+    kind: ColumnKind
+    low: int | float = 0
+    high: int | float = 0
+
+    @property
+    def most(self) -> int | float:
+        """The greatest absolute value."""
+        return max(abs(self.low), abs(self.high))
+
+
+def extent_of(values: Sequence[Any]) -> Extent:
+    """Return the extent of listed values."""
+    types = {type(value) for value in values}
+    if types == {bool}:
+        return Extent(ColumnKind.BOOL, int(min(values)), int(max(values)))
+    if types == {str}:
+        return Extent(ColumnKind.STRING)
+    if not all(map(is_number, values)):
+        return Extent(ColumnKind.OBJECT)
+    low, high = min(values), max(values)
+    if types == {float}:
+        return Extent(ColumnKind.FLOAT, low, high)
+    kind, limit = (ColumnKind.INT, INT64) if types == {int} else (ColumnKind.NUMBER, EXACT)
+    exact = all(abs(value) <= limit for value in values if isinstance(value, int))
+    return Extent(kind if exact else ColumnKind.OBJECT, low, high)

@@ -23,7 +23,7 @@ from typing_extensions import override
 
 from baco_like._typing import Array, Mask
 from baco_like.constraints import Expression
-from baco_like.constraints.language.source import Refused, parse_expression
+from baco_like.constraints.language.reader import parse_expression
 from baco_like.exceptions import ExpressionError, TrialError
 from baco_like.parameters import Real
 from baco_like.records.direction import Direction, sign_of
@@ -309,10 +309,7 @@ def _difference(low: Array, high: Array) -> Array:
 
 
 def _parse(text: str) -> Expression:
-    try:
-        body, _ = parse_expression(text)
-    except Refused as error:
-        raise ExpressionError(error.message, str(text), error.position) from None
+    body, _ = parse_expression(text)
     calls = [node for node in ast.walk(body) if isinstance(node, ast.Call)]
     functions = {id(call.func) for call in calls}
     nodes = (n for n in ast.walk(body) if isinstance(n, ast.Name) and id(n) not in functions)

@@ -13,9 +13,9 @@ from typing import Any
 
 from baco_like.constraints import Expression
 from baco_like.constraints.language import exact, tree
+from baco_like.constraints.language.analysis import where_known
 from baco_like.constraints.language.reader import read
 from baco_like.constraints.language.sequences import read_value
-from baco_like.constraints.language.three_valued import where_known
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.writer import write
 from baco_like.exceptions import RunFileError
@@ -159,15 +159,9 @@ def _substitute(node: Node, config: Mapping[str, Any], parameters: Mapping[str, 
     match node:
         case tree.Name(name=name) if name in config:
             return tree.Literal(config[name])
-        case tree.Position(name=name, element=element) if name in config:
-            parameter = parameters[name]
-            assert is_permutation(parameter)
-            return tree.Literal(tuple(config[name]).index(parameter.elements[element]))
-        case tree.At(name=name, place=place) if name in config:
-            return tree.Literal(config[name][place])
         case tree.Reading(name=name) if name in config:
             parameter = parameters[name]
-            assert is_sequence(parameter)
+            assert is_permutation(parameter) or is_sequence(parameter)
             codes = tuple(i for e in config[name] if (i := parameter.index(e)) is not None)
             found = read_value(node, codes)
             if node.function in ("at", "last"):  # no element is never compared as equal

@@ -11,14 +11,14 @@ import numpy as np
 
 from baco_like.constraints.callables import from_callable
 from baco_like.constraints.conditions import Conditions
-from baco_like.constraints.expression import Expression, parse
+from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.protocol import Parameter, is_permutation, is_sequence
-from baco_like.parameters.values import as_tuple, in_order, is_number
+from baco_like.parameters.values import in_order, is_number, make_plain
 
 GivenParameter: TypeAlias = Parameter | Iterable[Any]
 """A parameter, or a list: of numbers for an `Ordinal`, of strings or booleans for a `Categorical`."""
@@ -79,7 +79,7 @@ def parameter_from_values(name: str, values: Iterable[Any]) -> Parameter:
         raise SpaceError(
             f"parameter {name!r} must be a parameter or a list of values, got {values!r:.60}"
         )
-    plain_values = [as_tuple(value) for value in in_order(values)]
+    plain_values = make_plain(in_order(values))
     numeric = bool(plain_values) and all(map(is_number, plain_values))
     make: Callable[..., Parameter] = Ordinal if numeric else Categorical
     return make_named(name, make, plain_values)
@@ -130,7 +130,7 @@ def make_constraint(given: GivenConstraint, parameters: Mapping[str, Parameter])
             never has.
     """
     if isinstance(given, str):
-        made: Constraint = (expression := parse(given, parameters))
+        made: Constraint = (expression := Expression(given, parameters))
         _check_literals(f"constraint {given!r}", expression, parameters)
     elif isinstance(given, Constraint):
         made = given

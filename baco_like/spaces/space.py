@@ -17,7 +17,7 @@ from baco_like._output import html_table
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Features, Ints, Mask
 from baco_like.constraints.conditions import Conditions
-from baco_like.constraints.expression import Expression, parse
+from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import Ordinal
@@ -25,7 +25,7 @@ from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.parameters.registry import VERSION
 from baco_like.spaces import inputs
 from baco_like.spaces.activity import Activity
-from baco_like.spaces.derived_features import DerivedFeatures
+from baco_like.spaces.derived_features import DerivedFeatures, ParameterFeatures
 from baco_like.spaces.feasible.build import build
 from baco_like.spaces.feasible.conflict import check_reachable
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
@@ -36,7 +36,6 @@ from baco_like.spaces.formats.configspace import read_configspace
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.t1 import read_t1
 from baco_like.spaces.inputs import GivenConstraint, GivenParameter
-from baco_like.spaces.parameter_features import ParameterFeatures
 from baco_like.spaces.tasks import GivenTasks, TaskColumns, Tasks
 
 if TYPE_CHECKING:
@@ -149,8 +148,18 @@ class Space:
             return self
         if self.fidelity is not None:
             raise SpaceError(f"the space has the fidelity {self.fidelity.name!r} already")
-        when = self.conditions.expressions
-        return Space(self.parameters, _texts(self.constraints), fidelity, when=when)
+        return self._with(fidelity=fidelity)
+
+    def _with(self, **changes: Any) -> Space:
+        """Return the space that is made with some other arguments."""
+        own = {
+            "parameters": self._given_parameters,
+            "constraints": _texts(self.given_constraints),
+            "fidelity": None if self.fidelity is None else self.fidelity.name,
+            "tasks": self.tasks,
+            "when": self.conditions.expressions,
+        }
+        return Space(**{**own, **changes})
 
     def with_conditions(self, when: Mapping[str, str], also: Sequence[str] = ()) -> Space:
         """Return the space with other conditions, which may hold nowhere, and with constraints beside its own.
@@ -159,8 +168,8 @@ class Space:
             SpaceError: A condition is wrong, or no configuration satisfies the constraints.
         """
         texts = [*_texts(self.given_constraints), *also]
-        read = {name: parse(text, self.parameters) for name, text in when.items()}
-        return Space(self._given_parameters, texts, self._fidelity_name, self.tasks, read)
+        read = {name: Expression(text, self.parameters) for name, text in when.items()}
+        return self._with(constraints=texts, when=read)
 
     def at_level(self, level: int) -> Space:
         """Return the space in which the fidelity has only the value with this index; its code there is 0."""
@@ -176,13 +185,11 @@ class Space:
         if index not in self._levels:
             parameters = {**self.parameters, **fixed}
             # Read here, as they may name other values, which is an error in a new text.
-            read = [parse(c, parameters) if isinstance(c, str) else c for c in _texts(constraints)]
+            read = [
+                Expression(c, parameters) if isinstance(c, str) else c for c in _texts(constraints)
+            ]
             self._levels[index] = Space(parameters, read, when=self.conditions.expressions)
         return self._levels[index]
-
-    @property
-    def _fidelity_name(self) -> str | None:
-        return None if self.fidelity is None else self.fidelity.name
 
     @property
     def _given_parameters(self) -> Mapping[str, Parameter]:
@@ -205,9 +212,7 @@ class Space:
             if self.tasks == (tasks if isinstance(tasks, Tasks) else Tasks(tasks)):
                 return self
             raise SpaceError(f"the space has the tasks {', '.join(self.tasks.names)} already")
-        when = self.conditions.expressions
-        texts = _texts(self.constraints)
-        return Space(self.parameters, texts, self._fidelity_name, tasks, when)
+        return self._with(tasks=tasks)
 
     @cached_property
     def task_columns(self) -> TaskColumns:
@@ -378,7 +383,7 @@ class Space:
 
     def features(self, codes: Codes) -> Features:
         """Return the features that a model sees, ``(n, w)`` -> ``(n, k)``; `feature_owner` has their parameters."""
-        return self._features(codes)
+        return self._features.features(codes)
 
     @cached_property
     def _features(self) -> ParameterFeatures:
@@ -399,7 +404,7 @@ class Space:
     @cached_property
     def feature_owner(self) -> Ints:
         """For each feature column, the index of its parameter in `active`, ``(k,)``."""
-        return self._features.owner
+        return self._features.feature_owner
 
     # Feasibility.
 

@@ -17,6 +17,7 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Features, Ints
+from baco_like.constraints.language.writer import write_name
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import SpaceError
@@ -73,9 +74,7 @@ class Tasks:
         names = tuple(map(str, own))
         _check_distinct(names, descriptors)
         texts = _read_constraints(constraints or {}, names)
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "descriptors", descriptors)
-        object.__setattr__(self, "constraints", MappingProxyType(texts))
+        vars(self).update(names=names, descriptors=descriptors, constraints=MappingProxyType(texts))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -160,7 +159,9 @@ class Tasks:
     def guarded_constraints(self, name: str) -> list[str]:
         """Return the further constraints of a task as expressions about all tasks."""
         descriptor = self.descriptors[self.names.index(name)]
-        is_task = " and ".join(f"{_written(key)} == {value!r}" for key, value in descriptor.items())
+        is_task = " and ".join(
+            f"{write_name(key)} == {value!r}" for key, value in descriptor.items()
+        )
         return [f"not ({is_task}) or ({text})" for text in self.constraints.get(name, ())]
 
     def encode(self, parameters: Mapping[str, Parameter]) -> Codes:
@@ -317,10 +318,6 @@ def _read_constraints(
             raise SpaceError(f"the constraints of the task {name!r} are not texts: {listed!r:.80}")
         texts[name] = listed
     return texts
-
-
-def _written(key: str) -> str:
-    return key if key.isidentifier() else f"value({key!r})"
 
 
 def _scale(known: Sequence[float], column: Sequence[float]) -> Array:

@@ -34,7 +34,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation, is_sequence
 from baco_like.spaces import Space, design, neighbourhoods
-from baco_like.spaces.repair import cascade, nearest
+from baco_like.spaces.neighbourhoods import cascade, nearest
 from baco_like.strategies.geometry import UnitBox
 
 _NEIGHBOURS = 16

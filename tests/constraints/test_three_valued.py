@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import Space
-from baco_like.constraints.expression import parse
+from baco_like.constraints.expression import Expression
 from baco_like.shipping.conditions import bind_absence
 
 DOMAINS = {"c": [1, 2], "d": [1, 2, 3], "p": [1, 2], "r": [1, 2], "q": [1, 2]}
@@ -92,7 +92,7 @@ CONDITIONS = st.recursive(
         ),
     ),
     max_leaves=6,
-).filter(lambda condition: parse(condition[0], PARAMETERS).parameters)
+).filter(lambda condition: Expression(condition[0], PARAMETERS).parameters)
 
 
 def expected(holds):
@@ -111,7 +111,7 @@ def expected(holds):
 
 def space_of(text):
     """Return the space; a condition that is never true is an error in a text, so it is read here."""
-    return Space(DOMAINS, when={**WHEN, "q": parse(text, PARAMETERS)})
+    return Space(DOMAINS, when={**WHEN, "q": Expression(text, PARAMETERS)})
 
 
 @settings(max_examples=40)
@@ -125,7 +125,7 @@ def test_a_condition_holds_where_it_is_true_and_not_where_it_is_unknown(conditio
     assert {frozenset(c.items()) for c in pickle.loads(pickle.dumps(space))} == found
     for config in map(dict, found):
         absent = DOMAINS.keys() - config
-        lacks = bind_absence("q", parse(text, PARAMETERS), config, PARAMETERS, absent)
+        lacks = bind_absence("q", Expression(text, PARAMETERS), config, PARAMETERS, absent)
         assert lacks.holds({}) == ("q" not in config)
 
 

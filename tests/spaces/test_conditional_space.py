@@ -24,13 +24,18 @@ from baco_like import (
     Space,
     SpaceError,
 )
-from baco_like.constraints.expression import parse
+from baco_like.constraints.expression import Expression
 from baco_like.exceptions import ConfigError, ExpressionError
 from baco_like.journal import MemoryJournal
 from baco_like.results import read, write
 from baco_like.spaces import design
-from baco_like.spaces.neighbourhoods import adjacent, hamming, jointly_adjacent, strictly_adjacent
-from baco_like.spaces.repair import nearest
+from baco_like.spaces.neighbourhoods import (
+    adjacent,
+    hamming,
+    jointly_adjacent,
+    nearest,
+    strictly_adjacent,
+)
 
 RNG = np.random.default_rng
 
@@ -105,7 +110,9 @@ def cases(draw) -> Case:
 
 def _space(parameters, texts, when):
     """Return the space; conditions that are never true are refused in texts, so they are read here."""
-    return Space(parameters, texts, when={n: parse(text, parameters) for n, text in when.items()})
+    return Space(
+        parameters, texts, when={n: Expression(text, parameters) for n, text in when.items()}
+    )
 
 
 def _key(config):

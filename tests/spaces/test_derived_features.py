@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
-from baco_like.constraints.expression import parse
+from baco_like.constraints.expression import Expression
 from baco_like.spaces.design import distinct_middle, middle
 
 KERNEL = Space(
@@ -46,7 +46,7 @@ def among(rows):
 )
 def test_products_that_a_text_names(text, found):
     parameters = {name: Ordinal([1, 2, 4]) for name in "abc"}
-    assert parse(text, parameters).products() == found
+    assert Expression(text, parameters).products() == found
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_products_that_a_text_names(text, found):
 )
 def test_quotients_that_a_text_names(text, quotients):
     parameters = {name: Ordinal([1, 2, 4]) for name in "abc"}
-    assert parse(text, parameters).quotients() == quotients
+    assert Expression(text, parameters).quotients() == quotients
 
 
 def test_quotients_of_a_kernel_are_features():

@@ -19,14 +19,13 @@ from scipy.stats import chisquare
 from baco_like import Optimizer
 from baco_like.constraints.expression import Expression
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.parameters import permutation_codes
+from baco_like.parameters import permutation
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.real import Real
-from baco_like.spaces.feasible import residue, rules
-from baco_like.spaces.feasible.extensions import Extensions, OrderRules
+from baco_like.spaces.feasible import growth, rules
 from baco_like.spaces.feasible.filtered import Filtered
-from baco_like.spaces.feasible.interleaved import Interleaved, interleave
+from baco_like.spaces.feasible.orders import Extensions, Interleaved, OrderRules, interleave
 from baco_like.spaces.feasible.rules import list_domain
 from baco_like.spaces.feasible.tree import random_ranks
 from baco_like.spaces.space import Space
@@ -49,7 +48,7 @@ def test_count_and_membership_agree_with_brute_force(case: Case) -> None:
 @settings(max_examples=80)
 @given(cases())
 def test_merging_partial_configurations_loses_none(case: Case) -> None:
-    with patch.object(residue, "_WORTHWHILE", 0), patch.object(rules, "TABLE_LIMIT", 20):
+    with patch.object(growth, "_WORTHWHILE", 0), patch.object(rules, "TABLE_LIMIT", 20):
         space = case.space_or_none()
     if space is None:
         return
@@ -246,9 +245,9 @@ def test_permutation_ranks_are_lexicographic(m: int, data: st.DataObject) -> Non
     ranks = np.array(
         data.draw(st.lists(st.integers(0, math.factorial(m) - 1), min_size=1, max_size=5))
     )
-    rows = permutation_codes.permutations_from_ranks(ranks, m)
-    assert permutation_codes.is_permutation(rows.astype(float)).all()
-    assert permutation_codes.permutation_ranks(rows.astype(float)).tolist() == ranks.tolist()
+    rows = permutation.permutations_from_ranks(ranks, m)
+    assert permutation.are_permutations(rows.astype(float)).all()
+    assert permutation.permutation_ranks(rows.astype(float)).tolist() == ranks.tolist()
     listed = list(permutations(range(m))) if m <= 5 else []
     for rank, row in zip(ranks.tolist(), rows.tolist(), strict=True):
         assert not listed or tuple(row) == listed[rank]
@@ -385,8 +384,8 @@ def test_known_parts_decide_as_the_values_themselves_do(text: str) -> None:
             "abcd".index(n): np.indices((4,) * len(known))[i].ravel() for i, n in enumerate(known)
         }
         domains = [list_domain(name, space.parameters[name]) for name in "abcd"]
-        with patch.object(residue, "_WORTHWHILE", 0):
-            number, count = residue.number_futures(
+        with patch.object(growth, "_WORTHWHILE", 0):
+            number, count = growth.number_futures(
                 domains, [rules.bind(one, domains)], (), positions, 4 ** len(known)
             )
         axes = ["abcd".index(name) for name in known]
@@ -400,8 +399,8 @@ def test_known_products_are_few() -> None:
     one = Expression("a * b * c * d == 24", space.parameters)
     domains = [list_domain(name, space.parameters[name]) for name in "abcd"]
     positions = {i: np.indices((4, 4, 4))[k].ravel() for k, i in enumerate((0, 2, 3))}
-    with patch.object(residue, "_WORTHWHILE", 0):
-        _, count = residue.number_futures(domains, [rules.bind(one, domains)], (), positions, 64)
+    with patch.object(growth, "_WORTHWHILE", 0):
+        _, count = growth.number_futures(domains, [rules.bind(one, domains)], (), positions, 64)
     assert count == len({x * y * z for x, y, z in itertools.product([1, 2, 3, 4], repeat=3)})
 
 

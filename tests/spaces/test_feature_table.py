@@ -1,7 +1,7 @@
 import numpy as np
 
 from baco_like import Categorical, Integer, Ordinal, Real, Space
-from baco_like.spaces.feature_table import FeatureTable
+from baco_like.spaces.derived_features import FeatureTable
 
 
 def test_numbers_of_several_columns_at_once():

@@ -18,8 +18,7 @@ from baco_like.parameters.real import Real
 from baco_like.spaces.formats.baco import from_numexpr, read_baco
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.description import read_kernel_tuner
-from baco_like.spaces.formats.literals import list_of
-from baco_like.spaces.formats.t1 import read_t1
+from baco_like.spaces.formats.t1 import list_of, read_t1
 
 
 def space_of(description):

@@ -17,8 +17,7 @@ from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.permutation import Permutation
 from baco_like.spaces.formats.baco import from_numexpr, read_baco
-from baco_like.spaces.formats.literals import MAX_STEPS, list_of
-from baco_like.spaces.formats.t1 import read_t1
+from baco_like.spaces.formats.t1 import MAX_STEPS, list_of, read_t1
 
 PARAMETERS = {
     "x": Integer(0, 9),

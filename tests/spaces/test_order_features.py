@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from baco_like import Ordinal, Permutation, Space
-from baco_like.spaces.order_features import MOST_ELEMENTS, order_features
+from baco_like.spaces.derived_features import MOST_ELEMENTS, order_features
 
 
 def squared_distances(features: np.ndarray) -> np.ndarray:
@@ -30,14 +30,14 @@ def test_distances_count_pairs_places_and_adjacent_pairs(elements: int) -> None:
             adjacency: changed / (2 * (elements - 1)),
         }
         for group, expected in counts.items():
-            assert group(rows).shape == (2, group.width)
-            assert squared_distances(group(rows))[0, 1] == pytest.approx(expected)
+            assert group.features(rows).shape == (2, group.width)
+            assert squared_distances(group.features(rows))[0, 1] == pytest.approx(expected)
 
 
 def test_the_largest_squared_distance_is_one() -> None:
     codes = np.array(list(permutations(range(5))), dtype=float)
     for group in order_features("order", slice(0, 5)):
-        assert squared_distances(group(codes)).max() == pytest.approx(1.0)
+        assert squared_distances(group.features(codes)).max() == pytest.approx(1.0)
 
 
 def test_short_and_long_permutations_have_no_groups() -> None:
@@ -54,7 +54,8 @@ def test_the_model_sees_each_group_with_a_lengthscale_of_its_own() -> None:
     assert features.shape == (18, len(derived.feature_owner))
     owned = [features[:, derived.feature_owner == 2 + i] for i in range(3)]
     expected = [
-        group(space.feasible.listed) for group in order_features("order", space.columns["order"])
+        group.features(space.feasible.listed)
+        for group in order_features("order", space.columns["order"])
     ]
     for one, other in zip(owned, expected, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.real import Real
-from baco_like.spaces.neighbourhoods import hamming, jointly_adjacent, strictly_adjacent
-from baco_like.spaces.repair import cascade, nearest
+from baco_like.spaces.neighbourhoods import (
+    cascade,
+    hamming,
+    jointly_adjacent,
+    nearest,
+    strictly_adjacent,
+)
 from baco_like.spaces.space import Space
 
 RNG = np.random.default_rng

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from baco_like import Integer, Space, SpaceError
 from baco_like.exceptions import SpaceWarning
-from baco_like.spaces import repair
 from baco_like.spaces.feasible import growth, machines, rules, work
 from baco_like.spaces.feasible.filtered import Filtered
-from baco_like.spaces.neighbourhoods import hamming
+from baco_like.spaces.neighbourhoods import hamming, nearest
 
 FLAGS = {f"p{i}": [False, True] for i in range(300)}
 ALL = ", ".join(FLAGS)
@@ -222,7 +221,7 @@ class TestTables:
             least = distance[distance > 0].min()
             wanted = {tuple(row) for row in space.feasible.listed[distance == least].tolist()}
             assert {tuple(row) for row in near[owner == i].tolist()} == wanted
-        found = repair.nearest(space, others[:2], np.random.default_rng(0))
+        found = nearest(space, others[:2], np.random.default_rng(0))
         for row, other in zip(found, others[:2], strict=True):
             distance = np.abs(space.feasible.listed - other).sum(axis=1)
             assert np.abs(row - other).sum() == distance.min()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import ExpressionError, Integer, Sequence, Space, SpaceError
-from baco_like.constraints import parse
+from baco_like.constraints import Expression
 from baco_like.constraints.language import exact
 from baco_like.constraints.language.reader import read
 from baco_like.constraints.language.writer import write
@@ -51,7 +51,7 @@ def value_of(text, p):
 @pytest.mark.parametrize("text", TEXTS)
 def test_expressions_mean_what_python_says(text):
     parameter = Sequence(["a", "b", "c"], 3)
-    expression = parse(text, {"p": parameter})
+    expression = Expression(text, {"p": parameter})
     rows = Space({"p": parameter}).feasible.listed
     column = parameter.column(rows)
     values = parameter.decode(rows)

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
-from baco_like.spaces.neighbourhoods import hamming
-from baco_like.spaces.repair import nearest
+from baco_like.spaces.neighbourhoods import hamming, nearest
 
 SPACES = {
     "one tree": Space(

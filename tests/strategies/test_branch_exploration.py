@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Space
-from baco_like.spaces.branches import branch_of, enter
+from baco_like.spaces.design import branch_of, enter
 from baco_like.strategies import Bayesian
 from baco_like.strategies.auto import Auto
 from baco_like.strategies.protocol import Problem

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
-from baco_like.spaces.repair import nearest
+from baco_like.spaces.neighbourhoods import nearest
 from baco_like.strategies import DifferentialEvolution, create_strategy
 from baco_like.strategies.evolutionary.differential_evolution import (
     DONORS,

@@ -16,7 +16,7 @@ from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import ParameterKind, register_parameter
 from baco_like.parameters.bases import ParameterDefaults
-from baco_like.parameters.extent import ColumnKind, Extent
+from baco_like.parameters.values import ColumnKind, Extent
 from baco_like.spaces import design, neighbourhoods
 from baco_like.strategies import STRATEGIES, create_strategy, default_settings
 from baco_like.testing.parameters import CHECKS

@@ -9,23 +9,87 @@ from __future__ import annotations
 import ast
 import math
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 from unicodedata import normalize
 
 from baco_like.constraints.language import exact, tree
-from baco_like.constraints.language.source import (
-    MAX_DEPTH,
-    MAX_LENGTH,
-    OPERATORS,
-    Refused,
-    parse_expression,
+from baco_like.constraints.language.operators import (
+    BINARY,
+    COMPARE,
+    FUNCTIONS,
+    MAX_BITS,
+    VARIADIC,
 )
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import ExpressionError
 from baco_like.parameters import ColumnKind, Parameter, is_permutation, is_sequence
+
+SIGNS: Mapping[type[ast.AST], str] = {
+    type(node): sign
+    for sign in (*BINARY, *COMPARE)
+    for node in ast.walk(ast.parse(f"a {sign} b"))
+    if isinstance(node, ast.operator | ast.cmpop)
+}
+"""Binary operators and comparisons by the type of their node."""
+
+_OF_C = {"&&": "and", "||": "or", "!": "not", "=": "=="}
+"""Python's spelling of operators of C."""
+
+MAX_LENGTH = 10_000
+"""Most characters of a text."""
+
+MAX_TOKENS = 3_000
+"""Most names, numbers and signs of a text; Python's parser recurses per token and fails at 6,000."""
+
+MAX_DEPTH = 100
+"""Deepest nesting of nodes and brackets."""
+
+
+def parse_expression(text: str) -> tuple[ast.expr, int]:
+    """Return Python's tree of an expression, and the number of blanks before it.
+
+    Raises:
+        ExpressionError: The text is too long, too deeply nested, or not an expression.
+    """
+    _check_size(text)
+    shift = len(text) - len(text.lstrip())
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python warns of invalid escapes in strings
+            return ast.parse(text.strip(), mode="eval").body, shift
+    except SyntaxError as error:
+        offset = error.offset or len(text.strip())  # 0: at the end
+        why = error.msg or "not an expression"
+        sign = re.search(r"&&|\|\||!(?!=)|(?<![=!<>])=(?!=)", text)
+        if sign is not None:
+            why += f"; write {_OF_C[sign.group()]!r} for {sign.group()!r}"
+        raise ExpressionError(why, text, shift + max(1, offset)) from None
+    except (ValueError, MemoryError, RecursionError) as error:
+        why = f"cannot be read ({str(error) or type(error).__name__})"
+        raise ExpressionError(why, text, 1) from None
+
+
+def _check_size(text: str) -> None:
+    if not isinstance(text, str):
+        raise ExpressionError("not a string", str(text), 1)
+    if len(text) > MAX_LENGTH:
+        raise ExpressionError(f"longer than {MAX_LENGTH} characters", text, MAX_LENGTH + 1)
+    if "\0" in text:
+        raise ExpressionError("a null character", text, text.index("\0") + 1)
+    depth = 0
+    for tokens, token in enumerate(re.finditer(r"\w+|[^\w\s]", text)):
+        depth += (token.group() in "([{") - (token.group() in ")]}")
+        if depth > MAX_DEPTH:
+            raise ExpressionError(f"nested more than {MAX_DEPTH} deep", text, token.start() + 1)
+        if tokens >= MAX_TOKENS:
+            raise ExpressionError(
+                f"more than {MAX_TOKENS} words and signs", text, token.start() + 1
+            )
+
 
 _CHAINS: Mapping[type[ast.operator], tuple[type[ast.operator], ...]] = {
     **dict.fromkeys((ast.Add, ast.Sub), (ast.Add, ast.Sub)),
@@ -44,7 +108,7 @@ _OF_SEQUENCES = {"len": 0, "count": 1, "pos": 1, "follows": 2, "at": 1, "first":
 """The functions of sequences, and how many elements or places they take."""
 
 _CALLS = tuple(
-    dict.fromkeys([*exact.FUNCTIONS, "sum", "count", "range", "value", "pos", "at", *_OF_SEQUENCES])
+    dict.fromkeys([*FUNCTIONS, "sum", "count", "range", "value", "pos", "at", *_OF_SEQUENCES])
 )
 _REFUSED: Mapping[type[ast.expr], str] = {
     ast.Attribute: "attributes are not allowed",
@@ -93,10 +157,7 @@ def _hint_at_quotes(text: str, parameters: Mapping[str, Parameter]) -> str:
 def _read(
     text: str, parameters: Mapping[str, Parameter], aliases: Mapping[str, Node] | None
 ) -> Node:
-    try:
-        body, shift = parse_expression(text)
-    except Refused as error:
-        raise ExpressionError(error.message, str(text), error.position) from None
+    body, shift = parse_expression(text)
     if not text.isascii():
         # Python reads names in Unicode's normal form NFKC; parameters keep their spelling.
         spelled = {normalize("NFKC", name): name for name in parameters}
@@ -224,8 +285,8 @@ class _Reader:
             self.refuse(node, f"{value!r:.40} is not a number, string, bool or None")
         if isinstance(value, float) and not math.isfinite(value):
             self.refuse(node, "the number is too large")
-        if isinstance(value, int) and value.bit_length() > exact.MAX_BITS:
-            self.refuse(node, f"the number has more than {exact.MAX_BITS} bits")
+        if isinstance(value, int) and value.bit_length() > MAX_BITS:
+            self.refuse(node, f"the number has more than {MAX_BITS} bits")
         return tree.Literal(value)
 
     def parameter(self, node: ast.expr, name: str) -> Node:
@@ -264,9 +325,9 @@ class _Reader:
     def binary(self, node: ast.BinOp, depth: int) -> Node:
         kind = type(node.op)
         operands = self.values((node.left, node.right), depth)
-        if kind not in OPERATORS:
+        if kind not in SIGNS:
             self.refuse(node, f"the operator {kind.__name__} is not allowed")
-        return tree.Operation(OPERATORS[kind], operands)
+        return tree.Operation(SIGNS[kind], operands)
 
     def chain(self, node: ast.BinOp, depth: int) -> Node:
         """Return a sum, or the like, of any number of operands as one node, so that long ones are not deep."""
@@ -280,18 +341,18 @@ class _Reader:
         for link in reversed(links):
             right = self.value(link.right, depth)
             if len(parts) == 1 and (link is node or (_is_fixed(parts[0]) and _is_fixed(right))):
-                pair = tree.Operation(OPERATORS[type(link.op)], (parts[0], right))
+                pair = tree.Operation(SIGNS[type(link.op)], (parts[0], right))
                 parts = [self.fold_constant(link, pair)]
             else:
                 negative = isinstance(link.op, ast.Sub)
                 parts.append(tree.Operation("unary -", (right,)) if negative else right)
-        whole = OPERATORS[signs[0]]
+        whole = SIGNS[signs[0]]
         return tree.Operation(whole, tuple(parts)) if parts[1:] else parts[0]
 
     def junction(self, node: ast.BinOp, depth: int) -> Node:
         """Return conditions that numexpr's ``&`` or ``|`` joins, or bits of numbers in parentheses."""
         operands = self.values((node.left, node.right), depth)
-        sign, are_conditions = OPERATORS[type(node.op)], [*map(self.is_condition, operands)]
+        sign, are_conditions = SIGNS[type(node.op)], [*map(self.is_condition, operands)]
         if all(are_conditions):
             return _merge_junction(_JUNCTIONS[type(node.op)], operands)
         start = self.column(node.lineno, node.col_offset)
@@ -310,7 +371,7 @@ class _Reader:
         sides = [self.compared(node.left, depth)]
         operators: list[str] = []
         for operator, given in zip(node.ops, node.comparators, strict=True):
-            sign = OPERATORS.get(type(operator))
+            sign = SIGNS.get(type(operator))
             if isinstance(given, ast.Constant) and given.value is None:
                 sign = {ast.Is: "==", ast.IsNot: "!="}.get(type(operator), sign)
             if sign is None:
@@ -344,7 +405,7 @@ class _Reader:
         target = self.sequence(node.args[0], quoted=True) if node.args else None
         if target is not None and name in _OF_SEQUENCES:
             return self.reading(node, name, target, node.args[1:], depth)
-        if name not in (*exact.FUNCTIONS, "sum", "count", "range", "value", "pos", "at", "where"):
+        if name in ("len", "follows", "first", "last"):
             self.refuse(node, f"{name} takes a sequence")
         match name, node.args:
             case "range", _:
@@ -354,7 +415,9 @@ class _Reader:
             case "value", _:
                 self.refuse(node, "value takes the name of one parameter, in quotes")
             case (("pos" | "at"), [ast.Name(id=target) | ast.Constant(value=str(target)), _]):
-                return self.element(node, name, target, depth)
+                if not is_permutation(self.known(node.args[0], target)):
+                    self.refuse(node.args[0], f"{target!r} is not a permutation")
+                return self.reading(node, name, target, node.args[1:], depth)
             case (("pos" | "at"), _):
                 what = "an element" if name == "pos" else "a place"
                 self.refuse(node, f"{name} takes a permutation and {what}")
@@ -367,7 +430,7 @@ class _Reader:
 
     def function(self, node: ast.Call, name: str, depth: int) -> Node:
         arguments = tuple(self.read(argument, depth) for argument in node.args)
-        variadic = name in exact.VARIADIC or name in ("sum", "count")
+        variadic = name in VARIADIC or name in ("sum", "count")
         if variadic and len(arguments) == 1 and isinstance(arguments[0], tree.Listed):
             arguments = arguments[0].parts
         if any(isinstance(argument, tree.Listed | tree.Span) for argument in arguments):
@@ -413,9 +476,9 @@ class _Reader:
     def reading(
         self, node: ast.expr, name: str, target: str, given: Sequence[ast.expr], depth: int
     ) -> Node:
-        """Return the node of a function of the sequence ``target``."""
+        """Return the node of a function of the permutation or sequence ``target``."""
         parameter = self.parameters[target]
-        assert is_sequence(parameter)
+        assert is_permutation(parameter) or is_sequence(parameter)
         needed = _OF_SEQUENCES.get(name, 1)
         if len(given) != needed:
             self.refuse(node, f"{name} takes a sequence and {needed} more, got {len(given)} more")
@@ -423,12 +486,15 @@ class _Reader:
         if name == "first":
             return tree.Reading(target, "at", (0,))
         if name == "at":
-            (place,) = arguments
-            if place == -1:
+            (place,), m = arguments, parameter.width
+            low, ends = (
+                (-m, f"-{m} to -1 from the end") if is_permutation(parameter) else (-1, "-1")
+            )
+            if type(place) is not int or not low <= place < m:
+                self.refuse(given[0], f"places of {target!r} are 0 to {m - 1}, or {ends}")
+            if place == -1 and is_sequence(parameter):
                 return tree.Reading(target, "last")
-            if type(place) is not int or not 0 <= place < parameter.width:
-                self.refuse(given[0], f"places of {target!r} are 0 to {parameter.width - 1}, or -1")
-            return tree.Reading(target, "at", (place,))
+            return tree.Reading(target, "at", (place % m,))
         indices = []
         for argument, value in zip(given, arguments, strict=True):
             index = parameter.index(value)
@@ -438,25 +504,6 @@ class _Reader:
                 )
             indices.append(index)
         return tree.Reading(target, name, tuple(indices))
-
-    def element(self, node: ast.Call, name: str, target: str, depth: int) -> Node:
-        """Return the node of ``pos(p, element)`` or ``at(p, place)`` for the permutation ``target``."""
-        permutation, argument = node.args
-        parameter = self.known(permutation, target)
-        if not is_permutation(parameter):
-            self.refuse(permutation, f"{target!r} is not a permutation")
-        given, elements = self.constant_argument(argument, depth), parameter.elements
-        if name == "pos":
-            element = parameter.index(given)
-            if element is None:
-                self.refuse(argument, f"{given!r} is not an element of {target!r}: {elements}")
-            return tree.Position(target, element)
-        m = len(elements)
-        if type(given) is not int or not -m <= given < m:
-            self.refuse(
-                argument, f"places of {target!r} are 0 to {m - 1}, or -{m} to -1 from the end"
-            )
-        return tree.At(target, given % m)
 
 
 def _is_fixed(node: Node) -> bool:

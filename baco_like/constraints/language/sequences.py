@@ -1,5 +1,7 @@
 """What expressions read of a sequence: functions of one value, and the same as running values from the last place on.
 
+A permutation is read as the sequence of its elements; its columns hold the position of each element.
+
 The running value at a place depends on the element there and on the running value behind it. So it serves both whole
 columns and the trees of `feasible.sequences`, which have one node for each combination of running values.
 """
@@ -66,8 +68,16 @@ def step(node: Reading, state: Ints, code: Ints, place: int) -> Ints:
     return np.asarray(_STEPS[node.function](state, code, place, node.arguments), dtype=np.int64)
 
 
+def read_positions(node: Reading, column: Column) -> Ints:
+    """Return the values of ``pos`` or ``at`` of permutations, ``(n, m)`` -> ``(n,)``; of elements the code plus 1."""
+    (argument,) = node.arguments
+    if node.function == "pos":
+        return np.asarray(column[:, argument])
+    return np.asarray(np.argmax(column == argument, axis=1) + 1)
+
+
 def read_column(node: Reading, column: Column) -> Ints:
-    """Return the values of a function, ``(n, m)`` codes -> ``(n,)``."""
+    """Return the values of a function of sequences, ``(n, m)`` -> ``(n,)``; of elements the code plus 1, or 0."""
     if node.function in _AT_ONCE:
         return np.asarray(_AT_ONCE[node.function](column, *node.arguments), dtype=np.int64)
     state = np.zeros(len(column), dtype=np.int64)

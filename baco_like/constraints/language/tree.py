@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
 
+from baco_like.constraints.language.operators import CHAINS
 from baco_like.parameters.values import Category
 
 
@@ -33,27 +34,11 @@ class Name(_Placed):
 
 
 @dataclass(frozen=True)
-class Position(_Placed):
-    """``pos(p, element)``: the position of an element in a permutation; ``element`` is its index among the elements."""
-
-    name: str
-    element: int
-
-
-@dataclass(frozen=True)
-class At(_Placed):
-    """``at(p, place)``: the element at a position of a permutation, counted from 0."""
-
-    name: str
-    place: int
-
-
-@dataclass(frozen=True)
 class Reading(_Placed):
-    """A reading of a sequence; elements are indices among its elements.
+    """A reading of a permutation or a sequence; elements are indices among its elements, places count from 0.
 
-    The functions are ``len``, ``count``, ``pos`` and ``in`` of an element, ``follows`` of two, ``at`` of a place, and
-    ``last``.
+    The functions are ``pos`` of an element and ``at`` of a place, and of sequences ``len``, ``count`` and ``in`` of an
+    element, ``follows`` of two, and ``last``.
     """
 
     name: str
@@ -65,9 +50,9 @@ class Reading(_Placed):
 class Operation(_Placed):
     """An operator or function with its operands, in the order of the text.
 
-    * ``+ - * / // % ** << >> & ^ | ~`` and ``unary -``, ``unary +``: operators of numbers; those in `CHAINS` have two
-      or more operands, computed from the left;
-    * ``min``, ``sqrt`` and all other `exact.FUNCTIONS`: functions of numbers;
+    * ``+ - * / // % ** << >> & ^ | ~`` and ``unary -``, ``unary +``: operators of numbers; those in
+      `operators.CHAINS` have two or more operands, computed from the left;
+    * ``min``, ``sqrt`` and all other `operators.FUNCTIONS`: functions of numbers;
     * ``not``;
     * ``and``, ``or``: two or more parts; as in Python, the first deciding part is the value;
     * ``if``: the three parts of ``body if test else otherwise``.
@@ -100,7 +85,7 @@ class Span(_Placed):
     numbers: range
 
 
-Node: TypeAlias = Literal | Name | Position | At | Reading | Operation | Comparison | Listed | Span
+Node: TypeAlias = Literal | Name | Reading | Operation | Comparison | Listed | Span
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -140,10 +125,6 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
-CHAINS = frozenset("+*&^|")
-"""Operators that a node may have with more than two operands."""
-
-
 def size(node: Node) -> int:
     """Return the number of nodes of a tree; a sum of n operands, or the like, counts as n - 1 of two."""
     chains = (p for p in walk(node) if isinstance(p, Operation) and p.operator in CHAINS)
@@ -152,5 +133,5 @@ def size(node: Node) -> int:
 
 def names(node: Node) -> tuple[str, ...]:
     """Return the parameters that an expression reads, each once, in the order of the text."""
-    reads = (part for part in walk(node) if isinstance(part, Name | Position | At | Reading))
+    reads = (part for part in walk(node) if isinstance(part, Name | Reading))
     return tuple(dict.fromkeys(part.name for part in reads))

@@ -9,6 +9,7 @@ A function returns values and, if some rows may be undefined, their mask; the va
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +20,11 @@ import numpy as np
 
 from baco_like._typing import Column, Mask
 from baco_like.constraints.language import exact, tree
-from baco_like.constraints.language.intervals import extent_of_result
-from baco_like.constraints.language.sequences import read_column
+from baco_like.constraints.language.operators import CHAINS, COMPARE, OPERATORS, VARIADIC
+from baco_like.constraints.language.sequences import read_column, read_positions
 from baco_like.constraints.language.tree import Node
-from baco_like.parameters.extent import ColumnKind, Extent, extent_of
 from baco_like.parameters.protocol import Parameter, is_permutation, is_sequence
-from baco_like.parameters.values import EXACT
+from baco_like.parameters.values import EXACT, INT64, ColumnKind, Extent, extent_of
 
 Columns: TypeAlias = Mapping[str, Column]
 Result: TypeAlias = tuple[Any, Mask | None]
@@ -52,7 +52,7 @@ _ROW_COST = 64
 """Time of an operation on one row of Python values, relative to one on a NumPy column (measured: 40 to 80)."""
 
 _LARGE_COST = 8
-"""Time of an operation on integers of up to `exact.MAX_BITS` bits, relative to one on short integers."""
+"""Time of an operation on integers of up to `operators.MAX_BITS` bits, relative to one on short integers."""
 
 _TRUTH = Extent(ColumnKind.BOOL, 0, 1)
 _NUMBERS = {ColumnKind.BOOL, ColumnKind.INT, ColumnKind.FLOAT, ColumnKind.NUMBER}
@@ -116,11 +116,6 @@ def vectorise(node: Node, parameters: Mapping[str, Parameter]) -> Vector:
             vector = Vector(extent_of([value]), lambda columns: (value, None))
         case tree.Name(name=name):
             vector = Vector(parameters[name].extent, lambda columns: (columns[name], None))
-        case tree.Position(name=name, element=element):
-            places = Extent(ColumnKind.INT, 0, parameters[name].width - 1)
-            return Vector(places, lambda columns: (columns[name][:, element], None))
-        case tree.At(name=name, place=place):
-            vector = _element_at(name, place, parameters[name])
         case tree.Reading():
             vector = _reading(node, parameters[node.name])
         case tree.Comparison():
@@ -134,27 +129,17 @@ def vectorise(node: Node, parameters: Mapping[str, Parameter]) -> Vector:
     return vector
 
 
-def _element_at(name: str, place: int, parameter: Parameter) -> Vector:
-    assert is_permutation(parameter)
-    extent = extent_of(parameter.elements)
-    if extent.kind is ColumnKind.NUMBER:  # 1 and 1.0 would become the same element
-        raise Inexact
-    dtype = object if extent.kind is ColumnKind.STRING else None
-    elements = np.array(parameter.elements, dtype=dtype)
-    return Vector(
-        extent, lambda columns: (elements[np.argmax(columns[name] == place, axis=1)], None)
-    )
-
-
 def _reading(node: tree.Reading, parameter: Parameter) -> Vector:
-    assert is_sequence(parameter)
-    if node.function not in ("at", "last"):
-        extent = Extent(ColumnKind.INT, 0, parameter.width)
-        if node.function not in ("in", "follows"):
-            return Vector(extent, lambda columns: (read_column(node, columns[node.name]), None))
+    assert is_permutation(parameter) or is_sequence(parameter)
+    is_whole = is_permutation(parameter)  # every place has an element
+    read, name = read_positions if is_whole else read_column, node.name
+    if node.function in ("in", "follows"):
         return Vector(
-            _TRUTH, lambda columns: (read_column(node, columns[node.name]).astype(np.bool_), None)
+            _TRUTH, lambda columns: (read_column(node, columns[name]).astype(np.bool_), None)
         )
+    if node.function not in ("at", "last"):
+        extent = Extent(ColumnKind.INT, 0, parameter.width - is_whole)
+        return Vector(extent, lambda columns: (read(node, columns[name]), None))
     extent = extent_of(parameter.elements)
     if extent.kind is ColumnKind.NUMBER:  # 1 and 1.0 would become the same element
         raise Inexact
@@ -162,8 +147,8 @@ def _reading(node: tree.Reading, parameter: Parameter) -> Vector:
     elements = np.array(parameter.elements, dtype=dtype)
 
     def run(columns: Columns) -> Result:
-        code = read_column(node, columns[node.name])
-        return elements[np.maximum(code - 1, 0)], code == 0
+        code = read(node, columns[name])
+        return elements[np.maximum(code - 1, 0)], None if is_whole else code == 0
 
     return Vector(extent, run)
 
@@ -187,75 +172,29 @@ def _computation(name: str, operands: list[Vector]) -> Vector:
     Raises:
         Inexact: The last bit depends on the library (logarithms), or the result may not fit 64 bits.
     """
-    if name in exact.VARIADIC:
+    if name in VARIADIC:
         operands = cast_to_common(operands)
     extents = [operand.extent for operand in operands]
-    compute = _COMPUTE.get(name)
+    compute = OPERATORS[name].vector
     extent = extent_of_result(name, extents) if compute is not None else None
     if compute is None or extent is None:
         raise Inexact
+    if name in CHAINS:
+        compute = partial(_from_left, compute)
     only_rounds = name in ("ceil", "floor", "int", "round")
     if name == "unary +" or (only_rounds and operands[0].kind is ColumnKind.INT):
         return operands[0]
-    divisor = operands[-1].extent
-    if name in ("/", "//", "%") and divisor.low <= 0 <= divisor.high:
-        return combine(operands, compute, extent, undefined=_divides_by_zero)
-    undefined: Callable[..., Mask] | None = _is_negative if name == "sqrt" else None
-    if name in ("<<", ">>") and divisor.low < 0:
-        undefined = _shifts_back
-    return combine(operands, compute, extent, undefined)
-
-
-def _divides_by_zero(left: Any, right: Any) -> Any:
-    return np.equal(right, 0)
-
-
-def _shifts_back(value: Any, places: Any) -> Any:
-    return np.less(places, 0)
-
-
-def _is_negative(value: Any) -> Any:
-    return np.less(value, 0)
-
-
-def _round(how: Callable[[Any], Any], value: Any) -> Any:
-    return how(value).astype(np.int64)
-
-
-def _extreme(better: Callable[[Any, Any], Any], *values: Any) -> Any:
-    """Return the first best value, as Python does; `numpy.minimum` differs for -0.0."""
-    return reduce(lambda best, other: np.where(better(other, best), other, best), values)
+    last = operands[-1].extent
+    wrong: Callable[..., Mask] | None = None  # of the last operand
+    if name in ("/", "//", "%") and last.low <= 0 <= last.high:
+        wrong = np.equal
+    elif name == "sqrt" or (name in ("<<", ">>") and last.low < 0):
+        wrong = np.less
+    return combine(operands, compute, extent, wrong and (lambda *values: wrong(values[-1], 0)))
 
 
 def _from_left(compute: Callable[[Any, Any], Any], *values: Any) -> Any:
     return reduce(compute, values)
-
-
-_COMPUTE: Mapping[str, Callable[..., Any]] = {
-    "+": partial(_from_left, operator.add),
-    "-": operator.sub,
-    "*": partial(_from_left, operator.mul),
-    "/": np.true_divide,
-    "//": np.floor_divide,
-    "%": np.remainder,
-    "**": np.power,
-    "<<": np.left_shift,
-    ">>": np.right_shift,
-    "&": partial(_from_left, operator.and_),
-    "^": partial(_from_left, operator.xor),
-    "|": partial(_from_left, operator.or_),
-    "~": np.invert,
-    "unary +": operator.pos,
-    "unary -": np.negative,
-    "abs": np.abs,
-    "sqrt": np.sqrt,
-    "ceil": partial(_round, np.ceil),
-    "floor": partial(_round, np.floor),
-    "int": partial(_round, np.trunc),
-    "round": partial(_round, np.rint),
-    "min": partial(_extreme, operator.lt),
-    "max": partial(_extreme, operator.gt),
-}
 
 
 def _comparison(node: tree.Comparison, parameters: Mapping[str, Parameter]) -> Vector:
@@ -282,7 +221,7 @@ def _compare(sign: str, left: Vector, right: Vector) -> Vector:
         left, right = number(left), number(right)
         if (left.kind is ColumnKind.INT) != (right.kind is ColumnKind.INT):
             left, right = cast(left, ColumnKind.NUMBER), cast(right, ColumnKind.NUMBER)
-    return combine([left, right], exact.COMPARE[sign], _TRUTH)
+    return combine([left, right], COMPARE[sign], _TRUTH)
 
 
 _FEW = 8
@@ -300,11 +239,7 @@ def _membership(left: Vector, given: Node, parameters: Mapping[str, Parameter]) 
         return combine([left], partial(np.isin, test_elements=np.array(values)), _TRUTH)
     # Python builds the whole list first, so one undefined element is enough.
     equals = [_compare("==", left, vectorise(element, parameters)) for element in elements]
-    return combine(equals, _any, _TRUTH)
-
-
-def _any(*values: Any) -> Any:
-    return reduce(operator.or_, values)
+    return combine(equals, partial(_from_left, operator.or_), _TRUTH)
 
 
 def _in_range(left: Vector, numbers: range) -> Vector:
@@ -445,3 +380,142 @@ def join_extents(vectors: list[Vector]) -> Extent:
     """Return the least extent that holds the values of vectors of one kind."""
     kind = vectors[0].kind
     return Extent(kind, min(v.extent.low for v in vectors), max(v.extent.high for v in vectors))
+
+
+# Kinds and bounds ---------------------------------------------------------------------------------------------------
+#
+# Bounds of results from the bounds of the operands, and whether NumPy gives the results of Python.
+
+
+Number = int | float
+Bounds = tuple[Number, Number]
+
+
+def extent_of_result(name: str, operands: Sequence[Extent]) -> Extent | None:
+    """Return the extent of an operator's or function's results if NumPy on 64 bits agrees with Python, else None.
+
+    They disagree for integers that overflow or lose digits as doubles, powers of floats, and floats of unknown
+    bounds in ``//`` and ``%`` and in rounding.
+    """
+    a = operands[0]
+    match name:
+        case "unary +":
+            return a
+        case "unary -":
+            return Extent(a.kind, -a.high, -a.low)
+        case "abs":
+            low = 0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
+            return Extent(a.kind, low, a.most)
+        case "min":
+            return Extent(a.kind, min(o.low for o in operands), min(o.high for o in operands))
+        case "max":
+            return Extent(a.kind, max(o.low for o in operands), max(o.high for o in operands))
+        case "sqrt":
+            loses_digits = a.kind is ColumnKind.INT and a.most > EXACT
+            high = math.sqrt(max(a.high, 0))
+            return None if loses_digits else Extent(ColumnKind.FLOAT, 0.0, high)
+        case "ceil" | "floor" | "int" | "round":
+            if a.kind is ColumnKind.INT:
+                return a
+            if not a.most <= EXACT:
+                return None
+            return Extent(ColumnKind.INT, math.floor(a.low), math.ceil(a.high))
+        case "**":
+            return _power(a, operands[1])
+        case "~":
+            return _whole(a.kind, -a.high - 1, -a.low - 1)
+        case _:
+            extent: Extent | None = a
+            for operand in operands[1:]:
+                extent = None if extent is None else _arithmetic(name, extent, operand)
+            return extent
+
+
+def _arithmetic(sign: str, a: Extent, b: Extent) -> Extent | None:
+    if sign in ("<<", ">>", "&", "^", "|"):
+        return _bitwise(sign, a, b)
+    whole = a.kind is b.kind is ColumnKind.INT
+    kind = ColumnKind.INT if whole else ColumnKind.NUMBER
+    if sign == "/" or ColumnKind.FLOAT in (a.kind, b.kind):
+        kind = ColumnKind.FLOAT
+    try:
+        low, high = _bounds(sign, a, b, kind)
+    except OverflowError:  # an int too large to be converted to float
+        return None
+    if math.isnan(low) or math.isnan(high):
+        return None
+    if kind is ColumnKind.INT:
+        return _whole(kind, low, high)
+    most = max(abs(low), abs(high))
+    if kind is ColumnKind.NUMBER or sign == "/":
+        # Some rows are whole numbers that Python computes exactly; doubles do the same up to 2**53.
+        wholes = [x.most for x in (a, b) if x.kind is not ColumnKind.FLOAT]
+        if max(wholes, default=0) > EXACT or (kind is ColumnKind.NUMBER and most > EXACT):
+            return None
+    if sign in ("//", "%") and not all(map(math.isfinite, (a.low, a.high, b.low, b.high))):
+        return None
+    return Extent(kind, low, high)
+
+
+def _bounds(sign: str, a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
+    divides_by_zero = b.low <= 0 <= b.high
+    match sign:
+        case "+":
+            return a.low + b.low, a.high + b.high
+        case "-":
+            return a.low - b.high, a.high - b.low
+        case "*":
+            return _corners(a, b, operator.mul)
+        case "%":
+            return min(b.low, 0), max(b.high, 0)
+        case "//" if kind is ColumnKind.INT:
+            return (-a.most, a.most) if divides_by_zero else _corners(a, b, operator.floordiv)
+        case "//":
+            low, high = _bounds("/", a, b, kind)
+            return low - 1, high + 1
+        case _ if not divides_by_zero:
+            return _corners(a, b, operator.truediv)
+        case _ if b.kind is ColumnKind.INT:  # defined only where abs(b) >= 1
+            return -float(a.most), float(a.most)
+        case _:
+            return -math.inf, math.inf
+
+
+def _whole(kind: ColumnKind, low: Number, high: Number) -> Extent | None:
+    """Return the extent of integers of 64 bits; None for other numbers."""
+    fits = kind is ColumnKind.INT and max(abs(low), abs(high)) <= INT64
+    return Extent(kind, int(low), int(high)) if fits else None
+
+
+def _bitwise(sign: str, a: Extent, b: Extent) -> Extent | None:
+    """Return the extent of shifts and bit operations; a negative shift is undefined."""
+    if not a.kind is b.kind is ColumnKind.INT:
+        return None
+    low, high = int(min(a.low, b.low)), int(max(a.high, b.high))
+    if sign in ("<<", ">>"):
+        shifts = max(int(b.low), 0), int(b.high)
+        if not shifts[0] <= shifts[1] <= 63:
+            return None
+        compute = operator.lshift if sign == "<<" else operator.rshift
+        corners = [compute(int(x), y) for x in (a.low, a.high) for y in shifts]
+        return _whole(a.kind, min(corners), max(corners))
+    below = 1 << max(abs(low), high).bit_length()  # all operands are in [-below, below)
+    if sign == "&" and max(a.low, b.low) >= 0:
+        return Extent(a.kind, 0, min(x.high for x in (a, b) if x.low >= 0))
+    return _whole(a.kind, -below if low < 0 else 0, below - 1)
+
+
+def _corners(a: Extent, b: Extent, compute: Callable[[Number, Number], Number]) -> Bounds:
+    corners = [compute(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    if any(map(math.isnan, corners)):
+        return math.nan, math.nan
+    return min(corners), max(corners)
+
+
+def _power(a: Extent, b: Extent) -> Extent | None:
+    """Return the extent of whole powers of whole numbers; the last bit of other powers depends on the library."""
+    whole = a.kind is b.kind is ColumnKind.INT
+    if not whole or b.low < 0 or int(a.most).bit_length() * b.high > 128:
+        return None
+    most = max(1, int(a.most) ** int(b.high))
+    return Extent(ColumnKind.INT, 0 if a.low >= 0 else -most, most) if most <= INT64 else None

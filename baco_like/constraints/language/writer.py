@@ -10,25 +10,23 @@ from keyword import iskeyword
 from typing import Any
 
 from baco_like.constraints.language import tree
+from baco_like.constraints.language.operators import (
+    AND,
+    ATOM,
+    BIT_OR,
+    COMPARISON,
+    NOT,
+    OPERATORS,
+    OR,
+    SIGN,
+)
 from baco_like.constraints.language.tree import Node
 
-_OR, _AND, _NOT, _COMPARISON, _BIT_OR, _BIT_XOR, _BIT_AND, _SHIFT = range(1, 9)
-_SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(9, 14)
 _PRECEDENCE: Mapping[str, int] = {
-    "if": 0,
-    "or": _OR,
-    "and": _AND,
-    "not": _NOT,
-    "|": _BIT_OR,
-    "^": _BIT_XOR,
-    "&": _BIT_AND,
-    **dict.fromkeys(("<<", ">>"), _SHIFT),
-    **dict.fromkeys("+-", _SUM),
-    **dict.fromkeys(("*", "/", "//", "%"), _PRODUCT),
-    **dict.fromkeys(("unary -", "unary +", "~"), _SIGN),
-    "**": _POWER,
+    **{"if": 0, "or": OR, "and": AND, "not": NOT},
+    **{name: known.binds for name, known in OPERATORS.items()},
 }
-"""How tightly an operator binds; functions are atoms."""
+"""How tightly an operator binds."""
 
 Elements = Mapping[str, Sequence[Any]]
 
@@ -41,57 +39,44 @@ def write(node: Node, elements: Elements, least: int = 0) -> str:
         elements: The elements of every permutation and sequence that it reads.
         least: A node that binds less tightly is put in parentheses.
     """
-    binds = _ATOM
+    binds = ATOM
     match node:
         case tree.Literal(value=value):
             text = repr(value)
-            binds = _SIGN if text.startswith("-") else _ATOM
+            binds = SIGN if text.startswith("-") else ATOM
         case tree.Name(name=name):
             text = write_name(name)
-        case tree.Position(name=name, element=element):
-            text = f"pos({write_name(name, '{!r}')}, {elements[name][element]!r})"
-        case tree.At(name=name, place=place):
-            text = f"at({write_name(name, '{!r}')}, {place})"
         case tree.Reading(name=name, function=function, arguments=arguments):
-            binds = _COMPARISON if function == "in" else _ATOM
-            text = _write_reading(write_name(name), function, arguments, elements[name])
+            shown = arguments if function == "at" else [elements[name][i] for i in arguments]
+            text = f"{function}({', '.join([write_name(name, '{!r}'), *map(repr, shown)])})"
+            if function == "in":
+                binds, text = COMPARISON, f"{shown[0]!r} in {write_name(name)}"
         case tree.Span(numbers=numbers):
             text = repr(numbers)
         case tree.Listed(parts=parts):
             text = f"[{', '.join(write(part, elements) for part in parts)}]"
         case tree.Comparison(operators=operators, parts=parts):
-            binds = _COMPARISON
-            text = write_comparison(operators, [write(p, elements, _BIT_OR) for p in parts])
+            binds = COMPARISON
+            text = write_comparison(operators, [write(p, elements, BIT_OR) for p in parts])
         case tree.Operation(operator=name, parts=parts):
-            binds = _PRECEDENCE.get(name, _ATOM)
+            binds = _PRECEDENCE[name]
             text = _write_operation(name, binds, parts, elements)
     return text if binds >= least else f"({text})"
 
 
-def _write_reading(
-    name: str, function: str, arguments: Sequence[int], elements: Sequence[Any]
-) -> str:
-    if function == "at":
-        return f"{name}[{arguments[0]}]"
-    shown = [repr(elements[i]) for i in arguments]
-    return (
-        f"{shown[0]} in {name}" if function == "in" else f"{function}({', '.join([name, *shown])})"
-    )
-
-
 def _write_operation(name: str, binds: int, parts: tuple[Node, ...], elements: Elements) -> str:
-    if binds == _ATOM:
+    if binds == ATOM:
         return f"{name}({', '.join(write(part, elements) for part in parts)})"
     first, *others = parts
     if not others:
         sign = "not " if name == "not" else name.removeprefix("unary ")
         return sign + write(first, elements, binds)
     if name == "if":
-        body, test = (write(part, elements, _OR) for part in parts[:2])
+        body, test = (write(part, elements, OR) for part in parts[:2])
         return f"{body} if {test} else {write(parts[2], elements)}"
     # Signs bind to the left, except that ** binds to the right and its exponent may have a sign.
     left = write(first, elements, binds + (name in ("or", "and", "**")))
-    rights = [write(part, elements, _SIGN if name == "**" else binds + 1) for part in others]
+    rights = [write(part, elements, SIGN if name == "**" else binds + 1) for part in others]
     if name == "+" and len(parts) > 2:  # `a - b + c`: a sum in which b has the sign "unary -"
         terms = zip(parts[1:], rights, strict=True)
         return left + "".join(_write_term(part, right) for part, right in terms)

@@ -19,15 +19,26 @@ from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError, SpaceWarning
 from baco_like.parameters.protocol import Parameter, is_continuous, is_permutation, is_sequence
 from baco_like.spaces.feasible.conflict import conflict_error, is_surely_empty
-from baco_like.spaces.feasible.extensions import Extensions, build_extensions, find_order_rules
-from baco_like.spaces.feasible.factor import Factor
+from baco_like.spaces.feasible.factor import Box, Factor
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feasible.filtered import Filtered, Hopeless
-from baco_like.spaces.feasible.free import Box
-from baco_like.spaces.feasible.group import TreeGroup
+from baco_like.spaces.feasible.group import (
+    SequenceGroup,
+    TreeGroup,
+    find_readings,
+    grow_places,
+    join_trees,
+    make_rule,
+)
 from baco_like.spaces.feasible.growth import choose_order, grow_tree
-from baco_like.spaces.feasible.interleaved import Interleaved, interleave
 from baco_like.spaces.feasible.machines import core, count_states, has_states
+from baco_like.spaces.feasible.orders import (
+    Extensions,
+    Interleaved,
+    build_extensions,
+    find_order_rules,
+    interleave,
+)
 from baco_like.spaces.feasible.rules import (
     ParameterDomain,
     bind,
@@ -36,14 +47,6 @@ from baco_like.spaces.feasible.rules import (
     list_domain,
     list_values,
     tighten,
-)
-from baco_like.spaces.feasible.sequences import (
-    FreeSequence,
-    SequenceGroup,
-    find_readings,
-    grow_places,
-    join_trees,
-    make_rule,
 )
 from baco_like.spaces.feasible.tree import Tree, one_level
 from baco_like.spaces.feasible.work import BuildWork, TooLarge, Work
@@ -152,8 +155,6 @@ def _factor(
     """Return the feasible set of one group, inside this many filtered sets, or None if it is empty."""
     name, parameter = next(iter(parameters.items()))
     if not constraints:
-        if is_sequence(parameter):
-            return FreeSequence(columns[name], parameter)
         is_listed = parameter.values is not None and can_list(parameter, LISTED_VALUES)
         if parameter.width > 1 and is_listed:
             domain = list_domain(name, parameter)

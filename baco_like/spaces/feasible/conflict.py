@@ -14,9 +14,9 @@ from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter, is_permutation
 from baco_like.spaces.activity import Activity
-from baco_like.spaces.feasible.extensions import build_extensions, find_order_rules
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feasible.growth import choose_order
+from baco_like.spaces.feasible.orders import build_extensions, find_order_rules
 from baco_like.spaces.feasible.rules import (
     ParameterDomain,
     Rule,

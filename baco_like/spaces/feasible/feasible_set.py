@@ -15,12 +15,11 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.parameters.permutation_codes import Ranks, rank_dtype
-from baco_like.spaces.feasible.factor import Factor
-from baco_like.spaces.feasible.free import Box
-from baco_like.spaces.feasible.ragged import as_slice, pair_by_owner, replace_columns, sort_by_owner
+from baco_like.parameters.permutation import Ranks, rank_dtype
+from baco_like.spaces.feasible.factor import Box, Factor
 from baco_like.spaces.feasible.rules import join_ranks, split_ranks
 from baco_like.spaces.feasible.single_rows import SingleRows
+from baco_like.spaces.rows import as_slice, pair_by_owner, replace_columns, sort_by_owner
 
 _FEW_ROWS = 24
 """More rows than this are tested faster with arrays."""

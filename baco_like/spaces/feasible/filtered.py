@@ -19,7 +19,7 @@ from baco_like.constraints.callables import REMEDY, CallableConstraint
 from baco_like.constraints.conditions import RestingConstraint
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
-from baco_like.parameters.permutation_codes import Ranks
+from baco_like.parameters.permutation import Ranks
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.conflict import quote
 from baco_like.spaces.feasible.factor import FactorDefaults

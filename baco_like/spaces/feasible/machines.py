@@ -18,11 +18,11 @@ import numpy as np
 from baco_like._typing import Column, Ints, Mask
 from baco_like.constraints.conditions import GuardedConstraint
 from baco_like.constraints.expression import Expression
-from baco_like.constraints.language.exact import COMPARE
+from baco_like.constraints.language.operators import COMPARE
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import TableConstraint, number_prefixes
-from baco_like.spaces.feasible.ragged import concatenate_ranges
 from baco_like.spaces.feasible.rules import Rule
+from baco_like.spaces.rows import concatenate_ranges
 
 _EXACT = 2**52
 """Whole numbers up to this one are exact in both types of NumPy; larger ones are Python's."""

@@ -11,16 +11,15 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Column, Ints, Mask
 from baco_like.constraints.protocol import Constraint
-from baco_like.parameters.permutation_codes import (
+from baco_like.parameters.permutation import (
     Ranks,
-    is_permutation,
+    are_permutations,
     permutation_ranks,
     permutations_from_ranks,
     rank_dtype,
 )
-from baco_like.parameters.protocol import Parameter, ParameterKind
-from baco_like.parameters.protocol import is_permutation as is_permutation_parameter
-from baco_like.spaces.feasible.work import CALL_COST, Work, row_cost
+from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation
+from baco_like.spaces.feasible.work import CALL_COST, UNLIMITED, Work, row_cost
 
 TABLE_LIMIT = 2**15
 """Most combinations of values for which a constraint is evaluated once on all of them."""
@@ -96,7 +95,7 @@ def can_list(parameter: Parameter, most: int) -> bool:
     Several code columns do not say what the values are, except for permutations; a custom type lists its `values`.
     """
     known = parameter.width == 1 or parameter.values is not None
-    return parameter.cardinality <= most and (known or is_permutation_parameter(parameter))
+    return parameter.cardinality <= most and (known or is_permutation(parameter))
 
 
 def list_domain(name: str, parameter: Parameter) -> ParameterDomain:
@@ -105,7 +104,7 @@ def list_domain(name: str, parameter: Parameter) -> ParameterDomain:
     numbers: Callable[[Codes], Array] = first_column
     if parameter.width == 1:
         codes = parameter.code_range[0] + np.arange(count, dtype=np.float64)[:, None]
-    elif is_permutation_parameter(parameter):
+    elif is_permutation(parameter):
         codes = permutations_from_ranks(np.arange(count), parameter.width).astype(np.float64)
         numbers = _permutation_numbers
     else:
@@ -126,7 +125,7 @@ def first_column(codes: Codes) -> Array:
 
 
 def _permutation_numbers(codes: Codes) -> Array:
-    return np.where(is_permutation(codes), permutation_ranks(codes), -1)
+    return np.where(are_permutations(codes), permutation_ranks(codes), -1)
 
 
 def _row_numbers(known: Mapping[bytes, int], codes: Codes) -> Array:
@@ -158,7 +157,7 @@ class Rule:
     share: float = 1.0
     table: Mask | None = None
     states: float | None = None
-    work: Work = field(default_factory=Work, repr=False)
+    work: Work = field(default=UNLIMITED, repr=False)
 
     @property
     def sizes(self) -> list[int]:
@@ -188,16 +187,15 @@ class Rule:
 
 
 def bind(
-    constraint: Constraint, domains: Sequence[ParameterDomain], work: Work | None = None
+    constraint: Constraint, domains: Sequence[ParameterDomain], work: Work = UNLIMITED
 ) -> Rule:
     """Return the rule of a constraint over these domains, without its table and share."""
     members = [i for i, domain in enumerate(domains) if domain.name in constraint.parameters]
-    bound = Rule(constraint, tuple(members), tuple(domains[i] for i in members))
-    return bound if work is None else replace(bound, work=work)
+    return Rule(constraint, tuple(members), tuple(domains[i] for i in members), work=work)
 
 
 def tighten(
-    domains: Sequence[ParameterDomain], rules: Sequence[Rule], work: Work | None = None
+    domains: Sequence[ParameterDomain], rules: Sequence[Rule], work: Work = UNLIMITED
 ) -> tuple[list[ParameterDomain], list[Rule]]:
     """Drop values that some table never allows, until every value is allowed by every table; merge tables.
 
@@ -205,9 +203,8 @@ def tighten(
         The smaller domains (empty ones if the rules contradict each other), and the rules over them.
 
     Raises:
-        TooLarge: More work is needed; without `work` there is no limit.
+        TooLarge: More work is needed.
     """
-    work = Work() if work is None else work
     work.spend(len(rules) * CALL_COST)
     tables: dict[tuple[int, ...], Mask] = {}
     for rule in rules:

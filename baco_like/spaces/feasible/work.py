@@ -41,7 +41,7 @@ class TooLarge(Exception):
     """A tree or table is too large or takes too much work; the group must be handled without listing it."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Work:
     """The work that is left in one stage of one build.
 
@@ -74,6 +74,10 @@ class Work:
         finally:
             self.left += lent.left
             self.memory = lent.memory
+
+
+UNLIMITED = Work()
+"""Work without a limit."""
 
 
 @dataclass(frozen=True)

@@ -178,8 +178,8 @@ def from_numexpr(text: str, parameters: Mapping[str, Parameter]) -> tuple[str, t
     permutations = {n: p.elements for n, p in parameters.items() if isinstance(p, Permutation)}
     aliases: dict[str, tree.Node] = {}
     for name, elements in permutations.items():
-        aliases |= {f"{name}_{i}": tree.At(name, i) for i in range(len(elements))}
-        aliases |= {f"{name}_i{i}": tree.Position(name, i) for i in range(len(elements))}
+        aliases |= {f"{name}_{i}": tree.Reading(name, "at", (i,)) for i in range(len(elements))}
+        aliases |= {f"{name}_i{i}": tree.Reading(name, "pos", (i,)) for i in range(len(elements))}
     node = read(text, parameters, aliases)
     with contextlib.suppress(ExpressionError):
         if read(text, parameters) == node:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from baco_like._optional import require
-from baco_like.constraints.expression import parse
+from baco_like.constraints.expression import Expression
 from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import SpaceError
 from baco_like.parameters import Categorical, Gaussian, Integer, Ordinal, Parameter, Real
@@ -64,7 +64,7 @@ def read_configspace(source: ConfigurationSpace) -> SpaceDescription:
     )
     given = {each.child.name: each for each in source.conditions}
     # Expressions, not texts: a condition may hold nowhere in ConfigSpace.
-    when = {name: parse(_condition(each, given), parameters) for name, each in given.items()}
+    when = {name: Expression(_condition(each, given), parameters) for name, each in given.items()}
     return SpaceDescription(parameters, constraints, tuple(notes), when=when)
 
 

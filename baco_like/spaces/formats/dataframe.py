@@ -12,7 +12,7 @@ from baco_like.constraints.conditions import Conditions
 from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters import Parameter, Permutation
-from baco_like.parameters.values import as_tuple, value_key
+from baco_like.parameters.values import make_plain, value_keys
 from baco_like.spaces.activity import Activity
 from baco_like.spaces.formats.description import SpaceDescription
 from baco_like.spaces.inputs import make_named, parameter_from_values
@@ -159,26 +159,20 @@ def _distinct(name: str, cells: Sequence[Any], active: Mask) -> tuple[list[Any],
         raise SpaceError(f"column {name!r} has no value; drop it")
     number = np.full(len(cells), -1, dtype=np.int64)
     try:
-        distinct, first = _number_distinct([cell for cell in cells if cell is not None])
-        values, again = _number_distinct(list(map(as_tuple, distinct)))
+        values, number[active] = _number_distinct([cell for cell in cells if cell is not None])
     except TypeError:
         raise SpaceError(f"column {name!r} must have numbers or strings") from None
-    number[active] = again[first]
     return values, number
 
 
 def _number_distinct(given: Sequence[Any]) -> tuple[list[Any], Ints]:
-    """Return the values that are distinct by type and value, in order of appearance, and each value's index."""
-    nested = not {list, tuple}.isdisjoint(map(type, given))
-    keys = (
-        map(value_key, map(as_tuple, given))
-        if nested
-        else zip(map(type, given), given, strict=True)
-    )
-    numbers: dict[Any, int] = {}
-    number = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
-    _, first = np.unique(number, return_index=True)
-    return [given[i] for i in first.tolist()], number
+    """Return the plain values that are distinct by type and value, as they appear, and the index of each given one."""
+    values = make_plain(given)
+    keys = list(value_keys(values))
+    first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+    appears = np.fromiter(map(first.__getitem__, keys), np.int64, len(keys))
+    distinct, number = np.unique(appears, return_inverse=True)
+    return [values[i] for i in distinct.tolist()], number
 
 
 def _parameter(name: str, distinct: Sequence[Any]) -> Parameter:

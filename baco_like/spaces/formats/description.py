@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 from baco_like._checks import nesting_depth
 from baco_like.constraints.conditions import Conditions
-from baco_like.constraints.expression import Expression, parse
+from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import table_from_dict
 from baco_like.exceptions import ExpressionError, SpaceError
@@ -150,7 +150,7 @@ def _constraint(data: Any, parameters: Mapping[str, Parameter]) -> GivenConstrai
 def _read_text(text: str, parameters: Mapping[str, Parameter]) -> str | Expression:
     """Return the expression of a text; the text itself if it reads a task's descriptor, or is wrong."""
     try:
-        return parse(text, parameters)
+        return Expression(text, parameters)
     except ExpressionError:  # the space reports what is wrong
         return text
 

@@ -1,17 +1,21 @@
-"""Neighbours of configurations: which ones there are by each definition, for many rows at once."""
+"""Neighbours of configurations: which ones there are by each definition, for many rows at once; repairs by them."""
 
 from baco_like.spaces.neighbourhoods.joint_change import (
+    cascade,
     index_distance,
     jointly_adjacent,
+    nearest,
     strictly_adjacent,
 )
-from baco_like.spaces.neighbourhoods.proposals import (
+from baco_like.spaces.neighbourhoods.single_change import (
     DRAWS,
     Neighbours,
     ParameterLocation,
+    RandomChanges,
+    adjacent,
+    hamming,
     locate_parameters,
 )
-from baco_like.spaces.neighbourhoods.single_change import RandomChanges, adjacent, hamming
 
 __all__ = [
     "DRAWS",
@@ -19,9 +23,11 @@ __all__ = [
     "ParameterLocation",
     "RandomChanges",
     "adjacent",
+    "cascade",
     "hamming",
     "index_distance",
     "jointly_adjacent",
     "locate_parameters",
+    "nearest",
     "strictly_adjacent",
 ]

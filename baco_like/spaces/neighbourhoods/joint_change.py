@@ -12,15 +12,22 @@ import numpy as np
 from baco_like._typing import Codes, Ints, Rng
 from baco_like.spaces.feasible.factor import Factor
 from baco_like.spaces.feasible.group import TreeGroup
-from baco_like.spaces.feasible.ragged import (
+from baco_like.spaces.neighbourhoods.single_change import (
+    Neighbours,
+    ParameterLocation,
+    Propose,
+    group_by_factor,
+    hamming,
+    propose_steps,
+    propose_used_steps,
+)
+from baco_like.spaces.rows import (
+    find_first_rows,
     pair_by_owner,
     replace_columns,
     sort_by_owner,
     thin,
 )
-from baco_like.spaces.neighbourhoods import proposals
-from baco_like.spaces.neighbourhoods.proposals import Neighbours, ParameterLocation, Propose
-from baco_like.spaces.rows import find_first_rows
 from baco_like.spaces.space import Space
 
 JOINT_LIMIT = 256
@@ -42,7 +49,7 @@ def strictly_adjacent(space: Space, codes: Codes, rng: Rng, limit: int = JOINT_L
         rng: Random numbers.
         limit: Most neighbours of a row; if there are more, random ones are returned.
     """
-    return _change_all_parameters(space, codes, proposals.propose_steps, rng, limit)
+    return _change_all_parameters(space, codes, propose_steps, rng, limit)
 
 
 def jointly_adjacent(space: Space, codes: Codes, rng: Rng, limit: int = JOINT_LIMIT) -> Neighbours:
@@ -51,7 +58,7 @@ def jointly_adjacent(space: Space, codes: Codes, rng: Rng, limit: int = JOINT_LI
     This is the "adjacent" of Willemsen et al.: `strictly_adjacent`, but values that occur in no feasible
     configuration are skipped.
     """
-    return _change_all_parameters(space, codes, proposals.propose_used_steps, rng, limit)
+    return _change_all_parameters(space, codes, propose_used_steps, rng, limit)
 
 
 def index_distance(space: Space, codes: Codes) -> Neighbours:
@@ -79,7 +86,7 @@ def _change_all_parameters(
         codes, propose = space.activity.at_rest(codes), _with_resting_values(space, propose)
     parts = [
         _change_factor(factor, members, codes, propose, rng, _SURPLUS * limit)
-        for factor, members in proposals.group_by_factor(space)
+        for factor, members in group_by_factor(space)
     ]
     chosen, owner = _combine([part[1] for part in parts], len(codes), rng, limit + 1)
     rows = np.empty((len(owner), space.width))
@@ -195,3 +202,51 @@ def _combine(owners: Sequence[Ints], n: int, rng: Rng, cap: int) -> tuple[list[I
     fresh = ~too_many  # random combinations may repeat
     fresh[find_first_rows(np.stack([owner, *chosen], axis=1))] = True
     return [entries[fresh] for entries in chosen], owner[fresh]
+
+
+# Repair -------------------------------------------------------------------------------------------------------------
+#
+# Repairs of infeasible configurations (Willemsen et al., sections IV-B to IV-D).
+
+
+def nearest(space: Space, codes: Codes, rng: Rng) -> Codes:
+    """Return for each row a feasible row at the least distance, ``(n, w)`` -> ``(n, w)``; a feasible row stays.
+
+    The distance is the sum of index differences (index-distance; categorical values differ by 1, a permutation by
+    half the sum of its elements' moves), found exactly by dynamic programming over the trees; ties are broken at
+    random. With reals or rejection the row is close, but not always the closest.
+
+    Args:
+        space: The space.
+        codes: Any finite numbers, also fractions.
+        rng: Random numbers.
+    """
+    return space.feasible.nearest(codes, rng) if len(codes) else codes.copy()
+
+
+def cascade(space: Space, codes: Codes, rng: Rng, limit: int = 256) -> Neighbours:
+    """Return the feasible neighbours of each row by the first definition that has any (their Algorithm 2).
+
+    The definitions are strictly adjacent, adjacent, and Hamming, in this order; a row that has no neighbours by any
+    of them has `nearest` as its only one.
+
+    Args:
+        space: The space.
+        codes: Rows of legal codes, ``(n, w)``.
+        rng: Random numbers.
+        limit: Most neighbours of a row.
+    """
+    rows, owners = [codes[:0]], [np.empty(0, dtype=np.int64)]
+    left = np.arange(len(codes))
+    definitions = [strictly_adjacent, jointly_adjacent, hamming]
+    if space.feasible.uses_every_value:  # then the first two are the same
+        definitions.remove(jointly_adjacent)
+    for definition in definitions:
+        neighbours, owner = definition(space, codes[left], rng, limit)
+        rows.append(neighbours)
+        owners.append(left[owner])
+        left = np.delete(left, np.unique(owner))
+        if not len(left):
+            break
+    rows.append(nearest(space, codes[left], rng))
+    return sort_by_owner(np.concatenate(rows), np.concatenate([*owners, left]))

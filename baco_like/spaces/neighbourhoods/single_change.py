@@ -8,20 +8,190 @@ so the same functions repair rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from baco_like._typing import Codes, Ints, Mask, Rng
-from baco_like.spaces.feasible.factor import Factor
-from baco_like.spaces.feasible.free import Box
+from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.parameters.permutation import all_swaps
+from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation, is_sequence
+from baco_like.spaces.feasible.factor import Box, Factor
 from baco_like.spaces.feasible.group import TreeGroup
-from baco_like.spaces.feasible.ragged import replace_columns, sort_by_owner
-from baco_like.spaces.neighbourhoods import proposals
-from baco_like.spaces.neighbourhoods.proposals import Neighbours, ParameterLocation, join_neighbours
-from baco_like.spaces.neighbourhoods.switching import change_and_switch, nearest_values
+from baco_like.spaces.rows import find_first_rows, replace_columns, sort_by_owner, thin
 from baco_like.spaces.space import Space
+
+Neighbours = tuple[Codes, Ints]
+"""Rows, ``(m, w)``, and the index of the row that each belongs to (its owner), ``(m,)``, increasing."""
+
+LOCAL_STEP = 0.03
+"""Standard deviation of a local draw on a parameter's unit scale (the value of BaCO's local search)."""
+
+DRAWS = 8
+"""Values tried of a parameter that cannot be listed, half of them local and half anywhere, unless a limit is lower."""
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterLocation:
+    """Where the codes of a parameter are.
+
+    Attributes:
+        name: Name of the parameter.
+        parameter: The parameter.
+        columns: Its code columns in the space.
+        factor: Its factor of the feasible set.
+        inside: Its columns within the factor.
+    """
+
+    name: str
+    parameter: Parameter
+    columns: slice
+    factor: Factor
+    inside: Ints
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the values have one order, that of the code; of several columns `neighbours` knows it."""
+        return self.parameter.kind is ParameterKind.ORDERED and self.parameter.width == 1
+
+    def used_codes(self) -> Array | None:
+        """Return the codes of a scalar that occur in feasible rows; None for several columns or if not listed."""
+        return None if self.parameter.width > 1 else self.factor.used(int(self.inside[0]))
+
+    def choices(self) -> Codes | None:
+        """Return the codes of all listed values, ``(k, width)``; None for a permutation or if they are not listed."""
+        if self.parameter.width > 1:
+            values = self.parameter.values
+            return None if values is None else self.parameter.encode(values)
+        used = self.used_codes()
+        return None if used is None else used[:, None]
+
+    def most_proposals(self) -> int:
+        """Return the greatest number of values that `propose_values` returns for a row."""
+        if is_permutation(self.parameter):
+            return self.parameter.width**2
+        if is_sequence(self.parameter):
+            return 2 * self.parameter.width * (self.parameter.width + len(self.parameter.elements))
+        codes = self.choices()
+        return DRAWS if codes is None else max(1, len(codes))
+
+
+Propose = Callable[[ParameterLocation, Codes, Rng], Neighbours]
+"""Returns values of one parameter, ``(m, width)``, to try in some rows, ``(n, w)``, with increasing owners."""
+
+
+def locate_parameters(space: Space) -> list[ParameterLocation]:
+    """Return the location of each parameter that is not constant."""
+    inside = np.empty(space.width, dtype=np.int64)
+    factors: dict[int, Factor] = {}
+    for factor in space.feasible.factors:
+        inside[factor.columns] = np.arange(len(factor.columns))
+        factors |= dict.fromkeys(factor.columns.tolist(), factor)
+    columns = {name: space.columns[name] for name in space.active}
+    return [
+        ParameterLocation(name, space.parameters[name], at, factors[at.start], inside[at])
+        for name, at in columns.items()
+    ]
+
+
+def group_by_factor(space: Space) -> list[tuple[Factor, list[ParameterLocation]]]:
+    """Return each factor with the locations of its parameters."""
+    groups: dict[Factor, list[ParameterLocation]] = {f: [] for f in space.feasible.factors}
+    for location in locate_parameters(space):
+        groups[location.factor].append(location)
+    return list(groups.items())
+
+
+def join_neighbours(parts: Iterable[Neighbours], width: int) -> Neighbours:
+    """Return the concatenated rows, ``(m, width)``, and owners of all parts."""
+    rows, owners = [np.empty((0, width))], [np.empty(0, dtype=np.int64)]
+    for part, owner in parts:
+        rows.append(part)
+        owners.append(owner)
+    return np.concatenate(rows), np.concatenate(owners)
+
+
+def propose_values(
+    location: ParameterLocation, rows: Codes, rng: Rng, limit: int | None = None
+) -> Neighbours:
+    """Propose all values of a parameter, or at most ``limit`` random ones; swaps of a permutation, moves of a sequence.
+
+    Without a limit these are all moves of a sequence, with a limit its random ones (`SequenceParameter.change`).
+    """
+    own = rows[:, location.columns]
+    if is_permutation(location.parameter):
+        swapped, owner = all_swaps(own)
+        kept = thin(owner, rng, limit)
+        return swapped[kept], owner[kept]
+    if is_sequence(location.parameter):
+        if limit is None:
+            return location.parameter.neighbours(own)
+        owner = np.repeat(np.arange(len(own)), limit)
+        return location.parameter.change(own[owner], rng), owner
+    codes = location.choices()
+    if codes is None:
+        count = DRAWS if limit is None else min(DRAWS, limit)
+        return _draw_values(location.parameter, own, rng, count)
+    n, count = len(rows), len(codes)
+    if limit is None or count - 1 <= limit:
+        return np.tile(codes, (n, 1)), np.repeat(np.arange(n), count)
+    drawn = np.sort(rng.integers(0, count, (n, limit)), axis=1)
+    fresh = np.diff(drawn, axis=1, prepend=-1) > 0
+    return codes[drawn[fresh]], np.nonzero(fresh)[0]
+
+
+def propose_unordered_steps(location: ParameterLocation, rows: Codes, rng: Rng) -> Neighbours:
+    """Propose all values of an unordered parameter, draws of a real number, else the parameter's `neighbours`."""
+    parameter = location.parameter
+    if parameter.width > 1 and parameter.kind is not ParameterKind.CONTINUOUS:
+        return parameter.neighbours(rows[:, location.columns])
+    return propose_values(location, rows, rng)
+
+
+def propose_steps(location: ParameterLocation, rows: Codes, rng: Rng) -> Neighbours:
+    """Propose a row's own value, the one before and the one after; of unordered ones `propose_unordered_steps`."""
+    own, owner = rows[:, location.columns], np.arange(len(rows))
+    if location.is_ordered:
+        return (own + np.array([-1.0, 0.0, 1.0])).reshape(-1, 1), np.repeat(owner, 3)
+    proposed, proposed_owner = propose_unordered_steps(location, rows, rng)
+    new = (proposed != own[proposed_owner]).any(axis=1)
+    parts = [(own, owner), (proposed[new], proposed_owner[new])]
+    return sort_by_owner(*join_neighbours(parts, own.shape[1]))
+
+
+def propose_used_steps(location: ParameterLocation, rows: Codes, rng: Rng) -> Neighbours:
+    """Propose a row's own value and the nearest ones before and after it that occur in feasible rows."""
+    codes = location.used_codes() if location.is_ordered else None
+    if codes is None:
+        return propose_steps(location, rows, rng)
+    own = rows[:, location.columns]
+    below = np.searchsorted(codes, own, side="left") - 1
+    above = np.searchsorted(codes, own, side="right")
+    last = len(codes) - 1
+    around = np.hstack([codes[np.maximum(below, 0)], own, codes[np.minimum(above, last)]])
+    legal = np.hstack([below >= 0, np.ones_like(below, dtype=np.bool_), above <= last])
+    return around[legal][:, None], np.nonzero(legal)[0]
+
+
+def _draw_values(parameter: Parameter, own: Codes, rng: Rng, count: int) -> Neighbours:
+    """Propose random values of a real or a wide integer: every second one is near the row's own value."""
+    n = len(own)
+    owner = np.repeat(np.arange(n), count)
+    anywhere = parameter.from_unit(rng.random((n * count, own.shape[1])))
+    near = parameter.from_unit(_draw_truncated_normal(parameter.to_unit(own[owner]), rng))
+    local = (np.arange(n * count) % count % 2 == 0)[:, None]
+    return np.where(local, near, anywhere), owner
+
+
+def _draw_truncated_normal(centres: Array, rng: Rng) -> Array:
+    """Return normal draws of standard deviation `LOCAL_STEP` around centres, truncated to [0, 1]."""
+    from scipy.special import ndtr, ndtri
+
+    low, high = ndtr((0.0 - centres) / LOCAL_STEP), ndtr((1.0 - centres) / LOCAL_STEP)
+    drawn = centres + LOCAL_STEP * ndtri(low + (high - low) * rng.random(centres.shape))
+    return np.clip(drawn, 0.0, 1.0)
+
 
 FAR = 2**12
 """Values of an integer too wide to list that are searched for its next feasible value."""
@@ -46,9 +216,9 @@ def hamming(space: Space, codes: Codes, rng: Rng, limit: int | None = None) -> N
         limit: Most random values (or swaps) of one parameter that are tried for a row; None means all.
     """
     if space.conditions:
-        propose = partial(proposals.propose_values, limit=limit)
+        propose = partial(propose_values, limit=limit)
         return change_and_switch(space, codes, rng, propose)
-    groups = proposals.group_by_factor(space)
+    groups = group_by_factor(space)
     tried = sum(location.most_proposals() for _, members in groups for location in members)
     step = max(1, _CANDIDATES // max(1, tried))
     blocks = []
@@ -70,7 +240,7 @@ class RandomChanges:
     """
 
     def __init__(self, space: Space) -> None:
-        locations = proposals.locate_parameters(space)
+        locations = locate_parameters(space)
         used = [location.used_codes() for location in locations]
         self._locations, self._activity = locations, space.activity
         self._listed = np.array([codes is not None for codes in used])
@@ -123,7 +293,7 @@ class RandomChanges:
     @staticmethod
     def _change_unlisted(rows: Codes, place: Ints, location: ParameterLocation, rng: Rng) -> None:
         """Change a parameter without a list of values, such as a permutation, in some of the rows."""
-        values, own = proposals.propose_values(location, rows[place], rng, 1)
+        values, own = propose_values(location, rows[place], rng, 1)
         rows[place[own, None], np.arange(rows.shape[1])[location.columns]] = values
 
 
@@ -136,9 +306,7 @@ def _change_factor(
         isinstance(factor, TreeGroup) and factor.chooses_values and len(factor.domains) > 1
     ):  # walked once for all
         return factor.one_changes(own, rng, limit)
-    changed = [
-        _keep_feasible(p, codes, *proposals.propose_values(p, codes, rng, limit)) for p in members
-    ]
+    changed = [_keep_feasible(p, codes, *propose_values(p, codes, rng, limit)) for p in members]
     return *join_neighbours(changed, own.shape[1]), factor.contains(own)
 
 
@@ -180,7 +348,7 @@ def adjacent(space: Space, codes: Codes, rng: Rng) -> Neighbours:
     """
     if space.conditions:
         return change_and_switch(space, codes, rng, _propose_adjacent, nearest_values)
-    locations = proposals.locate_parameters(space)
+    locations = locate_parameters(space)
     listed = [location.used_codes() for location in locations]
     if sum(math.inf if values is None else len(values) for values in listed) <= _FEW:
         return _keep_nearest_values(space, codes, *hamming(space, codes, rng))
@@ -199,7 +367,7 @@ def adjacent(space: Space, codes: Codes, rng: Rng) -> Neighbours:
         step = max(1, _CANDIDATES // location.most_proposals())
         for begin in range(0, len(changeable), step):
             block = changeable[begin : begin + step]
-            proposed, owner = proposals.propose_unordered_steps(location, codes[block], rng)
+            proposed, owner = propose_unordered_steps(location, codes[block], rng)
             rows, owner = _keep_feasible(location, codes, proposed, block[owner])
             unordered.append((replace_columns(codes, owner, factor.columns, rows), owner))
     return sort_by_owner(*join_neighbours([*unordered, *ordered], space.width))
@@ -208,10 +376,10 @@ def adjacent(space: Space, codes: Codes, rng: Rng) -> Neighbours:
 def _propose_adjacent(location: ParameterLocation, codes: Codes, rng: Rng) -> Neighbours:
     """Propose every value of an ordered parameter, of which the nearest are kept; else `propose_unordered_steps`."""
     if location.is_ordered and location.used_codes() is not None:
-        return proposals.propose_values(location, codes, rng)
+        return propose_values(location, codes, rng)
     if location.is_ordered:
-        return proposals.propose_steps(location, codes, rng)
-    return proposals.propose_unordered_steps(location, codes, rng)
+        return propose_steps(location, codes, rng)
+    return propose_unordered_steps(location, codes, rng)
 
 
 def _keep_nearest_values(space: Space, codes: Codes, rows: Codes, owner: Ints) -> Neighbours:
@@ -223,17 +391,23 @@ def _keep_nearest_values(space: Space, codes: Codes, rows: Codes, owner: Ints) -
     if not len(rows):
         return rows, owner
     ordered = np.zeros(space.width, dtype=np.bool_)
-    ordered[[p.columns.start for p in proposals.locate_parameters(space) if p.is_ordered]] = True
+    ordered[[p.columns.start for p in locate_parameters(space) if p.is_ordered]] = True
     column = (rows != codes[owner]).argmax(axis=1)
     entry = np.arange(len(rows))
     value = rows[entry, column]
     step = value - codes[owner, column]
     # Each value of an unordered parameter is a separate group, so all of them are kept.
     side = np.where(~ordered[column], value, np.sign(step))
-    order = np.lexsort((np.abs(step), side, column, ordered[column], owner))
-    group = np.stack([owner, column, side], axis=1)[order]
-    kept = order[np.append(True, (group[1:] != group[:-1]).any(axis=1))]
+    kept = _keep_nearest(step, side, column, ordered[column], owner)
     return rows[kept], owner[kept]
+
+
+def _keep_nearest(step: Array, *groups: Array | Ints | Mask) -> Ints:
+    """Return the entries with the smallest step of each group, by groups: the last ones are the most significant."""
+    order = np.lexsort((np.abs(step), *groups))
+    group = np.stack(groups, axis=1)[order]
+    first = np.append(True, (group[1:] != group[:-1]).any(axis=1))
+    return np.asarray(order[first])
 
 
 def _find_next_value(
@@ -268,3 +442,82 @@ def _find_next_value(
         changeable = np.delete(changeable, hit)
         length = min(4 * length, max(4, _CANDIDATES // max(1, len(changeable))))
     return join_neighbours(parts, len(factor.columns))
+
+
+# Conditional parameters ---------------------------------------------------------------------------------------------
+#
+# Single changes in spaces with conditional parameters: a change of one parameter may switch others on or off.
+#
+# A parameter that is switched off gets its resting value, as all inactive ones have. One that is switched on keeps this
+# value, its default or the middle of its scale; if no constraint allows that, random values are tried.
+
+
+Select = Callable[[ParameterLocation, Codes, Codes, Ints], Mask]
+"""Returns which feasible rows with another value of a parameter are neighbours; takes the given rows, the changed ones
+and their owners."""
+
+
+def change_and_switch(
+    space: Space, codes: Codes, rng: Rng, propose: Propose, select: Select | None = None
+) -> Neighbours:
+    """Return the feasible rows in which one active parameter has another value, and those that it switches follow.
+
+    Args:
+        space: The space.
+        codes: Rows of legal codes, ``(n, w)``; they may be infeasible.
+        rng: Random numbers.
+        propose: Returns values of one parameter.
+        select: Which of the feasible changes of one parameter are returned; None means all.
+    """
+    resting = space.activity.at_rest(codes)
+    activity = space.activity.masks(resting)
+    parts = []
+    for location in locate_parameters(space):
+        proposed, owner = propose(location, resting, rng)
+        new = (proposed != resting[owner, location.columns]).any(axis=1)
+        if location.name in activity:
+            new &= activity[location.name][owner]
+        owner = owner[new]
+        columns = np.arange(space.width)[location.columns]
+        changed = replace_columns(resting, owner, columns, proposed[new])
+        rows = _switch(space, activity, owner, changed, rng)
+        kept = space.feasible.contains(rows)
+        rows, owner = rows[kept], owner[kept]
+        if select is not None and len(rows):
+            chosen = select(location, resting, rows, owner)
+            rows, owner = rows[chosen], owner[chosen]
+        parts.append((rows, owner))
+    rows, owner = join_neighbours(parts, space.width)
+    first = find_first_rows(np.column_stack([owner, rows])) if len(rows) else owner
+    return sort_by_owner(rows[first], owner[first])
+
+
+def _switch(space: Space, before: dict[str, Mask], owner: Ints, changed: Codes, rng: Rng) -> Codes:
+    """Return changed rows, ``(m, w)``, with the inactive parameters at rest and the new ones at a feasible value."""
+    rows = space.activity.at_rest(changed)
+    now = space.activity.masks(rows)
+    switched = {name: now[name] & ~before[name][owner] for name in now}
+    on = np.logical_or.reduce(list(switched.values()))
+    wrong = np.flatnonzero(on)
+    for _ in range(DRAWS):
+        wrong = wrong[~space.feasible.contains(rows[wrong])]
+        if not len(wrong):
+            break
+        drawn = rows[wrong]
+        for name, mask in switched.items():
+            new = np.flatnonzero(mask[wrong])
+            values = space.parameters[name].sample_uniform(len(new), rng)
+            drawn[new, space.columns[name]] = values
+        rows[wrong] = space.activity.at_rest(drawn)
+    return rows
+
+
+def nearest_values(location: ParameterLocation, codes: Codes, rows: Codes, owner: Ints) -> Mask:
+    """Return which changes of an ordered parameter are the nearest feasible ones below or above its own value."""
+    if not location.is_ordered:
+        return np.ones(len(rows), dtype=np.bool_)
+    column = location.columns.start
+    step = rows[:, column] - codes[owner, column]
+    kept = np.zeros(len(rows), dtype=np.bool_)
+    kept[_keep_nearest(step, step > 0, owner)] = True
+    return kept

@@ -11,7 +11,7 @@ import numpy as np
 
 from baco_like._typing import Codes, Mask, Rng
 from baco_like.records import History, Proposal, Status
-from baco_like.spaces.branches import Branch, branch_of, enter
+from baco_like.spaces.design import Branch, branch_of, enter
 from baco_like.strategies.composite.wrappers import StrategyWrapper
 from baco_like.strategies.protocol import Problem, Proposals
 

@@ -24,7 +24,7 @@ from typing_extensions import override
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.spaces import FeasibleSet, Space
 from baco_like.spaces.feasible.single_rows import Row
-from baco_like.spaces.repair import cascade, nearest
+from baco_like.spaces.neighbourhoods import cascade, nearest
 from baco_like.strategies.evolutionary.base import Candidates, M, PopulationStrategy
 from baco_like.strategies.geometry import UnitBox
 from baco_like.strategies.moves import draw_uniform, replace_worst
