@@ -107,7 +107,7 @@ def estimate_outlook(
         models: Models of these observations, if they are fitted already.
 
     Raises:
-        TrialError: Fewer than five trials have succeeded, or the run has several objectives.
+        TrialError: Fewer than five trials have succeeded, the best value is 0, or the run has several objectives.
         ValueError: ``evaluations`` is not positive.
     """
     if history.objectives:
@@ -123,6 +123,8 @@ def estimate_outlook(
     ok = np.flatnonzero(history.where(Status.OK)[:count]).astype(np.int64)
     best = history.trials[int(ok[np.argmin(history.costs[ok])])]
     assert best.value is not None
+    if best.value == 0.0:
+        raise TrialError("the outlook is relative to the best value, which is 0")
     candidates = _candidates(history, ok, count, rng)
     feasible, untried = _count_untried(history, count)
     if not len(candidates):

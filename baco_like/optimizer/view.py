@@ -414,7 +414,7 @@ class RunView:
             models: Models of the history, if they are fitted already.
 
         Raises:
-            TrialError: Fewer than five trials have succeeded.
+            TrialError: Fewer than five trials have succeeded, or the best value is 0.
             ValueError: ``evaluations`` is not positive.
         """
         from baco_like.explanations.outlook import estimate_outlook

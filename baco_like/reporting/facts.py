@@ -40,7 +40,7 @@ class Explained:
         importance: The importance of the parameters.
         dependence: The partial dependence on every parameter and on the strongest pairs.
         ablation: The path from the default to the winner, or None.
-        outlook: The improvement that is left, or None with several objectives.
+        outlook: The improvement that is left, or None with several objectives or a best value of 0.
         calibration: Leave-one-out predictions.
         further: The importance of the parameters for each further objective, by its name.
     """
@@ -105,10 +105,15 @@ class RunFacts(JournalView):
                 importance,
                 compute_dependence(history, seed, models=models, ranking=importance),
                 self._ablation(models),
-                None if history.objectives else self.outlook(models=models),
+                self._outlook(models),
                 compute_calibration(history, seed, models=models),
                 further,
             )
+
+    def _outlook(self, models: HistoryModels) -> Outlook | None:
+        with suppress(TrialError):
+            return self.outlook(models=models)
+        return None
 
     def _ablation(self, models: HistoryModels) -> Ablation | None:
         best = self.summary.best

@@ -239,7 +239,7 @@ def end_section(facts: RunFacts) -> Section:
     if history.objectives:
         answer = "There is no estimate for several objectives."
     elif explained is not None:
-        answer = f"{explained.outlook}."
+        answer = f"{explained.outlook or 'There is no estimate relative to a best value of 0'}."
     if runners := facts.find_runner():
         done += f"; process {', '.join(map(str, runners))} is still tuning"
     if facts.summary.utilisation is not None:

@@ -247,7 +247,7 @@ class LowOutlook(StoppingRule):
 
     The outlook (see `baco_like.explanations.estimate_outlook`) is computed again after every tenth evaluation, because
     it takes tenths of a second. It depends on the observations up to there only, so a resumed run ends at the same one.
-    It is about one objective.
+    It is about one objective, and never ends a run whose best value is 0.
 
     Attributes:
         evaluations: Number of the next evaluations.
@@ -281,7 +281,7 @@ class LowOutlook(StoppingRule):
         return f"less than {100 * self.rel:g} % improvement expected within {self.evaluations} evaluations"
 
     def _expected(self, history: History, count: int) -> float | None:
-        """Return the expected improvement after the first observations; None if too few of them succeeded."""
+        """Return the expected improvement after the first observations; None where there is no outlook."""
         key = history.codes[:count].tobytes() + history.costs[:count].tobytes()
         if key not in self._last:
             self._last.clear()
@@ -291,7 +291,7 @@ class LowOutlook(StoppingRule):
 
 
 def _expected_improvement(history: History, evaluations: int, count: int) -> float:
-    """Return the expected relative improvement, or NaN if there are too few successes."""
+    """Return the expected relative improvement, or NaN where there is no outlook."""
     from baco_like.explanations import estimate_outlook
 
     try:

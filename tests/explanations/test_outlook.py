@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from baco_like import MaxEvals, Optimizer, Space, TrialError
 from baco_like.explanations import estimate_outlook
 from baco_like.explanations.outlook import _expected_gain
+from baco_like.reporting.facts import RunFacts
+from baco_like.reporting.results import end_section
 from baco_like.running import LowOutlook
+from baco_like.running.journal_view import JournalView, describe_outlook
 
 
 def valley(evaluations, strategy="auto"):
@@ -67,6 +70,22 @@ def test_an_exhausted_space_has_no_outlook():
     assert (outlook.expected, outlook.remaining, outlook.high) == (0.0, 0.0, 0.0)
     assert str(outlook).startswith("0 % better than the best measured value, ")
     assert str(outlook).endswith("all 8 feasible configurations were evaluated")
+
+
+def test_a_best_value_of_zero_has_no_outlook(tmp_path):
+    """A share of 0 is no improvement in percent; a rule and a report go on without."""
+    path = tmp_path / "run.jsonl"
+    optimizer = Optimizer(Space({"x": range(200)}), strategy="random_search", storage=path)
+    optimizer.enqueue({"x": 0})
+    for _ in range(30):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, float(trial["x"]))
+    with pytest.raises(TrialError, match="relative to the best value, which is 0"):
+        optimizer.outlook()
+    assert LowOutlook(20, rel=0.5).reason(optimizer.history, 0.0) is None
+    assert describe_outlook(JournalView(path)) == ""
+    section = end_section(RunFacts(path))
+    assert section.answer == "There is no estimate relative to a best value of 0."
 
 
 def test_the_greedy_choice_counts_failures():
