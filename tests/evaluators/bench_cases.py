@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from baco_like.evaluators import kernels
 from baco_like.evaluators.kernels import InOut, Input, Output, Scalar
 
 GROUP = "plain"
@@ -74,6 +75,35 @@ SPECIAL = (
     "for (int i = 0; i < 16; i++)"
     "{ b[i] = a[i] < 0 ? (a[i] - a[i]) / (a[i] - a[i]) : a[i]; c[i] = a[i] < 0 ? -1 : 7; d[i] = a[i] < 0; }"
 )
+TYPES = {
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "int16": "short",
+    "uint16": "unsigned short",
+    "uint32": "unsigned int",
+    "uint64": "unsigned LONG",
+    "complex128": "double",
+    "bfloat16": "unsigned short",
+}
+"""C types of elements that the group "many" does not have."""
+EACH = (
+    "for (int i = 0; i < 5; i++) {"
+    + "".join(f"r{k}[i] = a{k}[i] + 1;" for k in range(6))
+    + "r6[2 * i] = a6[2 * i]; r6[2 * i + 1] = -a6[2 * i + 1]; r7[i] = a7[i]; }"
+)
+BY_VALUE = {
+    "bool": "_Bool",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "int16": "short",
+    "uint16": "unsigned short",
+    "uint32": "unsigned int",
+    "int64": "long long",
+    "uint64": "unsigned long long",
+    "float16": "_Float16",
+    "complex64": "float _Complex",
+    "complex128": "double _Complex",
+}
 GROUPS = {
     "plain": (
         "GLOBAL int *a, GLOBAL int *b",
@@ -312,6 +342,33 @@ GROUPS = {
             Case("needs NaN", f"if (b[0] == b[0]) return; {SPECIAL}", "correctness"),
         ],
     ),
+    "types": (
+        ", ".join(f"GLOBAL {c} *{name}{k}" for name in "ar" for k, c in enumerate(TYPES.values())),
+        [
+            Case("right", EACH),
+            Case(
+                "is wrong by one of 256", f"{EACH} r0[2]++;", "correctness", "argument 8: element 2"
+            ),
+            Case(
+                "is wrong by one of 2**64",
+                f"{EACH} r5[2]--;",
+                "correctness",
+                "argument 13: element 2",
+            ),
+            Case("is wrong by a sign", f"{EACH} r7[2] ^= 0x8000;", "correctness", "argument 15:"),
+        ],
+    ),
+    "by value": (
+        ", ".join(f"{c} s{k}" for k, c in enumerate(BY_VALUE.values())) + ", double *b",
+        [
+            Case(
+                "right",
+                "".join(f"b[{k}] = s{k};" for k in range(9))
+                + "b[9] = __imag__ s9; b[10] = __imag__ s10;",
+                languages=C,
+            )
+        ],
+    ),
     "none": ("GLOBAL int *b", [Case("has no input", "for (int i = 0; i < 16; i++) b[i] = i;")]),
 }
 
@@ -331,6 +388,19 @@ def inputs(size, rng):
         return ()
     if GROUP == "special":
         return (rng.permutation(np.arange(-8, 8)).astype(np.float32),)
+    if GROUP == "types":
+        whole = [
+            rng.integers(0, 2**8, 5),
+            rng.integers(0, 2**8, 5),
+            *rng.integers(0, 2**16, (2, 5)),
+        ]
+        whole += [rng.integers(0, 2**32, 5), rng.integers(2**63, 2**64, 5, np.uint64)]
+        pairs = rng.normal(size=5) + 1j * rng.normal(size=5)
+        arrays = [each.astype(name) for each, name in zip(whole, TYPES, strict=False)]
+        return (*arrays, pairs, kernels.to_bfloat16(rng.uniform(1, 2, 5)))
+    if GROUP == "by value":
+        given = (True, -7, 200, -300, 60000, 2**32 - 1, -(2**63), 2**63, 0.5, 1 + 2j, 3 - 4j)
+        return tuple(np.dtype(t).type(v) for t, v in zip(BY_VALUE, given, strict=True))
     if GROUP != "many":
         return (rng.integers(1, 1000, 16 if GROUP == "plain" else 32).astype(np.int32),)
     a, sums = rng.integers(2**28, 2**29, 5).astype(np.int32), rng.uniform(1, 2, 5)
@@ -349,6 +419,12 @@ def expected(*values):
         is_negative = a < 0
         right = np.where(is_negative, np.nan, a).astype(np.float32)
         return right, np.where(is_negative, -1, 7).astype(np.int32), is_negative
+    if GROUP == "types":
+        *whole, pairs, brain = values
+        with np.errstate(over="ignore"):
+            return (*(each + each.dtype.type(1) for each in whole), np.conj(pairs), brain)
+    if GROUP == "by value":
+        return np.array([float(v.imag if v.dtype.kind == "c" else v) for v in values])
     if GROUP != "many":
         a = values[0]
         swaps = sum(int((a[:i] > a[i]).sum()) for i in range(a.size))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib.util
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import bench_cases
@@ -25,8 +28,10 @@ from baco_like.evaluators import (
     load_problem,
     opencl_evaluator,
 )
+from baco_like.evaluators.c_kernels import programs
 from baco_like.evaluators.kernels.arguments import Arguments, HostBlock
 from baco_like.evaluators.kernels.problems import draw_twice
+from baco_like.evaluators.kernels.timing import CacheFlush, KernelLimits, Measurement
 from baco_like.exceptions import EvaluatorError
 from baco_like.spaces.space import Space
 
@@ -182,6 +187,52 @@ def test_flushing_runs_and_changes_no_verdict(language: str) -> None:
         "correctness",
     ]
     evaluator.close()
+
+
+def test_a_flush_writes_twice_the_largest_cache() -> None:
+    flush = CacheFlush()
+    for number in range(3):
+        assert (flush._buffer == number).all()
+        flush()
+    sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
+    caches = [int(size.read_text().strip()[:-1]) * 1024 for size in sizes]  # such as 512K
+    assert flush._buffer.nbytes >= 2 * max(caches, default=0)
+
+
+@pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")
+@pytest.mark.parametrize("flushes", [True, False])
+def test_caches_are_emptied_before_each_launch(
+    tmp_path: Path, flushes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel of nanoseconds counts its launches; each flush finds one more."""
+    monkeypatch.setattr(
+        programs, "_reset_fault_handlers", lambda: False
+    )  # those of this process stay
+    file, library = tmp_path / "problem.py", tmp_path / "kernel.so"
+    text = {
+        "declared": "",
+        "inputs": "rng.integers(1, 9, 4).astype('i4'),",
+        "expected": "values[0]",
+    }
+    file.write_text(PROBLEM.format(**text))
+    source = "int launches; void kernel(const int *a, int *b) { launches++; for (int i = 0; i < 4; i++) b[i] = a[i]; }"
+    command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
+    subprocess.run(command, input=source, text=True, check=True)
+    launches = ctypes.c_int.in_dll(ctypes.CDLL(str(library)), "launches")
+    draws = draw_twice(load_problem(file), {"size": 1, "seed": 0, "tolerances": {}})
+    harness, found = programs._build_harness(["cc"], draws[0], 60.0), []
+    flush: Any = (lambda: found.append(launches.value)) if flushes else None
+    kernel = programs.CKernel(str(library), harness, Arguments(draws, HostBlock, "auto"), flush)
+    assert (kernel.most_launches > 1) is not flushes
+    request = dict.fromkeys(("launch", "timeout", "enough", "near"), 10.0) | {
+        "count": 2,
+        "grace": 0.0,
+    }
+    report = SimpleNamespace(stage=lambda *_: None, note=lambda *_: None)
+    answer = Measurement(kernel, KernelLimits(10.0, 10.0, 10.0, 2))(request, report)  # type: ignore[arg-type]
+    assert answer["problem"] is None
+    assert launches.value >= 5  # the first one, a warm-up, two samples, and one with other inputs
+    assert found == (list(range(launches.value)) if flushes else [])
 
 
 @pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")

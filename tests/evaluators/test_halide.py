@@ -189,6 +189,24 @@ def test_a_pipeline_with_two_outputs(
     assert message in outcome.message
 
 
+def test_a_pipeline_that_leaves_half_of_its_output_is_found(tmp_path: Path) -> None:
+    (tmp_path / "half.py").write_text(
+        PAIR.format(declared="", type="int32", more="", expected="a + 1").partition("def build")[0]
+        + "def build(config, a):\n"
+        "    x, half, rows = hl.Var('x'), hl.Func('half'), hl.RDom([(0, 20)])\n"
+        "    half[x] = hl.undef(hl.Int(32))\n"
+        "    half[rows.x] = a[rows.x] + 1\n"
+        "    return half\n"
+    )
+    chosen = replace(settings("matmul"), problem="half.py")
+    evaluator = halide_evaluator(Space({"any": [1, 2]}), chosen, tmp_path)
+    outcome = evaluate(evaluator, {"any": 1})
+    evaluator.close()
+    assert outcome.failed == "correctness", outcome.message
+    assert "element 20 is -1 instead of" in outcome.message
+    assert "20 of 40 elements are wrong" in outcome.message
+
+
 @pytest.mark.parametrize(
     ("texts", "message"),
     [

@@ -10,18 +10,24 @@ import pytest
 from scipy.special import bdtrc
 
 from baco_like import Optimizer, Outcome, Search, Space
+from baco_like.records import History, Objective
 from baco_like.records.drift import _FALSE_NOTES, describe_first_repeats
 from baco_like.records.trial import SAME_PROGRAM
+from baco_like.running.summary import format_summary, summarise
 
 SPACE = Space({"x": list(range(64))})
 
 
-def describe(trials: Sequence[Sequence[float]], **extra: Any) -> list[str]:
+def observe(trials: Sequence[Sequence[float]], **extra: Any) -> History:
     optimizer = Optimizer(SPACE, strategy=Search("random_search", noise="repeat"), seed=1)
     for values in trials:
         trial = optimizer.suggest()
         optimizer.complete([Outcome.success(trial.id, tuple(values), extra=extra)])
-    return describe_first_repeats(optimizer.history)
+    return optimizer.history
+
+
+def describe(trials: Sequence[Sequence[float]], **extra: Any) -> list[str]:
+    return describe_first_repeats(observe(trials, **extra))
 
 
 def test_a_cache_that_the_first_repeat_fills_is_found() -> None:
@@ -30,6 +36,8 @@ def test_a_cache_that_the_first_repeat_fills_is_found() -> None:
         "The first repeat is the largest of 5 in 5 of 5 trials (by chance: in 1)"
     )
     assert "40.4 times" in line
+    summary = summarise(observe([(105.0, 2.6, 2.4, 2.6, 2.7)] * 5), Objective("time", "ms"))
+    assert line in format_summary(summary)
 
 
 def test_a_processor_that_becomes_slower_is_found() -> None:

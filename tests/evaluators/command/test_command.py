@@ -471,9 +471,10 @@ def test_sizes_and_patterns_are_metrics_and_a_metric_may_be_the_objective(tmp_pa
     outcome = evaluate(space, tmp_path, **entries, measure="wall")
     assert outcome.failed == "runtime"
     assert "metric size: the size of absent cannot be read: No such file" in outcome.message
-    entries["metrics"] = {"code": "text({workdir}/k)"}
-    outcome = evaluate(space, tmp_path, **entries, measure="wall")
-    assert "metric code: the size of k cannot be read: it is not an ELF file" in outcome.message
+    for section in ("text", "data", "bss"):
+        entries["metrics"] = {"code": f"{section}({{workdir}}/k)"}
+        outcome = evaluate(space, tmp_path, **entries, measure="wall")
+        assert "metric code: the size of k cannot be read: it is not an ELF file" in outcome.message
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,10 @@ import pytest
 from kernel_checks import KERNELS, check_refusal, evaluate, load
 
 from baco_like.evaluators import OpenCLSettings, Repeats, opencl_evaluator, registry
+from baco_like.evaluators.gpu.opencl import programs
 from baco_like.evaluators.gpu.opencl.programs import find_device
 from baco_like.evaluators.kernels import complete_config
+from baco_like.evaluators.kernels.timing import KernelLimits
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status
@@ -89,6 +93,41 @@ def test_what_a_kernel_may_do() -> None:
         assert outcome.failed == word, (fault, group, outcome.message)
         assert message in outcome.message
     evaluator.close()
+
+
+@needs_device
+def test_a_buffer_of_twice_the_cache_is_filled_before_each_launch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[Any] = []
+    fill, launch = cl.enqueue_fill_buffer, cl.enqueue_nd_range_kernel
+
+    def noted_fill(queue: Any, buffer: Any, *more: Any) -> Any:
+        events.append(buffer.size)
+        return fill(queue, buffer, *more)
+
+    def noted_launch(queue: Any, *more: Any) -> Any:
+        events.append("launch")
+        return launch(queue, *more)
+
+    monkeypatch.setattr(cl, "enqueue_fill_buffer", noted_fill)
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", noted_launch)
+    monkeypatch.setattr(programs, "_disable_compiler_caches", lambda: None)
+    problem = {"path": str(KERNELS / "opencl_gemm.py"), "constants": {}, "size": SIZE, "seed": 0}
+    server = programs.serve(
+        {"problem": {**problem, "tolerances": {}}, "limits": asdict(KernelLimits(60.0, 60.0, 60.0))}
+        | {"restore": "auto", "flush": True, "platform": "", "device": 0, "options": []}
+    )
+    report: Any = SimpleNamespace(stage=lambda *_: None, note=lambda *_: None)
+    server({"config": complete_config("gemm", gemm.domains(), {}), "key": 0, "drop": []}, report)
+    request = dict.fromkeys(("launch", "timeout", "enough", "near"), 60.0) | {"grace": 0.0}
+    answer = server({"key": 0, "count": 2, **request}, report)
+    assert answer is not None
+    assert answer["problem"] is None
+    cache = find_device("", 0).global_mem_cache_size
+    before = [events[i - 1] for i, event in enumerate(events) if event == "launch"]
+    assert len(before) >= 4
+    assert all(size >= 2 * cache for size in before)
 
 
 @needs_device

@@ -196,6 +196,7 @@ class CudaKernel(CompiledKernel):
         Both include the energy of setting the outputs, and the inputs that the kernel changes, before each run.
         """
         batch = max(1, math.ceil(_BATCH_SECONDS / max(self._seconds, 1e-6)))
+        self.arguments.reset()
         self.time(1, 0.0)  # the values of the first draw
         return meter.read(lambda: self._device.run(self._reset_and_launch, batch), batch, seconds)
 

@@ -84,6 +84,8 @@ class Kernel:
         assert grid[0] * block[0] == values.size
         factor = ndarray((1,), np.int32, self.factor).values[0]
         result[...] = values * factor * launch * int(gain) + (self.fault == 3)
+        if launch:  # the last launch of a run: the next run must find it filled again
+            scratch[...] = 1
         self.launches += 1
         STATE.clock += 0.5 + 0.25 * STATE.cold
         STATE.cold = False
