@@ -33,12 +33,14 @@ def test_all_supported_python_versions_are_tested(file):
     assert versions == set(re.findall(r'"(3\.\d+)"', (ROOT / file).read_text()))
 
 
-def test_the_workflow_runs_sessions_that_exist():
-    workflow = (ROOT / ".github/workflows/ci.yml").read_text()
+@pytest.mark.parametrize("file", ["ci.yml", "nightly.yml"])
+def test_the_workflow_runs_sessions_that_exist(file):
+    workflow = (ROOT / ".github/workflows" / file).read_text()
     sessions = set(re.findall(r"^def (\w+)\(session\)", (ROOT / "noxfile.py").read_text(), re.M))
     used = {
         name.split("-")[0] for line in re.findall(r"nox -s (.*)", workflow) for name in line.split()
     }
+    assert used
     assert used - {"${{", "matrix.python", "}}"} <= sessions
 
 

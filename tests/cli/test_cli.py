@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -549,21 +550,31 @@ def test_slow_runs_are_told_from_hanging_ones(baco, toml, tmp_path):
     assert "failures: none; censored: slow 2" in done.stdout
 
 
+WRITING = {
+    "tune": "job.toml",
+    "flags": "'cc {flags} a.c -o {workdir}/a' --size",
+    "passes": "a.c",
+    "report": "run.jsonl",
+    "ship": "run.jsonl --format c",
+    "check": "run.jsonl",
+    "compare": "--strategies auto --problems branin",
+    "repair": "old.jsonl",
+    "export": "run.jsonl --format csv",
+}
+
+
+def test_no_other_command_has_an_output():
+    (commands,) = (a.choices for a in build_parser()._actions if isinstance(a.choices, dict))
+    options = {name: set(each._option_string_actions) for name, each in commands.items()}
+    assert {name for name, own in options.items() if own & {"-o", "--out", "--output"}} == set(
+        WRITING
+    )
+
+
 @pytest.mark.parametrize("option", ["-o", "--out"])
-@pytest.mark.parametrize(
-    "words",
-    [
-        "tune job.toml",
-        "report run.jsonl",
-        "ship run.jsonl --format c",
-        "check run.jsonl",
-        "compare --strategies auto --problems branin",
-        "repair old.jsonl",
-        "export run.jsonl --format csv",
-    ],
-)
+@pytest.mark.parametrize("words", [f"{name} {words}" for name, words in WRITING.items()])
 def test_every_command_that_writes_has_the_same_option(words, option):
-    parsed = build_parser().parse_args([*words.split(), option, "x"])
+    parsed = build_parser().parse_args([*shlex.split(words), option, "x"])
     assert Path("x") in vars(parsed).values()
 
 
