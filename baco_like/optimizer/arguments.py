@@ -72,7 +72,7 @@ class Search:
                 )
             if self.settings or size is not None:
                 raise ValueError(
-                    "settings= and initial=<int> go with a strategy's name; set them on the object"
+                    "the settings and the size initial of a Search go with a strategy's name; set them on the object"
                 )
             return strategy, {"object": describe(strategy)}
         defaults = default_settings(strategy)

@@ -104,7 +104,7 @@ def first_configs(space: Space, initial: int | Sequence[Config] | None) -> list[
     if not points and space.default_config and (violated := space.explain(space.default_config)):
         warn_caller(
             f"the default configuration is not evaluated first, it is infeasible: {'; '.join(violated)}; "
-            "change a default, or give first points with initial=[...]",
+            "change a default, or give first points with strategy=Search(initial=[...])",
             SpaceWarning,
         )
     return points
