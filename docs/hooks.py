@@ -2,9 +2,11 @@
 
 A page that holds `<!-- include: ARCHITECTURE.md -->` shows that file, so each text exists once. A relative link to a
 page of the site is kept. A link to another file of the repository (an example, a benchmark) becomes its path, because
-the site has no copy of it.
+the site has no copy of it. `<!-- public names -->` becomes the list of all public names, with an example of each.
 """
 
+import ast
+import importlib
 import os
 import re
 from pathlib import Path
@@ -56,8 +58,65 @@ def _rewrite_links(markdown, source, page):
     return LINK.sub(rewrite, markdown)
 
 
+FIRST = ("own_loop", "spaces", "stopping", "parallel", "resume", "errors", "tasks", "limits")
+"""The examples that come first where several use a name."""
+
+
+def imported_names(code):
+    """Return the pairs (module, name) that a program imports, or reads as an attribute of an imported module."""
+    pairs, modules = set(), {}
+    nodes = list(ast.walk(ast.parse(code)))
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                pairs.add((node.module, alias.name))
+                modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            pairs.add((modules.get(node.value.id), node.attr))
+    return pairs
+
+
+def public_names():
+    """Return the public names of each documented package, each with the script or page that uses it, or None."""
+    examples = {f"examples/{name}.py": None for name in FIRST}
+    examples |= {
+        str(file.relative_to(ROOT)): None for file in sorted(ROOT.glob("examples/**/*.py"))
+    }
+    uses = {file: imported_names((ROOT / file).read_text()) for file in examples}
+    for file in (ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))):
+        code = re.findall(r"```python\n(.*?)```", file.read_text(), re.S)
+        uses[str(file.relative_to(ROOT))] = set().union(*map(imported_names, code))
+    found = {}
+    pages = "\n".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
+    packages = re.findall(r"^::: ([\w.]+)$", pages, re.M)
+    for package in packages:  # it grows by their public subpackages
+        names = sorted(getattr(importlib.import_module(package), "__all__", ()))
+        found[package] = {
+            name: next((file for file, pairs in uses.items() if (package, name) in pairs), None)
+            for name in names
+        }
+        folder = ROOT / package.replace(".", "/")
+        packages += [f"{package}.{name}" for name in names if (folder / name).is_dir()]
+    return dict(sorted(found.items()))
+
+
+def _public_names_table():
+    lines = []
+    for package, names in public_names().items():
+        if names:
+            lines += [f"## `{package}`", "", "| used in | names |", "|---|---|"]
+        for file in dict.fromkeys(names.values()):
+            own = ", ".join(f"`{name}`" for name, other in names.items() if other == file)
+            lines.append(f"| {f'`{file}`' if file else 'see the reference'} | {own} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
 def on_page_markdown(markdown, page, config, files):
-    """Insert included files and rewrite links that leave `docs`."""
+    """Insert included files and the public names, and rewrite links that leave `docs`."""
+    if "<!-- public names -->" in markdown:
+        return markdown.replace("<!-- public names -->", _public_names_table())
     own = Path(page.file.abs_src_path)
 
     def include(match):

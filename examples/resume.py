@@ -1,4 +1,4 @@
-"""Stop and resume a run: journal, results that were not suggested, enqueued configurations, batches.
+"""Stop and resume a run: journal, results that were not suggested, enqueued configurations, batches, another space.
 
 Run it with: python examples/resume.py [EVALUATIONS]
 """
@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from baco_like import Integer, Optimizer, Space, SpaceExhausted
+from baco_like import Integer, Optimizer, Sharing, Space, SpaceExhausted, Status, Trial, migrate
 
 space = Space(
     {"tile": [8, 16, 32, 64, 128], "unroll": Integer(1, 8, default=1), "vector": [1, 2, 4, 8]},
@@ -15,7 +15,7 @@ space = Space(
 )
 
 
-def measure(trial):
+def measure(trial: Trial) -> list[float]:
     """Return three made-up run times in milliseconds."""
     time = 1 + abs(trial["tile"] - 32) / 16 + abs(trial["unroll"] - 4) / 4 + 4 / trial["vector"]
     return [time, 1.01 * time, 0.99 * time]
@@ -33,7 +33,8 @@ def main(evaluations):
             trial = optimizer.suggest()
             optimizer.observe(trial, measure(trial))
 
-        optimizer = Optimizer.load(journal)  # as after a crash: nothing observed is lost
+        # As after a crash: nothing observed is lost. With a lease, trials of dead workers come again.
+        optimizer = Optimizer.load(journal, sharing=Sharing(lease=600.0))
         print(f"resumed with {len(optimizer.trials)} results")
         while len(optimizer.trials) < evaluations:
             try:
@@ -42,12 +43,16 @@ def main(evaluations):
                 break
             optimizer.observe(batch, [measure(trial) for trial in batch])
 
+        assert all(trial.status is Status.OK for trial in optimizer.trials)
         print(f"best {optimizer.best_value:.2f} ms with {optimizer.best_config}")
         print("why the last one:", optimizer.why(optimizer.trials[-1]))
         mean, std, feasible = optimizer.predict([{"tile": 32, "unroll": 8, "vector": 2}])
         print(
             f"expected elsewhere: {mean[0]:.2f} +- {std[0]:.2f} ms, runs with p = {feasible[0]:.2f}"
         )
+        larger = Space({**space.parameters, "tile": [8, 16, 32, 64, 128, 256]}, space.constraints)
+        migration = migrate(journal, Path(folder) / "larger.jsonl", larger)
+        print(migration.inside, "results count in a larger space")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,17 @@ import sys
 
 import numpy as np
 
-from baco_like import Categorical, ConfigError, Gaussian, Integer, Ordinal, Permutation, Real, Space
+from baco_like import (
+    Categorical,
+    ConfigError,
+    Gaussian,
+    Integer,
+    Ordinal,
+    Permutation,
+    PiecewiseLinear,
+    Real,
+    Space,
+)
 from baco_like.spaces import design, neighbourhoods
 
 space = Space(
@@ -80,7 +90,11 @@ def main(samples):
 
     # A space with reals has no count. A prior says which values you expect to be good.
     mixed = Space(
-        {"eps": Real(1e-6, 1e-1, log=True, prior=Gaussian(1e-3, 1.0)), "n": [1, 2, 4]},
+        {
+            "eps": Real(1e-6, 1e-1, log=True, prior=Gaussian(1e-3, 1.0)),
+            "share": Real(0.0, 1.0, prior=PiecewiseLinear([1.0, 4.0, 1.0])),
+            "n": [1, 2, 4],
+        },
         ["eps * n <= 0.1"],
     )
     print(

@@ -7,12 +7,15 @@ The "kernel" is a formula, so that the example runs anywhere. Its best tile grow
 
 import math
 
-from baco_like import Aim, Cover, MaxEvals, Space, tune
+from baco_like import Aim, Cover, MaxEvals, Space, Tasks, tune
 
 SPACE = Space(
     {"tile": [8, 16, 32, 64, 128], "unroll": [1, 2, 4, 8]},
     constraints=["tile <= n"],
-    tasks=[{"n": 64}, {"n": 256}, {"n": 1024}, {"n": 4096}],
+    tasks=Tasks(
+        [{"n": 64}, {"n": 256}, {"n": 1024}, {"n": 4096}],
+        constraints={"n=64": ["unroll <= 4"]},  # of one task only
+    ),
 )
 
 

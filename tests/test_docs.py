@@ -1,11 +1,15 @@
 """The Python examples of the documentation run when pasted, those of one page together and in order."""
 
+import ast
+import importlib
+import inspect
 import json
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import forked
@@ -13,6 +17,7 @@ import pytest
 from jsonschema import Draft7Validator
 from pasted import blocks, run
 
+import baco_like
 from baco_like.cli.run_file import tomllib
 from baco_like.cli.schema import json_schema
 
@@ -29,19 +34,7 @@ PACKAGES = {
 }
 """The optional package that the examples of a page import."""
 
-EXCERPTS = {
-    "ax",
-    "cupy",
-    "evaluators",
-    "halide",
-    "opencl",
-    "parallel",
-    "ray",
-    "recipes",
-    "serve",
-    "taco",
-    "your_tool_our_call",
-}
+EXCERPTS = {"ax", "evaluators", "kernels", "parallel", "ray", "serve", "your_tool_our_call"}
 """Pages whose Python needs a program, file or device of the reader; `examples` has the complete scripts."""
 
 PAGES = sorted(
@@ -116,7 +109,7 @@ def test_a_complete_run_file_runs(page, text, tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs GCC")
-def test_the_tutorial_of_compiler_flags_and_the_recipes_run(tmp_path):
+def test_the_tutorial_of_compiler_flags_runs(tmp_path):
     page = (DOCS / "tutorials" / "tune_compiler_flags.md").read_text()
     for language, name in (("c", "sums.c"), ("toml", "sums.toml")):
         (text,) = re.findall(rf"```{language}\n(.*?)```", page, re.S)
@@ -131,17 +124,95 @@ def test_the_tutorial_of_compiler_flags_and_the_recipes_run(tmp_path):
         output += done.stdout
     assert re.search(r"5 of 5 evaluations.*, 0 pending.*; failures: none", output)
     assert "time: " in shell("./winner/sums", tmp_path).stdout
-    recipes = DOCS / "recipes.md"
-    for text in re.findall(r"```toml\n(.*?)```", recipes.read_text(), re.S):
-        run_file = (tmp_path / "sums.toml").read_text()
-        run_file = run_file.replace("repeats = 3 ", "").replace("[confirmation]", "[drift]\n#")
-        document = tomllib.loads(run_file)
-        for name, table in tomllib.loads(text).items():
-            document[name] = {**document.get(name, {}), **table}
-        Draft7Validator(json_schema()).validate(document)
-    (tmp_path / "sizes.py").write_text("".join(blocks(recipes)))
+
+
+def test_the_script_for_several_sizes_prints_its_numbers(tmp_path):
+    (script,) = re.findall(r"```py\n(.*?)```", (DOCS / "tasks.md").read_text(), re.S)
+    (tmp_path / "sizes.py").write_text(script)
     numbers = json.loads(shell(f"{sys.executable} sizes.py true", tmp_path).stdout)
     assert list(numbers) == ["mean", "time_1000", "time_2000", "time_4000"]
+
+
+def test_every_part_of_a_run_file_completes_a_run_file():
+    """Each snippet replaces or adds keys of the run file of the tutorial; the JSON Schema knows all of them."""
+    (text,) = re.findall(
+        r"```toml\n(.*?)```", (DOCS / "tutorials" / "tune_compiler_flags.md").read_text(), re.S
+    )
+    validator, wrong = Draft7Validator(json_schema()), []
+    for page in [*DOCS.rglob("*.md"), ROOT / "README.md"]:
+        for snippet in re.findall(r"```toml\n(.*?)```", page.read_text(), re.S):
+            given = tomllib.loads(snippet)
+            if page.stem == "plug_ins":  # names that no package here has
+                continue
+            tables = {
+                key: value
+                for key, value in given.items()
+                if isinstance(value, dict)
+                or (isinstance(value, list) and isinstance(value[0], dict))
+            }
+            tables["evaluator"] = {
+                **{key: value for key, value in given.items() if key not in tables},
+                **tables.get("evaluator", {}),
+            }
+            document = tomllib.loads(text)
+            for name, table in tables.items():
+                replaces = isinstance(table, list) or "kind" in table or name == "passes"
+                document[name] = table if replaces else {**document.get(name, {}), **table}
+            if "passes" in tables:
+                del document["flags"]
+            wrong += [
+                (page.name, e.json_path, e.message[:80]) for e in validator.iter_errors(document)
+            ]
+    assert wrong == []
+
+
+TEXTS = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    *sorted(DOCS.rglob("*.md")),
+    *sorted((ROOT / "changes").glob("*.md")),
+    *sorted((ROOT / "benchmarks").rglob("*.md")),
+]
+
+
+def calls_in(text):
+    """Return the calls of names of the package in the code of a Markdown text."""
+    for code in re.findall(r"```python\n(.*?)```|`([^`\n]+)`", text, re.S):
+        with suppress(SyntaxError):
+            yield from (n for n in ast.walk(ast.parse("".join(code))) if isinstance(n, ast.Call))
+
+
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+def test_every_call_that_is_shown_has_arguments_that_exist():
+    named = {name: getattr(baco_like, name) for name in baco_like.__all__}
+    named["Optimizer.load"] = baco_like.Optimizer.load
+    methods = {
+        name: method
+        for name, method in inspect.getmembers(baco_like.Optimizer, inspect.isfunction)
+        if not name.startswith("_") and not hasattr(dict, name)
+    }
+    wrong, found = [], 0
+    for page in TEXTS:
+        text = page.read_text().replace(r"\|", "|")
+        if page.stem == "your_tool_our_call":  # the last column has our calls
+            text = re.sub(r"^\|[^|]*\|.*\| (?=.* \|$)", "", text, flags=re.M)
+        for call in calls_in(text):
+            name = ast.unparse(call.func)
+            owner, _, method = name.rpartition(".")
+            known = named.get(name)
+            if known is None and owner in ("optimizer", "opt", "run", "read", "Optimizer"):
+                known = methods.get(method)
+            if known is None or ("tune" in name and "ray" in page.name):
+                continue
+            found += 1
+            parameters = inspect.signature(known).parameters
+            if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+                continue
+            for keyword in call.keywords:
+                if keyword.arg is not None and keyword.arg not in parameters:
+                    wrong.append((page.name, name, keyword.arg))
+    assert wrong == []
+    assert found > 300
 
 
 def shell(script, folder):
@@ -180,3 +251,13 @@ def test_every_link_to_a_file_leads_somewhere(page):
 def test_the_plug_ins_of_contributing_run(tmp_path):
     done = run(ROOT / "CONTRIBUTING.md", tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_name_of_the_root_is_used_by_an_example(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    listed = importlib.import_module("hooks").public_names()
+    assert len(listed) > 15
+    assert sorted(listed["baco_like"]) == sorted(baco_like.__all__)
+    assert [name for name, file in listed["baco_like"].items() if file is None] == []
+    assert listed["baco_like"]["Space"] == "examples/own_loop.py"
+    assert listed["baco_like.records"]["Proposal"].startswith("examples/")

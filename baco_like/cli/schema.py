@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -111,10 +112,8 @@ def _by_choice(
 
 def reference() -> str:
     """Return the reference of the run file in Markdown."""
-    kinds = [
-        f"### `{name}`\n\n{kind_text(name)}\n\n{_markdown(own)}"
-        for name, own in registry.KEYS.items()
-    ]
+    shared = _shared_keys()
+    kinds = [_describe_kind(name, own, shared) for name, own in registry.KEYS.items()]
     types = [f"### `{name}`\n\n{_markdown(keys.parameter_keys(name))}" for name in BUILT_IN_TYPES]
     strategies = ["| strategy | settings with their defaults |", "|---|---|"]
     for name in STRATEGIES:
@@ -131,6 +130,7 @@ def reference() -> str:
         "CONSTRAINTS": _markdown(keys.CONSTRAINTS),
         "OBJECTIVE": _markdown(objective),
         "COMMON": _markdown(registry.COMMON_KEYS),
+        "SHARED": _markdown(shared.values()),
         "KINDS": "\n\n".join(kinds),
         "BUDGET": _markdown(keys.BUDGET),
         "OPTIMIZER": _markdown(keys.OPTIMIZER),
@@ -146,12 +146,38 @@ def reference() -> str:
     return page
 
 
+def _identity(key: Key) -> str:
+    return repr((key.name, key.shape, key.meaning))
+
+
+def _shared_keys() -> dict[str, Key]:
+    """Return the keys that several kinds have with the same values and meaning, with the most frequent default."""
+    found: dict[str, list[Key]] = {}
+    for key in itertools.chain.from_iterable(registry.KEYS.values()):
+        found.setdefault(_identity(key), []).append(key)
+    return {name: max(same, key=same.count) for name, same in found.items() if len(same) > 1}
+
+
+def _describe_kind(name: str, own: Iterable[Key], shared: Mapping[str, Key]) -> str:
+    """Return the section of a kind: its own keys, and the names of the others, with defaults that differ."""
+    others = [
+        f"`{key.name}`" if key == shared[_identity(key)] else f"`{key.name}` ({_default(key)})"
+        for key in own
+        if _identity(key) in shared
+    ]
+    table = _markdown(key for key in own if _identity(key) not in shared)
+    return f"### `{name}`\n\n{kind_text(name)}\n\n{table}\n\nAlso: {', '.join(others)}."
+
+
+def _default(key: Key) -> str:
+    default = "none" if key.default is None else f"`{_toml(key.default)}`"
+    return "required" if key.required else key.absent or default
+
+
 def _markdown(rows: Iterable[Key]) -> str:
     lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
     for key in rows:
-        default = "none" if key.default is None else f"`{_toml(key.default)}`"
-        shown = "required" if key.required else key.absent or default
-        cells = (f"`{key.name}`", describe(key.shape), shown, key.meaning)
+        cells = (f"`{key.name}`", describe(key.shape), _default(key), key.meaning)
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines)
 

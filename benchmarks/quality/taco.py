@@ -164,7 +164,7 @@ def main() -> None:
     try:
         require_program("taco", Path(), "this comparison")
     except EvaluatorError as error:
-        raise SystemExit(f"{error} (docs/taco.md says where it is from)") from None
+        raise SystemExit(f"{error} (docs/kernels.md#taco says where it is from)") from None
     names = runs.select(args.contenders, CONTENDERS)
     pairs = operands(runs.select(args.problems, PROBLEMS), args.data)
     options = f"{args.size},{args.threads},{args.repeats},{args.timeout}"
