@@ -114,7 +114,9 @@ def test_a_run_file_cannot_ask_for_exact_values_again(repeats, more, key, tmp_pa
         read(tmp_path, repeats=repeats, more=more)
 
 
-@pytest.mark.parametrize("metric", ["size(job.toml)", "text(/bin/true)", "data(/bin/true)", "bss(/bin/true)"])
+@pytest.mark.parametrize(
+    "metric", ["size(job.toml)", "text(/bin/true)", "data(/bin/true)", "bss(/bin/true)"]
+)
 def test_sizes_are_exact_by_themselves(metric, tmp_path):
     text = FILE.format(exact="", repeats="", more="").replace("[objective]", "[[objective]]")
     text += f'[[objective]]\nname = "bytes"\n[evaluator.metrics]\nbytes = "{metric}"\n'
