@@ -46,7 +46,7 @@ class Machine(RuleBasedStateMachine):
         self.path = self.folder / "run.jsonl"
         self.now = 0
         self.clock = mock.patch(
-            "baco_like.optimizer.core.read_clocks", side_effect=lambda: Moment(self.now)
+            "baco_like.optimizer.optimizer.read_clocks", side_effect=lambda: Moment(self.now)
         )
         self.clock.start()
         options = {

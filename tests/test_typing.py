@@ -68,11 +68,11 @@ optimizer.observe([trial, trial], [1.0, None])
 def test_a_text_is_no_value(tmp_path):
     # Only these modules are read, all others are of any type: reading all takes a minute.
     modules = [
-        ROOT / "baco_like" / name for name in ("optimizer/core.py", "records/measurement.py")
+        ROOT / "baco_like" / name for name in ("optimizer/optimizer.py", "records/objective.py")
     ]
     head = (
-        "from baco_like.optimizer.core import Optimizer\n"
-        "from baco_like.records.measurement import Measurement\n"
+        "from baco_like.optimizer.optimizer import Optimizer\n"
+        "from baco_like.records.objective import Measurement\n"
         "def use(optimizer: Optimizer, trial: dict[str, int]) -> None:\n"
     )
     lines = [*RIGHT.strip().splitlines(), *WRONG]

@@ -13,8 +13,8 @@ from baco_like.evaluators.command import ProgramCommands
 from baco_like.exceptions import RunFileError
 from baco_like.records import Trial
 from baco_like.records.confirmation import winner_of
-from baco_like.running.by_task import best_by_task, recommend_by_task, recommended_trial
 from baco_like.running.commands import trial_commands
+from baco_like.running.findings import best_by_task, recommend_by_task, recommended_trial
 from baco_like.running.journal_view import JournalView
 
 

@@ -35,13 +35,12 @@ from baco_like.journal.header import (
     objective_context,
 )
 from baco_like.optimizer import Search, Sharing, WarmStart
-from baco_like.optimizer.setup import default_points
+from baco_like.optimizer.arguments import default_points
 from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.parameters.registry import PARAMETER_TYPES, REGISTRY
 from baco_like.records import Aim, AnyLimit, Cover, Limits, Objective, SoftLimit
-from baco_like.running.arguments import Measuring
 from baco_like.running.confirming import Confirm
-from baco_like.running.control import RECHECK, Recheck
+from baco_like.running.measuring import RECHECK, Measuring, Recheck
 from baco_like.running.stopping import (
     AnyOf,
     IdenticalFailures,

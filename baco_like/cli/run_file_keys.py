@@ -18,12 +18,12 @@ from baco_like.evaluators.settings_table import (
     table_shape,
     whole,
 )
-from baco_like.journal.warm_start_results import MODES
+from baco_like.journal.header import MODES
 from baco_like.parameters.registry import find_type
 from baco_like.records import Direction, Noise
 from baco_like.records.covering import Aggregate
 from baco_like.running.confirming import SIMPLIFY
-from baco_like.running.control import RECHECK
+from baco_like.running.measuring import RECHECK
 from baco_like.strategies.registry import find_maker
 
 CONSTRAINTS = (

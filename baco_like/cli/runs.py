@@ -24,18 +24,16 @@ from baco_like.cli.run_file import RunFile
 from baco_like.evaluators import Evaluator, SourceProvider, unwrap
 from baco_like.evaluators.command import program_commands
 from baco_like.exceptions import BacoError, EvaluatorError, JournalError, RunFileError
-from baco_like.journal.lock import reserved
-from baco_like.journal.run_lock import sole_runner
+from baco_like.journal.lock import reserved, sole_runner
 from baco_like.optimizer import Optimizer, Sharing
-from baco_like.optimizer.setup import read_events
+from baco_like.optimizer.arguments import read_events
 from baco_like.running import plot_convergence, plot_front
-from baco_like.running.best_file import write_best
-from baco_like.running.by_task import recommend_by_task, recommendation_lines
+from baco_like.running.findings import Findings, first_line, recommend_by_task, write_best
 from baco_like.running.journal_view import JOURNAL
 from baco_like.running.machine import describe_machine
-from baco_like.running.progress import Display, first_line, show_progress
-from baco_like.running.summary import format_summary, summarise
-from baco_like.running.tuner import search_and_confirm
+from baco_like.running.progress import Display, show_progress
+from baco_like.running.telling import format_summary, tell_recommendation
+from baco_like.running.tuner import INTERRUPTED, search_and_confirm
 from baco_like.spaces.space import format_size
 
 _MANY = 1000
@@ -97,65 +95,77 @@ def run_and_report(
     """
     for module in ("altair", "vl_convert") if report else ():
         require_installed(module, "report")
-    stem, is_shared = run_file.path.stem, run_file.is_shared
     check_sharing(run_file, out is not None or resume)
     with contextlib.ExitStack() as stack:
-        evaluator = run_file.create_evaluator()
-        stack.callback(evaluator.close)
-        if resume:
-            folder = folder_to_resume(out, stem)
-        else:
-            # Without a journal this only checks the arguments, before anything is written.
-            _create_optimizer(run_file, None, seed)
-            folder = _create_folder(out, stem, is_shared)
-            stack.callback(_remove_empty, folder)
-        journal = folder / JOURNAL
-        _check_outputs(folder, run_file, evaluator)
-        stack.enter_context(sole_runner(journal, is_shared))
-        if not resume:
-            _check_no_journal(folder, is_shared)  # again: another process may have been faster
-        with _reserved(journal, is_shared):
-            optimizer = _create_optimizer(run_file, journal, seed)
-        size = format_size(run_file.space.feasible_size)
-        read = f"; {optimizer.history.evaluations} results read" if resume else ""
-        print_line(f"{size} feasible configurations; results go to {folder}{read}")
-        if len(run_file.space.parameters) > _MANY:
-            print_line(
-                f"note: {len(run_file.space.parameters)} parameters: a suggestion may take a minute; the strategies "
-                "random_search and genetic_algorithm take milliseconds"
-            )
-        for note in describe_machine() if run_file.recheck.every else ():
-            print_line(f"note: {note}")
+        optimizer, evaluator, folder = _open_run(stack, run_file, out, seed, resume)
         try:
             reason = _run_and_confirm(run_file, optimizer, evaluator, folder)
         except EvaluatorError:
-            if not (resume or is_shared or optimizer.history.evaluations):
-                journal.unlink(missing_ok=True)  # the same command works after the correction
+            if not (resume or run_file.is_shared or optimizer.history.evaluations):
+                # The same command works after the correction.
+                (folder / JOURNAL).unlink(missing_ok=True)
             raise
     if report:
         _write_report(folder)
-    if reason is None:
+    return _tell_end(run_file, optimizer, reason, folder), folder
+
+
+def _open_run(
+    stack: contextlib.ExitStack, run_file: RunFile, out: Path | None, seed: int | None, resume: bool
+) -> tuple[Optimizer, Evaluator, Path]:
+    """Return optimizer, evaluator and folder of a run, and say what begins; the stack closes them."""
+    stem, is_shared = run_file.path.stem, run_file.is_shared
+    evaluator = run_file.create_evaluator()
+    stack.callback(evaluator.close)
+    if resume:
+        folder = folder_to_resume(out, stem)
+    else:
+        # Without a journal this only checks the arguments, before anything is written.
+        _create_optimizer(run_file, None, seed)
+        folder = _create_folder(out, stem, is_shared)
+        stack.callback(_remove_empty, folder)
+    journal = folder / JOURNAL
+    _check_outputs(folder, run_file, evaluator)
+    stack.enter_context(sole_runner(journal, is_shared))
+    if not resume:
+        _check_no_journal(folder, is_shared)  # again: another process may have been faster
+    with _reserved(journal, is_shared):
+        optimizer = _create_optimizer(run_file, journal, seed)
+    size = format_size(run_file.space.feasible_size)
+    read = f"; {optimizer.history.evaluations} results read" if resume else ""
+    print_line(f"{size} feasible configurations; results go to {folder}{read}")
+    if len(run_file.space.parameters) > _MANY:
         print_line(
-            "interrupted; continue with: "
-            + shlex.join(
-                [
-                    *("baco-like", "tune", str(run_file.path), "--out", str(folder), "--resume"),
-                    *sharing_arguments(run_file.sharing),
-                ]
-            )
+            f"note: {len(run_file.space.parameters)} parameters: a suggestion may take a minute; the strategies "
+            "random_search and genetic_algorithm take milliseconds"
         )
+    for note in describe_machine() if run_file.recheck.every else ():
+        print_line(f"note: {note}")
+    return optimizer, evaluator, folder
+
+
+def _tell_end(run_file: RunFile, optimizer: Optimizer, reason: str, folder: Path) -> int:
+    """Say how the run ended, and return the exit code.
+
+    Raises:
+        KeyboardInterrupt: The user interrupted the run.
+    """
+    if reason == INTERRUPTED:
+        words = ("baco-like", "tune", str(run_file.path), "--out", str(folder), "--resume")
+        command = shlex.join([*words, *sharing_arguments(run_file.sharing)])
+        print_line(f"interrupted; continue with: {command}")
         raise KeyboardInterrupt
     print_line(f"ended: {reason}; results are in {folder}")
     own = optimizer.trials[optimizer.history.warm :]  # results of earlier runs do not count
     if any(trial.value is not None for trial in own):
-        return 0, folder
+        return 0
     causes = Counter(f"{trial.failure}: {first_line(trial)}" for trial in own if trial.failure)
     cause = f", most often {causes.most_common(1)[0][0]:.200}" if causes else ""
     print(
         f"baco-like: no evaluation succeeded: {reason}{cause}; correct the cause, then start a new run",
         file=sys.stderr,
     )
-    return 1, folder
+    return 1
 
 
 def _remove_empty(folder: Path) -> None:
@@ -181,28 +191,24 @@ def _write_report(folder: Path) -> None:
 
 def _run_and_confirm(
     run_file: RunFile, optimizer: Optimizer, evaluator: Evaluator, folder: Path
-) -> str | None:
-    """Return why the run ended, or None after Ctrl-C; the results are written in any case."""
+) -> str:
+    """Return why the run ended; the results are written in any case."""
     threshold, unit = run_file.recheck.threshold, run_file.aim.first.unit
     progress = show_progress(sys.stdout, run_file.evaluations, unit, run_file.seconds, threshold)
     given = run_file.stop, run_file.measuring, progress
     try:
         with contextlib.closing(Display(sys.stdout, None, "eval")) as display:
-            reason: str | None = search_and_confirm(
-                optimizer, evaluator, *given, display, print_line
-            )
-    except KeyboardInterrupt:
-        reason = None
+            result = search_and_confirm(optimizer, evaluator, *given, display, print_line)
     except BaseException:
-        with contextlib.suppress(BacoError):  # the error that ended the run is reported instead
+        # The error that ended the run is reported instead.
+        with contextlib.suppress(BacoError), _reserved(folder / JOURNAL, run_file.is_shared):
             if optimizer.history.evaluations:
-                with _reserved(folder / JOURNAL, run_file.is_shared):
-                    _write_results(run_file, optimizer, evaluator, folder)
+                _write_results(run_file, optimizer, evaluator, folder)
         raise
     with _reserved(folder / JOURNAL, run_file.is_shared):
         optimizer.refresh()  # results of other processes
         _write_results(run_file, optimizer, evaluator, folder)
-    return reason
+    return result.reason
 
 
 @contextlib.contextmanager
@@ -294,14 +300,14 @@ def _write_results(
         JournalError: A file cannot be written.
     """
     objective = run_file.aim.first
-    summary = summarise(optimizer.history, objective, run_file.recheck.threshold)
+    found = Findings(optimizer.history, objective, run_file.recheck.threshold)
     recommended = recommend_by_task(optimizer)
     with optional_output("the summary"):
-        print_line("\n".join(["", format_summary(summary), *recommendation_lines(recommended)]))
+        print_line("\n".join(["", format_summary(found), *tell_recommendation(recommended)]))
     evaluator = unwrap(evaluator)
     with explain_os_error(JournalError, "write", folder, f"the run is in {folder / JOURNAL}"):
-        best = None if summary.best is None else summary.best.config
-        if summary.by_task is not None:  # each task may have its own configuration
+        best = None if found.best is None else found.best.config
+        if found.tasks:  # each task may have its own configuration
             choices = list(recommended.choices) if recommended else []
             is_single = len({str(choice.config) for choice in choices}) == 1
             best = {**choices[0].config, **choices[0].task} if is_single else None
@@ -311,7 +317,7 @@ def _write_results(
             return None if made is None else made.to_json()
 
         path, seed = folder / "best.json", optimizer.options.seed
-        write_best(summary, path, seed=seed, make_commands=make_commands, recommended=recommended)
+        write_best(found, path, seed=seed, make_commands=make_commands, recommended=recommended)
         if best is not None and isinstance(evaluator, SourceProvider):
             source = evaluator.source(best)
             replace_file(folder / evaluator.source_name, source.encode(), run_file.inputs)

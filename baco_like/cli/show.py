@@ -6,13 +6,14 @@ import argparse
 import shutil
 
 from baco_like._output import print_line
-from baco_like.running.by_task import recommend_by_task, recommendation_lines, recommended_trial
+from baco_like.running.findings import recommend_by_task, recommended_trial
 from baco_like.running.journal_view import (
     JournalView,
     describe_outlook,
     describe_run,
     describe_trial,
 )
+from baco_like.running.telling import tell_recommendation
 
 
 def run(args: argparse.Namespace) -> None:
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace) -> None:
         print_line(describe_trial(view, trial))
         return
     width = shutil.get_terminal_size((100, 24)).columns
-    print_line("\n".join([describe_run(view, args.top, width), *recommendation_lines(found)]))
+    print_line("\n".join([describe_run(view, args.top, width), *tell_recommendation(found)]))
     outlook = describe_outlook(view)
     if outlook:
         print_line(f"\n{outlook}")

@@ -23,7 +23,7 @@ from baco_like.exceptions import ConfigError, TrialError
 from baco_like.explanations.importance import LEVEL
 from baco_like.explanations.models import HistoryModels, fit_models
 from baco_like.records import History, Status, sign_of
-from baco_like.records.pending import row_keys
+from baco_like.records.rows import row_keys
 from baco_like.spaces import Space
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from baco_like.exceptions import TrialError
 from baco_like.explanations.importance import LEVEL
 from baco_like.explanations.models import HistoryModels, fit_models
 from baco_like.records import History, Status
-from baco_like.records.pending import row_keys
+from baco_like.records.rows import row_keys
 from baco_like.spaces import Space
 from baco_like.spaces.neighbourhoods import hamming
 from baco_like.spaces.space import format_size

@@ -8,10 +8,9 @@ from baco_like._lazy import import_on_first_use
 
 if TYPE_CHECKING:
     from baco_like.journal.events import START, Event, Journal, Mark, MemoryJournal
-    from baco_like.journal.header import Header, Options
+    from baco_like.journal.header import Header, Options, WarmStartResults
     from baco_like.journal.json_lines import JsonlJournal
     from baco_like.journal.repairing import Repair, repair
-    from baco_like.journal.warm_start_results import WarmStartResults
 
 __all__ = [
     "START",
@@ -27,11 +26,5 @@ __all__ = [
     "repair",
 ]
 
-_MODULES = (
-    "events",
-    "json_lines",
-    "header",
-    "warm_start_results",
-    "repairing",
-)
+_MODULES = ("events", "json_lines", "header", "repairing")
 __getattr__, __dir__ = import_on_first_use(__name__, __all__, _MODULES)

@@ -17,7 +17,7 @@ import numpy as np
 
 from baco_like._checks import as_tuple
 from baco_like._forks import renew_lock_in_child
-from baco_like._typing import Array, Codes
+from baco_like._typing import Codes
 from baco_like.exceptions import BacoError, ConfigError, JournalConflict, JournalError, TrialError
 from baco_like.journal.fields import PARTS, check_event
 from baco_like.records.confirmation import ConfirmationPlan, Simplification
@@ -26,7 +26,6 @@ from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial
 
 if TYPE_CHECKING:  # else every start of a worker imports the spaces
     from baco_like.records.history import History
-    from baco_like.spaces.space import Space
 
 SCHEMA = 2
 """Version of the events."""
@@ -391,11 +390,9 @@ def _apply_observed(
             if trial.origin != "imported":
                 raise
             code = np.full(space.width, np.nan)
-        inside = trial.origin != "imported" or _is_feasible(code, space)
+        inside = trial.origin != "imported" or (
+            not np.isnan(code).any() and bool(space.feasible.contains(code[None, :])[0])
+        )
         unsuggested[trial.id] = (trial, code if inside else None)
     outcomes = [read_outcome(row) for row in rows]
     return history.complete(outcomes, unsuggested, event.get("at"))
-
-
-def _is_feasible(code: Array, space: Space) -> bool:
-    return not np.isnan(code).any() and bool(space.feasible.contains(code[None, :])[0])

@@ -48,10 +48,6 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
-
-
 def _list_of(is_valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and all(map(is_valid, value))
 
@@ -173,7 +169,10 @@ _OPTIONS: Mapping[str, Field] = {
 }
 """The fields of the options that `Options` does not check."""
 
-_SPACE: Mapping[str, Field] = {"parameters": _OBJECT, "constraints": Field(_is_list, "a list")}
+_SPACE: Mapping[str, Field] = {
+    "parameters": _OBJECT,
+    "constraints": Field(lambda value: isinstance(value, list), "a list"),
+}
 """The fields of the space that `Space.from_dict` expects."""
 
 _OUTCOME: Mapping[str, Field] = {

@@ -1,4 +1,4 @@
-"""The header of a journal, its first event: space, options, library versions and machine."""
+"""The header of a journal, its first event: space, options, results of warm starts, library versions and machine."""
 
 from __future__ import annotations
 
@@ -9,28 +9,98 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from baco_like._checks import whole_number
-from baco_like.exceptions import JournalError
+from baco_like.exceptions import JournalError, TrialError
 from baco_like.journal.events import (
     SCHEMA,
     Event,
     config_from_json,
     describe_error,
     normalise,
+    observed_event,
+    read_outcome,
 )
-from baco_like.journal.fields import check_event
-from baco_like.journal.warm_start_results import WarmStartResults
+from baco_like.journal.fields import check_event, check_warm_start
 from baco_like.records.aim import Aim
-from baco_like.records.direction import Objective
 from baco_like.records.history import Noise
 from baco_like.records.limits import SoftLimit
-from baco_like.records.reading import finite_number
+from baco_like.records.objective import Objective
+from baco_like.records.reading import number_within
+from baco_like.records.trial import WARM, Outcome, Trial
 from baco_like.spaces.inputs import describe_differences
 from baco_like.spaces.space import Space
+
+Mode = Literal["data", "configs", "prior"]
+
+MODES: tuple[Mode, ...] = ("data", "configs", "prior")
+
+
+@dataclass(frozen=True)
+class WarmStartResults:
+    """Results that a run uses from one warm start.
+
+    Attributes:
+        mode: ``data``: results of the same task; ``configs``: configurations to be tried first; ``prior``: results of a
+            related task.
+        source: Name of the source: a file name or a type.
+        trials: The used configurations with outcomes, in the values of the space; numbered from 0.
+        found: Number of results in the source.
+        left_out: Number of results that cannot be used, by reason.
+        notes: One line per assumption.
+        objective: Name of the objective that the values are of, if a related task lacks the run's first one; else None.
+    """
+
+    mode: Mode
+    source: str
+    trials: tuple[Trial, ...]
+    found: int
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    objective: str | None = None
+
+    def event(self) -> Event:
+        """Return JSON values for the header; `read` is the inverse."""
+        return {
+            "mode": self.mode,
+            "source": self.source,
+            "found": self.found,
+            "left_out": dict(self.left_out),
+            "notes": list(self.notes),
+            **({} if self.objective is None else {"objective": self.objective}),
+            "rows": observed_event(self.trials)["outcomes"],
+        }
+
+    @classmethod
+    def read(cls, part: Mapping[str, Any], where: str = "") -> WarmStartResults:
+        """Return the results in the JSON values that `event` has returned.
+
+        Args:
+            part: The JSON values.
+            where: What stands before the name of a wrong field in messages.
+
+        Raises:
+            TrialError: A field is missing or has a wrong value.
+        """
+        if part.get("mode") not in MODES:
+            raise TrialError(f"{where}mode is {part.get('mode')!r:.40}; expected one of {MODES}")
+        check_warm_start(part, where)
+        rows = [(config_from_json(row["config"]), read_outcome(row)) for row in part["rows"]]
+        left_out, notes, found = dict(part["left_out"]), tuple(part["notes"]), part["found"]
+        trials, objective = numbered(rows), part.get("objective")
+        return cls(part["mode"], part["source"], trials, found, left_out, notes, objective)
+
+
+def numbered(rows: Sequence[tuple[Mapping[str, Any], Outcome]]) -> tuple[Trial, ...]:
+    """Return configurations with their outcomes as trials of origin ``warm``, with the numbers from 0."""
+    return tuple(
+        Trial(i, config, None, WARM, replace(outcome, trial_id=i))
+        for i, (config, outcome) in enumerate(rows)
+    )
+
 
 _LIBRARIES = ("baco-like", "numpy", "scipy", "torch", "gpytorch", "scikit-learn")
 COMPILER = "compiler"
@@ -95,10 +165,7 @@ class Options:
         if self.budget is not None:
             object.__setattr__(self, "budget", whole_number("budget", self.budget, 1))
         if self.seconds is not None:
-            seconds = finite_number(self.seconds)
-            if seconds is None or seconds <= 0:
-                raise ValueError(f"seconds must be a number above 0, not {self.seconds!r}")
-            object.__setattr__(self, "seconds", seconds)
+            object.__setattr__(self, "seconds", number_within("seconds", self.seconds, "(0, inf)"))
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Options:

@@ -20,14 +20,17 @@ import json
 import os
 import re
 import secrets
+import threading
+import weakref
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, final
 
 from baco_like._checks import reject_constant
+from baco_like._forks import renew_lock_in_child
 from baco_like._output import explain_os_error, sync_folder
 from baco_like.exceptions import JournalConflict, JournalError
 from baco_like.journal.events import Event, Mark, to_json
@@ -390,6 +393,87 @@ class JsonlJournal:
             JournalError: The file does not exist, or cannot be opened or locked.
         """
         return reserved(self.path)
+
+
+class GroupCommit:
+    """Waits until the events of a journal file are on the disk; events of several threads wait for one ``fsync``.
+
+    A thread writes its event and then waits until it is on the disk. The first thread that gets the lock calls
+    ``fsync`` for all events that were written before that call. The others wait for the lock; the events that were
+    written meanwhile share the next call. A thread returns only after a call that began after its event was written, so
+    an acknowledged event is on the disk.
+
+    Args:
+        path: The file; it exists when the first event is announced by `begin`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd: int | None = None
+        self._written = self._durable = 0
+        self._error: OSError | None = None
+        self._given_up: list[tuple[range, OSError]] = []
+        self._syncing = threading.RLock()
+        # The thread that called `fsync` does not exist in a forked child.
+        renew_lock_in_child(self, "_syncing")
+
+    @property
+    def durable(self) -> int:
+        """Number of the latest event up to which all are on the disk, or were given up."""
+        return self._durable
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether an ``fsync`` has failed; then `wait` raises its error until `give_up` is called."""
+        return self._error is not None
+
+    def begin(self) -> None:
+        """Open the file before an event is written.
+
+        The kernel reports a failed write to descriptors that were open at that time, and to each of them once.
+
+        Raises:
+            OSError: The file cannot be opened.
+        """
+        if self._fd is None:
+            self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            weakref.finalize(self, os.close, self._fd)
+
+    def add(self) -> int:
+        """Count one written event and return its number, from 1; one thread at a time may call it."""
+        self._written += 1
+        return self._written
+
+    def wait(self, events: Sequence[int]) -> None:
+        """Return when these events are on the disk, by the numbers that `add` returned.
+
+        Raises:
+            OSError: The disk has reported an error. None of the events after `durable` counts as written.
+        """
+        with self._syncing:
+            for lost, error in self._given_up:
+                if any(number in lost for number in events):
+                    raise error
+            if not events or self._durable >= max(events):
+                return
+            if self._error is not None:
+                raise self._error
+            assert self._fd is not None
+            target = self._written  # other threads may write events during the call
+            try:
+                os.fsync(self._fd)
+            except OSError as error:
+                self._error = error
+                raise
+            self._durable = target
+
+    def give_up(self) -> None:
+        """Continue after an error: the events after `durable` never count as written."""
+        with self._syncing:
+            if self._error is not None:
+                lost = range(self._durable + 1, self._written + 1)
+                self._given_up.append((lost, self._error))
+                self._error, self._durable = None, self._written
 
 
 def write_at(fd: int, data: bytes, place: int, path: Path, is_durable: bool = True) -> None:

@@ -1,7 +1,11 @@
-"""The lock on a journal file: one writer at a time; and the files beside a journal.
+"""The locks of a journal: on its file, for one write at a time; and on a file beside it, for the processes of a run.
 
 ``flock`` belongs to an open file, so the kernel releases it when its holder dies. A stopped holder (Ctrl-Z, a debugger)
 keeps it, possibly forever; then others raise an error after half a second instead of waiting.
+
+A run of `tune` has the journal alone. Loops that call `suggest` share the lock of the run from their first pending
+trial to the last. A process that finds no other holder therefore knows that no process evaluates the pending trials
+without a lease.
 """
 
 from __future__ import annotations
@@ -10,12 +14,17 @@ import errno
 import fcntl
 import os
 import stat
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import RLock
+from typing import Any
 
+from baco_like._forks import renew_lock_in_child
 from baco_like.exceptions import JournalError
 
 NO_LOCKS = (errno.ENOLCK, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -195,3 +204,249 @@ def find_holders(fd: int) -> list[int]:
         ]
         return list(dict.fromkeys(int(words[4]) for words in same))
     return []
+
+
+_MOMENT_TO_WAIT = 0.05
+"""Seconds to wait for another process that tries for a moment whether it is alone."""
+
+_guard = RLock()
+"""Held while the table of shares is changed."""
+
+renew_lock_in_child(sys.modules[__name__], "_guard")
+
+
+@dataclass
+class _Share:
+    """The part of this process in a run.
+
+    Attributes:
+        fd: The descriptor of the lock file.
+        ids: Pending trials that this process evaluates, or will suggest next.
+        lost: Those of them that no process evaluates, to be suggested next.
+        users: Number of blocks of `taking_part`.
+        runners: Number of `sole_runner` blocks.
+        is_sole: Whether one of them excludes other processes.
+        is_checked: Whether this process has looked for trials that no process evaluates.
+    """
+
+    fd: int
+    ids: set[int] = field(default_factory=set)
+    lost: list[int] = field(default_factory=list)
+    users: int = 0
+    runners: int = 0
+    is_sole: bool = False
+    is_checked: bool = False
+
+
+_shares: dict[Path, _Share] = {}
+"""The runs in which this process has a part, by lock file."""
+
+
+def _find(lock: Path) -> _Share | None:
+    share = _shares.get(lock)
+    return share if share is not None and share.fd in HELD else None  # a forked child has none
+
+
+def journal_file(storage: Any) -> Path | None:
+    """Return the file of ``storage=`` (a path, or a journal with a ``path``), or None."""
+    path = storage if isinstance(storage, (str, os.PathLike)) else getattr(storage, "path", None)
+    return None if path is None else Path(path)
+
+
+@contextmanager
+def sole_runner(journal: Path | None, is_shared: bool = False) -> Iterator[None]:
+    """Hold the right to run on a journal during a ``with`` block; None needs no lock.
+
+    With ``is_shared``, others that also share it may run at the same time.
+
+    The lock is an ``flock`` on a file next to the journal. The system releases it when the process ends, even after a
+    crash.
+
+    Raises:
+        JournalError: Another run holds the lock, its file cannot be created, or its file system has no locks.
+    """
+    if journal is None:
+        yield
+        return
+    if not journal.name:
+        raise JournalError(f"{str(journal)!r} is a folder; name a file in it")
+    lock = lock_file(journal)
+    kind = fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
+    with _guard:
+        share = _find(lock)
+        if share is None:
+            share = _shares[lock] = _Share(_open_run_lock(journal, lock, kind))
+        elif share.is_sole or (share.runners and not is_shared):
+            raise _in_use(journal, [os.getpid()])
+        elif not is_shared and not _convert(share.fd, fcntl.LOCK_EX):
+            holders = find_holders(share.fd)
+            _convert(share.fd, fcntl.LOCK_SH)
+            raise _in_use(journal, holders)
+        share.runners, share.is_sole, share.is_checked = share.runners + 1, not is_shared, False
+    try:
+        yield
+    finally:
+        with _guard:
+            if _find(lock) is share:
+                share.runners, share.is_sole = share.runners - 1, False
+                _convert(share.fd, fcntl.LOCK_SH)
+                _leave_unless_needed(lock, share)
+
+
+@contextmanager
+def taking_part(journal: Path, find_pending: Callable[[], Iterable[int]]) -> Iterator[None]:
+    """Take part in the run during a ``with`` block, and after it as long as its trials are pending.
+
+    If no other process does, the pending trials of the journal become `lost_trials`. Without a lock (a run of `tune`
+    has it, or its file cannot be made) nothing happens.
+
+    Args:
+        journal: The existing file.
+        find_pending: Reads the journal and returns its pending trials without a lease.
+    """
+    lock = lock_file(journal)
+    with _guard:
+        share = _enter(journal, lock, find_pending)
+        if share is not None:
+            share.users += 1
+    try:
+        yield
+    finally:
+        with _guard:
+            if share is not None and _find(lock) is share:
+                share.users -= 1
+                _leave_unless_needed(lock, share)
+
+
+def _enter(journal: Path, lock: Path, find_pending: Callable[[], Iterable[int]]) -> _Share | None:
+    """Return the part of this process, a new one if necessary, after a look for trials that no process evaluates."""
+    share = _find(lock)
+    if share is not None and (share.is_checked or share.ids or share.users or share.runners > 1):
+        return share
+    with reserved(journal):  # one process at a time
+        if share is None:
+            is_alone, fd = True, _try_open(journal, lock, fcntl.LOCK_EX)
+            if fd is None:
+                is_alone, fd = False, _try_open(journal, lock, fcntl.LOCK_SH, _MOMENT_TO_WAIT)
+            if fd is None:
+                return None
+            share = _shares[lock] = _Share(fd)
+        else:
+            is_alone = share.is_sole or _convert(share.fd, fcntl.LOCK_EX)
+        share.is_checked = True
+        if is_alone:
+            share.lost = list(find_pending())
+            share.ids.update(share.lost)
+        if not share.is_sole:
+            _convert(share.fd, fcntl.LOCK_SH)
+    return share
+
+
+def lost_trials(journal: Path) -> list[int]:
+    """Return the pending trials that this process suggests next, because no process evaluates them."""
+    with _guard:
+        share = _find(lock_file(journal))
+        return [] if share is None else list(share.lost)
+
+
+@contextmanager
+def taking_lost(journal: Path, wanted: Callable[[int], bool], n: int) -> Iterator[list[int]]:
+    """Take at most n of `lost_trials`, so that no other thread suggests them; after an error they come back."""
+    with _guard:
+        share = _find(lock_file(journal))
+        taken = [] if share is None else list(filter(wanted, share.lost))[:n]
+        if share is not None:
+            share.lost = [i for i in share.lost if i not in taken]
+    try:
+        yield taken
+    except BaseException:
+        if share is not None:
+            share.lost = [*taken, *share.lost]
+        raise
+
+
+def keep_trials(journal: Path, ids: Iterable[int], is_pending: Callable[[int], bool]) -> None:
+    """Note that this process evaluates some trials, and forget those that are no longer pending."""
+    lock = lock_file(journal)
+    with _guard:
+        share = _find(lock)
+        if share is None:
+            return
+        ids = set(ids)
+        share.lost = [i for i in share.lost if i not in ids and is_pending(i)]
+        # A run of `tune` holds the lock itself; after its end no process evaluates its trials.
+        share.ids = set(filter(is_pending, share.ids if share.runners else share.ids | ids))
+        _leave_unless_needed(lock, share)
+
+
+def _leave_unless_needed(lock: Path, share: _Share) -> None:
+    """Release the lock if no trial and no ``with`` block needs it; the last process removes the file."""
+    if share.ids or share.users or share.runners:
+        return
+    del _shares[lock]
+    HELD.discard(share.fd)
+    # The file is removed while it is locked. A process that has opened it meanwhile notices that and retries.
+    with suppress(OSError):
+        if _convert(share.fd, fcntl.LOCK_EX):
+            lock.unlink()
+    os.close(share.fd)
+
+
+def _convert(fd: int, kind: int) -> bool:
+    """Change the kind of a lock; return whether that was possible. If not, there is no lock any more."""
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _try_open(journal: Path, lock: Path, kind: int, patience: float = 0.0) -> int | None:
+    """Return the descriptor of the lock file, locked, or None."""
+    ends = time.monotonic() + patience
+    while True:
+        try:
+            return _open_run_lock(journal, lock, kind)
+        except JournalError:
+            if time.monotonic() >= ends:
+                return None
+        time.sleep(_MOMENT_TO_WAIT / 20)
+
+
+def _open_run_lock(journal: Path, lock: Path, kind: int) -> int:
+    """Return the descriptor of the lock file, locked."""
+    while True:
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+            fd = os.open(lock, flags, 0o644)
+        except (OSError, ValueError) as error:  # ValueError: a null character in the name
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise JournalError(f"cannot open {str(lock)!r:.300}: {reason}") from error
+        status = os.fstat(fd)
+        if status.st_size or not stat.S_ISREG(status.st_mode):
+            os.close(fd)  # a lock is empty, and would be removed at the end
+            raise JournalError(
+                f"{lock} exists and is not a lock of a run; move it, or use another file"
+            )
+        try:
+            fcntl.flock(fd, kind | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(fd), os.stat(lock)):
+                    HELD.add(fd)
+                    return fd
+        except BlockingIOError:
+            holders = find_holders(fd)
+            os.close(fd)
+            raise _in_use(journal, holders) from None
+        except OSError as error:
+            os.close(fd)
+            if error.errno in NO_LOCKS:
+                raise no_locks(journal, error) from error
+            raise JournalError(f"cannot lock {lock}: {error.strerror}") from None
+        os.close(fd)  # its last holder has removed the file
+
+
+def _in_use(journal: Path, holders: Iterable[int]) -> JournalError:
+    processes = ", ".join(map(str, holders))
+    holder = f"another run (process {processes})" if processes else "another run"
+    return JournalError(f"{journal} is in use by {holder}; wait for its end, or use another file")

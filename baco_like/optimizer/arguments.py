@@ -1,20 +1,36 @@
-"""Arguments of `Optimizer` as values: the search, which the journal fixes, and what belongs to one process."""
+"""Arguments of `Optimizer` as values, and how they are resolved: first points, journal, task, strategy of a journal."""
 
 from __future__ import annotations
 
+import gc
+import os
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, get_args
 
 from baco_like._checks import whole_number
+from baco_like._output import warn_caller
+from baco_like._plugins import Registry
 from baco_like._threads import resolve_threads
+from baco_like._typing import Codes, Rng
+from baco_like.acquisitions import registry as acquisitions
+from baco_like.exceptions import ConfigError, JournalError, SpaceError, SpaceWarning
+from baco_like.journal import START, Event, Header, Journal, JsonlJournal, Mark, MemoryJournal
 from baco_like.journal.header import describe
+from baco_like.records import Aim, Cover, History, Observation
 from baco_like.records.history import Noise
 from baco_like.records.leases import Lease, Moment
-from baco_like.records.reading import finite_number
+from baco_like.records.reading import number_within
+from baco_like.spaces.inputs import defaults_of
+from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies import Strategy, create_strategy, default_settings
+from baco_like.strategies.protocol import Problem, Proposals
+from baco_like.strategies.registry import REGISTRY
+from baco_like.surrogates import registry as surrogates
 
 Config = Mapping[str, Any]
 
@@ -124,12 +140,7 @@ class Sharing:
         if self.worker is not None and (not isinstance(self.worker, str) or not self.worker):
             raise ValueError(f"worker must be a name such as 'node3', or None, not {self.worker!r}")
         if self.lease is not None:
-            lease = finite_number(self.lease)
-            if lease is None or lease <= 0:
-                raise ValueError(
-                    f"lease must be a number of seconds above 0, or None, not {self.lease!r}"
-                )
-            object.__setattr__(self, "lease", lease)
+            object.__setattr__(self, "lease", number_within("lease", self.lease, "(0, inf)"))
         object.__setattr__(self, "ahead", whole_number("ahead", self.ahead, 0))
         if self.ahead and self.task is not None:
             raise ValueError(
@@ -137,11 +148,7 @@ class Sharing:
                 "of them out"
             )
         if self.patience is not None:
-            patience = finite_number(self.patience)
-            if patience is None or patience < 0:
-                raise ValueError(
-                    f"patience must be a number of seconds from 0, or None, not {self.patience!r}"
-                )
+            patience = number_within("patience", self.patience, "[0, inf)")
             if not self.ahead:
                 raise ValueError(
                     f"patience = {self.patience!r} needs proposals in store; add ahead=8, for example"
@@ -158,3 +165,240 @@ class Sharing:
     def start_lease(self, now: Moment) -> Lease | None:
         """Return a lease that begins now."""
         return None if self.lease is None else Lease(self.lease, now)
+
+
+def resolve_journal(storage: str | os.PathLike[str] | Journal | None) -> Journal:
+    """Return the journal for the argument ``storage``.
+
+    Raises:
+        ValueError: It is neither a path, a journal nor None.
+    """
+    if storage is None:
+        return MemoryJournal()
+    if isinstance(storage, (str, os.PathLike)):
+        return JsonlJournal(Path(storage))
+    if not isinstance(storage, Journal):
+        raise ValueError(f"storage = {storage!r:.60}: give a path, a journal, or None")
+    return storage
+
+
+def resolve_goal(aim: Aim, space: Space) -> Aim:
+    """Return the aim with a goal if there are several tasks, by default the best configuration of each.
+
+    Raises:
+        ValueError: There is a goal, but there are no tasks.
+    """
+    if aim.goal is not None and space.tasks is None:
+        raise ValueError(
+            f"goal = {aim.goal}: it needs a Space with tasks=, such as [{{'n': 512}}, {{'n': 4096}}]"
+        )
+    return replace(aim, goal=(aim.goal or Cover()) if len(space.tasks or ()) > 1 else None)
+
+
+def resolve_task(task: GivenTask | None, space: Space) -> int | None:
+    """Return the index of a task, given by its name or descriptor.
+
+    Raises:
+        SpaceError: The task does not exist.
+    """
+    if task is None:
+        return None
+    if space.tasks is None:
+        raise SpaceError(f"task = {task!r:.60}: this run has no tasks")
+    return space.tasks.index(task)
+
+
+def encode_feasible(space: Space, config: Config) -> tuple[dict[str, Any], Codes]:
+    """Return a feasible configuration in the values of the space, and its codes, (1, w).
+
+    Raises:
+        ConfigError: The configuration is not feasible; the message says why.
+    """
+    for encoded in encode_together(space, [config]):
+        return encoded
+    space.validate(config)  # raises, with all reasons in the message
+    raise ConfigError(f"{dict(config)!r:.200} is not in the space")
+
+
+def encode_together(space: Space, configs: Sequence[Config]) -> list[tuple[dict[str, Any], Codes]]:
+    """Return what `encode_feasible` does for each configuration, in one pass; an empty list if one is not feasible."""
+    with suppress(ConfigError):
+        codes = space.encode(configs)
+        if space.feasible.contains(codes).all():
+            return [(config, codes[[i]]) for i, config in enumerate(space.decode(codes))]
+    return []
+
+
+def first_configs(space: Space, initial: int | Sequence[Config] | None) -> list[Config]:
+    """Return the first configurations for the argument ``initial``: the user's, or the default configuration.
+
+    Raises:
+        ConfigError: A configuration of the user is not feasible.
+    """
+    if isinstance(initial, Sequence):
+        return [
+            encode_feasible(space, own)[0] for point in initial for own in for_tasks(space, point)
+        ]
+    points = default_points(space)
+    if not points and space.default_config and (violated := space.explain(space.default_config)):
+        warn_caller(
+            f"the default configuration is not evaluated first, it is infeasible: {'; '.join(violated)}; "
+            "change a default, or give first points with strategy=Search(initial=[...])",
+            SpaceWarning,
+        )
+    return points
+
+
+def default_points(space: Space) -> list[Config]:
+    """Return the default configuration in a list if it is feasible, else []; constants alone do not count.
+
+    With tasks it is the default configuration on each task where it is feasible.
+    """
+    config, tasks = space.default_config, space.tasks
+    own = space.parameters if tasks is None else tasks.configuration(space.parameters)
+    has_default = any(own[name].cardinality != 1 for name in defaults_of(own))
+    if not has_default or config is None:
+        return []
+    if tasks is None:
+        return [config] if space.contains(config) else []
+    return [c for c in for_tasks(space, tasks.configuration(config)) if space.contains(c)]
+
+
+def for_tasks(space: Space, config: Config) -> list[Config]:
+    """Return the configuration, or one for each task that allows it if it names no task.
+
+    If no task allows it, all are returned, so that an error can say why.
+    """
+    if space.tasks is None or any(name in config for name in space.tasks.descriptor_names):
+        return [config]
+    every: list[Config] = [{**config, **descriptor} for descriptor in space.tasks.descriptors]
+    return [own for own in every if space.contains(own)] or every
+
+
+def read_events(path: Path) -> tuple[Header, Mark, Iterator[tuple[Event, Mark]]]:
+    """Return the header of a journal, the position behind it, and the events after it.
+
+    Raises:
+        JournalError: The file is missing, empty or damaged.
+    """
+    if not os.path.exists(path):  # `Path.exists` raises an error for a name that is too long
+        raise JournalError(f"{path} does not exist; start a run with Optimizer(storage=...)")
+    header, mark, events = split_header(JsonlJournal(path), str(path))
+    if header is None:
+        raise JournalError(f"{path} holds no event; start a run with Optimizer(storage=...)")
+    return header, mark, events
+
+
+def read_space(header: Header, path: Path) -> Space:
+    """Return the space that the header of a journal describes.
+
+    Raises:
+        SpaceError: It describes none, or one of its constraints is a Python callable.
+    """
+    try:
+        return Space.from_dict(header.space)
+    except SpaceError as error:
+        raise SpaceError(f"{path}: event 0 (line 1): space: {error}") from error
+
+
+def split_header(
+    journal: Journal, name: str
+) -> tuple[Header | None, Mark, Iterator[tuple[Event, Mark]]]:
+    """Return the header of a journal (None for an empty one), the position behind it, and the events after it.
+
+    Raises:
+        JournalError: Event 0 is not a header.
+    """
+    events = iter(journal.read(START))
+    event, mark = next(events, (None, START))
+    return None if event is None else Header.read(event, name), mark, events
+
+
+def plugin_versions(description: Mapping[str, Any]) -> dict[str, str]:
+    """Return the versions of the packages whose plug-ins a description of a strategy names, by package."""
+    settings = description.get("settings") or {}
+    named: list[tuple[Registry[Any], Any]] = [
+        (REGISTRY, description.get("name")),
+        (surrogates.REGISTRY, settings.get("surrogate")),
+        (acquisitions.REGISTRY, settings.get("acquisition")),
+    ]
+    versions: dict[str, str] = {}
+    for registry, name in named:
+        if isinstance(name, str) and name not in registry.own and name in registry.plugins:
+            versions |= registry.plugins[name].versions
+    return versions
+
+
+def restore_strategy(
+    description: Mapping[str, Any], given: Strategy[Any] | None, path: Path
+) -> Strategy[Any]:
+    """Return the strategy of a journal: the one it names, or the given object; without that, one that proposes nothing.
+
+    Args:
+        description: The strategy's description in the journal's header.
+        given: A strategy object, or None.
+        path: The journal.
+
+    Raises:
+        JournalError: The name is unknown, or the given object differs.
+    """
+    recorded = description.get("object")
+    if "name" in description:
+        try:
+            named = create_strategy(description["name"], description["settings"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise JournalError(f"{path}: event 0 names an unknown strategy: {error}", 0) from error
+        if given is None:
+            return named
+        recorded = describe(named)
+    if given is None:
+        return MissingStrategy(path)
+    if describe(given) != recorded:
+        raise JournalError(
+            f"{path} belongs to another run: the strategy was {recorded!s:.200}, now {describe(given)!s:.200}"
+        )
+    return given
+
+
+@dataclass(frozen=True)
+class MissingStrategy:
+    """Stands for the strategy object of a journal that is only read; it proposes nothing."""
+
+    path: Path
+    draws_in_tell: ClassVar[bool] = False
+    several_objectives: ClassVar[bool] = True
+    uses_tasks: ClassVar[bool] = True
+    uses_related_tasks: ClassVar[bool] = True
+    uses_fidelity: ClassVar[bool] = True
+
+    def init(self, problem: Problem, rng: Rng) -> None:
+        """Return None: there is no state."""
+
+    def ask(self, problem: Problem, history: History, state: None, n: int, rng: Rng) -> Proposals:
+        """Refuse to propose.
+
+        Raises:
+            JournalError: Always.
+        """
+        raise JournalError(
+            f"{self.path} was made with a strategy object; to continue, give it again: load(path, strategy=...)"
+        )
+
+    def tell(self, problem: Problem, state: None, observation: Observation, rng: Rng) -> None:
+        """Ignore the observation."""
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Switch Python's cycle collector off within a ``with`` block.
+
+    Everything that is made while a journal is read stays alive; scanning it again and again takes half of the time at
+    100,000 trials (`benchmarks/reliability/large.py`).
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -15,10 +15,9 @@ from typing import Any
 from baco_like.exceptions import SpaceWarning
 from baco_like.journal import Header, WarmStartResults
 from baco_like.journal.events import Event, enqueued_event, observed_event, suggested_event
+from baco_like.journal.header import numbered
 from baco_like.journal.json_lines import write_journal
-from baco_like.journal.warm_start_results import numbered
-from baco_like.optimizer.arguments import Config
-from baco_like.optimizer.setup import default_points, plugin_versions, read_events
+from baco_like.optimizer.arguments import Config, default_points, plugin_versions, read_events
 from baco_like.optimizer.state import apply_events, initial_state
 from baco_like.optimizer.warm_start import default_values, map_config
 from baco_like.records.trial import Status, Trial

@@ -11,8 +11,7 @@ import numpy as np
 from baco_like._typing import Codes
 from baco_like.exceptions import ConfigError, TrialError
 from baco_like.journal.events import outcome_row
-from baco_like.optimizer.arguments import Config
-from baco_like.optimizer.setup import encode_feasible, encode_together
+from baco_like.optimizer.arguments import Config, encode_feasible, encode_together
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Outcome, Trial, outcome_from
 from baco_like.records.reading import add_program, finite_number

@@ -1,20 +1,140 @@
-"""Predict with the model of a run's strategy, and choose the best observed configuration."""
+"""Predict with the model of a run's strategy, and choose what a run recommends.
+
+With several objectives it chooses from the front, and with several tasks a configuration for each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from baco_like._random import Purpose
+from baco_like._typing import Array, Ints, Mask
 from baco_like.exceptions import ConfigError, TrialError
-from baco_like.optimizer.objectives import choose_from_front
 from baco_like.optimizer.state import OptimizerState
-from baco_like.records import History, Status, Trial, read_confirmation
+from baco_like.records import (
+    Cover,
+    History,
+    Objective,
+    Status,
+    TaskChoice,
+    TaskRecommendation,
+    Trial,
+    read_confirmation,
+    sign_of,
+)
 from baco_like.records.confirmation import is_current
+from baco_like.records.covering import combine, cover_for
+from baco_like.records.front import hypervolume, is_non_dominated, knee
+from baco_like.records.limits import limits_of
+from baco_like.records.reading import finite_number
+from baco_like.records.selector import fit_selector
+from baco_like.strategies.multi_task.table import TaskScales, TaskTable
 from baco_like.strategies.protocol import Prediction, Predictive
 from baco_like.surrogates.transform import fit_transform
+
+
+def history_of(history: History, objective: str | None) -> History:
+    """Return the history with the costs of one objective; None: the first objective.
+
+    Raises:
+        ValueError: The run has no such objective.
+    """
+    if objective is None:
+        return history
+    names = [each.name for each in history.objectives]
+    if objective not in names:
+        known = ", ".join(map(repr, names)) or "one, whose name need not be given"
+        raise ValueError(f"objective = {objective!r}: the run has {known}")
+    j = names.index(objective)
+    costs, variances = history.objective_costs()
+    own = history.with_costs(costs[:, j], variances[:, j])
+    return replace(own, direction=history.objectives[j].direction, objectives=())
+
+
+def hypervolume_of(history: History, objective: str, reference: Mapping[str, float]) -> float:
+    """Return the volume that the front of a history dominates, see `Optimizer.hypervolume`.
+
+    Args:
+        history: The history.
+        objective: Name of the objective if there is only one.
+        reference: For each objective the worst value that counts.
+
+    Raises:
+        ValueError: The names are not those of the objectives, or a value is not a finite number.
+    """
+    objectives = history.objectives or (Objective(objective, direction=history.direction),)
+    point = _values_by_objective(objectives, reference, "reference")
+    ok = history.where(Status.OK)
+    signs = np.array([sign_of(o.direction) for o in objectives])
+    return hypervolume(history.objective_costs()[0][ok], signs * point)
+
+
+def choose_from_front(
+    history: History, weights: Mapping[str, float] | None, limits: tuple[str, ...]
+) -> Trial | None:
+    """Return the knee of the front under preferences, or None before the first success.
+
+    Args:
+        history: The history of a run with several objectives.
+        weights: Weights of the objectives by name, 1 for those that are left out.
+        limits: Conditions on objectives and metrics.
+
+    Raises:
+        ValueError: A weight has another name, or is not a finite number of at least 0; or a limit cannot be read.
+        TrialError: No success satisfies the limits, or one names a value that was not measured.
+    """
+    objectives = history.objectives
+    given = {objective.name: 1.0 for objective in objectives} | dict(weights or {})
+    numbers = _values_by_objective(objectives, given, "weights")
+    if (numbers < 0.0).any():
+        raise ValueError(f"weights = {dict(weights or {})!r:.80}: expected numbers of at least 0")
+    conditions = limits_of(limits)
+    if conditions.soft:
+        raise ValueError(f"limits = {limits!r:.80}: a choice from the front has no soft limits")
+    trials = history.trials
+    ok = np.array(
+        [
+            i
+            for i in np.flatnonzero(history.where(Status.OK))
+            if (outcome := trials[i].outcome) is not None
+            and conditions.judge(outcome, objectives[0].name).status is Status.OK
+        ],
+        dtype=int,
+    )
+    if not len(ok):
+        if limits and history.where(Status.OK).any():
+            raise TrialError(
+                f"no successful trial satisfies {' and '.join(map(repr, limits))}; relax a limit, or tune further"
+            )
+        return None
+    costs = history.objective_costs()[0][ok]
+    # Only the front of the allowed trials counts; a weight of 0 alone would choose among dominated ones.
+    front = np.flatnonzero(is_non_dominated(costs))
+    return trials[int(ok[front[knee(costs[front], numbers)]])]
+
+
+def _values_by_objective(
+    objectives: tuple[Objective, ...], values: Mapping[str, float], argument: str
+) -> np.ndarray:
+    """Return the numbers in the order of the objectives.
+
+    Raises:
+        ValueError: The names are not those of the objectives, or a value is not a finite number.
+    """
+    names = [objective.name for objective in objectives]
+    if not isinstance(values, Mapping) or set(values) != set(names):
+        raise ValueError(
+            f"{argument} = {values!r:.80}: expected one number for each of {', '.join(map(repr, names))}"
+        )
+    numbers = [finite_number(values[name]) for name in names]
+    for name, number in zip(names, numbers, strict=True):
+        if number is None:
+            raise ValueError(f"{argument}[{name!r}] = {values[name]!r:.80} is not a finite number")
+    return np.array(numbers, dtype=float)
 
 
 def predict(state: OptimizerState, configs: Sequence[Mapping[str, Any]]) -> Prediction:
@@ -116,3 +236,120 @@ def why(trial: Trial) -> dict[str, Any]:
     """Return the origin of a trial and the predictions of the model when it was suggested."""
     note = dict(trial.tag) if isinstance(trial.tag, Mapping) else {}
     return {"origin": trial.origin, **{k: v for k, v in note.items() if k != "hyperparameters"}}
+
+
+def recommend_for_tasks(
+    state: OptimizerState, goal: Cover | None = None
+) -> TaskRecommendation | None:
+    """Return the recommendation of a run with tasks, or None before the first success.
+
+    Only measured values decide, as long as one configuration (for one) or a set of them was measured on every task.
+    With ``noise="repeat"`` the model's predictions replace the values of the measured configurations, because the least
+    of many noisy values is too low.
+
+    Args:
+        state: The state of the run.
+        goal: A goal that replaces the run's.
+    """
+    goal = goal or state.problem.goal or Cover()
+    table = TaskTable.of(state.problem.space, state.history)
+    tried = np.flatnonzero(table.known.any(axis=0))
+    if not len(tried):
+        return None
+    ran = table.known.any(axis=1)
+    # In a larger set, another configuration serves the tasks on which one has failed.
+    if goal.count == 1:
+        ran &= ~table.failed.any(axis=1)
+    rows = np.flatnonzero(ran if ran.any() else table.known.any(axis=1))
+    costs = np.where(table.known[rows], table.costs[rows], np.inf)[:, tried]
+    if state.problem.noise == "repeat":
+        costs = _replace_costs(state, table, rows, tried, costs, np.isfinite(costs))
+    scales = TaskScales.of(table)
+    chosen = cover_for(goal, scales.logs(costs, tried))
+    if np.isinf(costs[chosen].min(axis=0)).any():  # no set was measured on every task
+        costs = _replace_costs(state, table, rows, tried, costs, np.isinf(costs))
+        chosen = cover_for(goal, scales.logs(costs, tried))
+    is_measured = table.known[rows[chosen]][:, tried]
+    own = _replace_costs(state, table, rows[chosen], tried, costs[chosen], np.isinf(costs[chosen]))
+    # Where a chosen configuration was measured, the prediction of another one does not count: it may be wrong.
+    least = np.where(is_measured, own, np.inf).min(axis=0)
+    own = np.where(is_measured | np.isinf(least), own, np.maximum(own, least))
+    return _build(state, goal, table, rows[chosen], tried, own, is_measured)
+
+
+def _replace_costs(
+    state: OptimizerState, table: TaskTable, rows: Ints, tasks: Ints, costs: Array, where: Mask
+) -> Array:
+    """Return costs, ``(u, t)``, with predicted medians at some cells that satisfy the constraints and have not failed.
+
+    Without a model the cells keep their values.
+    """
+    where = where & table.feasible[rows][:, tasks] & ~table.failed[rows][:, tasks]
+    if not where.any() or not isinstance(state.strategy, Predictive):
+        return costs
+    space, (places, columns) = state.problem.space, np.nonzero(where)
+    codes = [
+        space.task_columns.with_task(table.rows[rows[i]][None], int(tasks[j]))
+        for i, j in zip(places, columns, strict=True)
+    ]
+    try:
+        predicted = predict(state, space.decode(np.concatenate(codes))).median
+    except TrialError:  # too few observations
+        return costs
+    replaced = costs.copy()
+    replaced[places, columns] = predicted
+    return replaced
+
+
+def _build(
+    state: OptimizerState,
+    goal: Cover,
+    table: TaskTable,
+    rows: Ints,
+    tried: Ints,
+    costs: Array,
+    is_measured: Mask,
+) -> TaskRecommendation:
+    """Return the recommendation of some rows of the table, with their costs on the tasks that have a success."""
+    space, sign = state.problem.space, sign_of(state.history.direction)
+    tasks = space.task_columns.tasks
+    # A condition may read a descriptor: the configuration of a row has the values that any task needs.
+    by_task = {
+        int(task): [
+            tasks.configuration(config)
+            for config in space.decode(space.task_columns.with_task(table.rows[rows], int(task)))
+        ]
+        for task in (tried if space.depends_on_task else tried[:1])
+    }
+    configs = [
+        {name: value for own in by_task.values() for name, value in own[i].items()}
+        for i in range(len(rows))
+    ]
+    logs = np.full((len(rows), len(tasks)), np.inf)
+    # The best known cost of each task takes part, so that a slowdown is relative to it.
+    best = np.nanmin(table.costs[:, tried], axis=0)
+    logs[:, tried] = TaskScales.of(table).logs(np.vstack([costs, best]), tried)[:-1]
+    choices, picked = [], set()
+    for column, task in enumerate(tried):
+        counts = is_measured[:, column] | ~is_measured[:, column].any()
+        i = int(np.argmin(np.where(counts, logs[:, task], np.inf)))
+        if np.isinf(logs[i, task]):
+            continue  # none of them may run there, or their values there are unknown
+        picked.add(i)
+        choices.append(
+            TaskChoice(
+                tasks.names[task],
+                tasks.descriptors[task],
+                by_task.get(int(task), by_task[int(tried[0])])[i],
+                float(sign * costs[i, column]),
+                bool(is_measured[i, column]),
+                float(np.exp(logs[i, task])),
+            )
+        )
+    unknown = np.isinf(logs).all(axis=0)
+    filled = np.where(unknown, logs[:, tried].mean(axis=1, keepdims=True), logs)
+    used = sorted(picked)
+    reached = float(np.exp(combine(logs[:, tried].min(axis=0), goal.aggregate)))
+    selector = fit_selector(space, [configs[i] for i in used], filled[used])
+    kept = tuple(configs[i] for i in used)
+    return TaskRecommendation(goal, tuple(choices), kept, reached, selector)

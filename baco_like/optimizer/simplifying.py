@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from baco_like.exceptions import ConfigError, TrialError
+from baco_like.optimizer.arguments import default_points
 from baco_like.optimizer.predictions import recommend
-from baco_like.optimizer.setup import default_points
 from baco_like.parameters.protocol import is_sequence
 from baco_like.records import ConfirmationPlan, History, Trial, row_keys, sign_of
 from baco_like.records.confirmation import (
@@ -35,7 +35,7 @@ from baco_like.records.trial import COMPARISON, PROGRAM, SAME_PROGRAM, SIMPLIFIC
 from baco_like.spaces.inputs import defaults_of
 
 if TYPE_CHECKING:
-    from baco_like.optimizer.core import Optimizer
+    from baco_like.optimizer.optimizer import Optimizer
 
 _MOST_ROUNDS = 5
 """Most rounds of a test; a noisier machine needs a larger tolerance."""

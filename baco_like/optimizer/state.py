@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -32,13 +33,10 @@ from baco_like.journal.events import (
     new_configs,
     normalise,
 )
-from baco_like.journal.group_commit import GroupCommit
-from baco_like.journal.header import Header, Options
-from baco_like.journal.json_lines import JsonlJournal, not_recorded
-from baco_like.journal.run_lock import keep_trials, lost_trials, taking_lost, taking_part
-from baco_like.journal.warm_start_results import numbered
-from baco_like.optimizer.logs import log_event, log_opening
-from baco_like.optimizer.setup import (
+from baco_like.journal.header import Header, Options, numbered
+from baco_like.journal.json_lines import GroupCommit, JsonlJournal, not_recorded
+from baco_like.journal.lock import keep_trials, lost_trials, taking_lost, taking_part
+from baco_like.optimizer.arguments import (
     collector_paused,
     plugin_versions,
     split_header,
@@ -328,7 +326,11 @@ class JournaledState:
                 self.replay_new_events()
                 started = time.monotonic()
                 draft = make_draft(self.state)
-                event = normalise({**draft.event, **_time_of(draft.event)})
+                event = draft.event
+                if event["event"] in ("suggested", "observed"):
+                    # Only reports read the Unix time; no suggestion depends on it.
+                    event = {**event, "at": max(0.0, round(time.time(), 3))}
+                event = normalise(event)
                 draft = draft._replace(event=event)  # thousands of configurations are kept once
                 history, observations = apply(event, self.state.history, draft.codes)
                 state = self.state.tell(history, observations)
@@ -336,8 +338,9 @@ class JournaledState:
                 try:
                     self._write(event, state, observations)
                 except JournalConflict:
-                    if attempts >= _ATTEMPTS and seconds < _LONGEST_RESERVATION:
-                        self._reserve(reservation)
+                    is_late = attempts >= _ATTEMPTS and seconds < _LONGEST_RESERVATION
+                    if is_late and isinstance(self.journal, JsonlJournal):
+                        reservation.enter_context(self.journal.reserve())
                     continue
                 if self._disk is not None:
                     reservation.close()  # another thread may hold the table of shares, and wait for the journal
@@ -348,7 +351,7 @@ class JournaledState:
 
     @contextmanager
     def taking_part(self) -> Iterator[None]:
-        """Take part in the run during a suggestion; see `baco_like.journal.run_lock`."""
+        """Take part in the run during a suggestion; see `baco_like.journal.lock`."""
 
         def find_pending() -> list[int]:
             self.replay_new_events()
@@ -448,10 +451,6 @@ class JournaledState:
                 self._unconfirmed.remove(entry)
         self._disk.give_up()
 
-    def _reserve(self, reservation: ExitStack) -> None:
-        if isinstance(self.journal, JsonlJournal):
-            reservation.enter_context(self.journal.reserve())
-
     def replay_new_events(self) -> None:
         """Apply the events that other writers, or an interrupted call of this one, have added since the last event."""
         self._replay(self.journal.read(self.state.mark))
@@ -462,10 +461,49 @@ class JournaledState:
         later.extend(observations)  # in the order of the journal
 
 
-def _time_of(event: Event) -> Event:
-    """Return the Unix time for events of trials; only reports read it, no suggestion depends on it."""
-    return (
-        {"at": max(0.0, round(time.time(), 3))}
-        if event["event"] in ("suggested", "observed")
-        else {}
-    )
+_logger = logging.getLogger(__name__.rpartition(".")[0])
+
+
+def log_opening(history: History, name: str, is_new: bool) -> None:
+    """Log that a run begins or is resumed."""
+    if is_new:
+        _logger.info("new run in %s: %r", name, history.space)
+    else:
+        counts = len(history), len(history.pending)
+        _logger.info("resumed the run in %s: %d observed, %d pending", name, *counts)
+
+
+def log_event(
+    event: Event, observations: Sequence[Observation], history: History, seconds: float
+) -> None:
+    """Log an event that was recorded.
+
+    Args:
+        event: The event.
+        observations: The observations that it adds.
+        history: The history after it.
+        seconds: Time in which it was made.
+    """
+    if not _logger.isEnabledFor(logging.INFO):  # the best configuration need not be looked up
+        return
+    kind = event["event"]
+    if kind == "suggested":
+        for row in event["trials"]:
+            details = row["id"], row["origin"], seconds, row["config"]
+            _logger.debug("suggested trial %d (%s) in %.3f s: %s", *details)
+    elif kind == "observed":
+        for trial in observations:
+            result = trial.failure or repr(trial.value)
+            _logger.debug("observed trial %d: %s %s", trial.id, result, trial.message)
+        best = history.best()
+        if best is not None and any(trial.id == best.id for trial in observations):
+            count, config = len(history), dict(best.config)
+            _logger.info(
+                "trial %d is the best of %d: %r with %s", best.id, count, best.value, config
+            )
+    elif kind == "abandoned":
+        _logger.debug("abandoned trial %d %s", event["id"], event["reason"])
+    elif kind == "confirming":
+        _logger.info("%d candidates are measured again", len(event["configs"]))
+    else:
+        _logger.debug("recorded the event %r", kind)

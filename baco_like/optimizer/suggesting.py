@@ -18,8 +18,7 @@ from baco_like._typing import Codes, Rng
 from baco_like.acquisitions.protocol import IsExcluded
 from baco_like.exceptions import PluginError, SpaceExhausted
 from baco_like.journal.events import suggested_event
-from baco_like.optimizer.arguments import Sharing
-from baco_like.optimizer.setup import default_points, resolve_task
+from baco_like.optimizer.arguments import Sharing, default_points, resolve_task
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Trial, row_keys
 from baco_like.records.leases import Moment
@@ -80,7 +79,7 @@ def build_single_suggestion(
 ) -> Draft:
     """Return the ``suggested`` event of one given configuration, with its codes, (1, w), and the trial's origin."""
     trial = Trial(state.history.next_id, config, None, origin)
-    is_next = origin == "enqueued" and config in state.history.queue[:1]
+    is_next = origin == "enqueued" and config == next(iter(state.history.queue), None)
     event = suggested_event([trial], int(is_next), (), sharing.start_lease(now), sharing.worker)
     return Draft(event, code)
 

@@ -18,12 +18,16 @@ from baco_like._typing import Array
 from baco_like.exceptions import BacoWarning, RunFileError, TrialError
 from baco_like.journal import START, Event, Journal, Options
 from baco_like.journal.lock import files_of_run
-from baco_like.optimizer.arguments import Config
-from baco_like.optimizer.objectives import history_of, hypervolume_of
-from baco_like.optimizer.predictions import predict, recommend, why
-from baco_like.optimizer.setup import resolve_task
+from baco_like.optimizer.arguments import Config, resolve_task
+from baco_like.optimizer.predictions import (
+    history_of,
+    hypervolume_of,
+    predict,
+    recommend,
+    recommend_for_tasks,
+    why,
+)
 from baco_like.optimizer.state import JournaledState, OptimizerState
-from baco_like.optimizer.task_recommendation import recommend_for_tasks
 from baco_like.records import Goal, History, Objective, Observation, Trial, read_goal, sign_of
 from baco_like.records.table import table_rows
 from baco_like.records.trial import rank, read_values

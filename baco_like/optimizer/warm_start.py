@@ -23,24 +23,20 @@ from baco_like.exceptions import (
 from baco_like.journal.header import (
     UNIT,
     Options,
+    WarmStartResults,
     describe_host,
     describe_other_origin,
+    numbered,
     with_machine,
 )
-from baco_like.journal.warm_start_results import WarmStartResults, numbered
-from baco_like.optimizer.warm_start_sources import (
-    ConfigOutcome,
-    SourceResults,
-    WarmStart,
-    read_source,
-)
+from baco_like.optimizer.warm_start_sources import SourceResults, WarmStart, read_source
 from baco_like.parameters.bases import first_own_value
 from baco_like.records import Direction, Status, sign_of
 from baco_like.records.front import crowding_distances, is_non_dominated
 from baco_like.records.limits import limits_of, measured_name
 from baco_like.records.reading import without_bound
 from baco_like.results.measurements import TIME_UNITS
-from baco_like.results.recording import by_measurement
+from baco_like.results.recording import ConfigOutcome, by_measurement
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import FEWEST_RELATED, RelatedTask
 from baco_like.surrogates.gp.fit import chosen_rows

@@ -12,19 +12,16 @@ from typing import Any, NamedTuple
 from baco_like._checks import whole_number
 from baco_like._output import warn_caller
 from baco_like.exceptions import RunFileError, WarmStartWarning
-from baco_like.journal.header import UNIT
-from baco_like.journal.warm_start_results import MODES, Mode
-from baco_like.records import Direction, History, Outcome, Trial, outcome_from
+from baco_like.journal.header import MODES, UNIT, Mode
+from baco_like.records import Direction, History, Trial, outcome_from
 from baco_like.records.reading import number_in
 from baco_like.records.table import column, metric_column, own_columns
 from baco_like.results import Recording, read
+from baco_like.results.recording import ConfigOutcome
 from baco_like.spaces.formats.dataframe import column_values
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies.protocol import FEWEST_RELATED, MOST_RELATED
-
-ConfigOutcome = tuple[Mapping[str, Any], Outcome]
-"""A configuration with its outcome."""
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,14 @@ if TYPE_CHECKING:
     from baco_like.records.aim import Aim
     from baco_like.records.confirmation import Confirmation, ConfirmationPlan, read_confirmation
     from baco_like.records.covering import Cover, Goal, read_goal
-    from baco_like.records.direction import Direction, Objective, sign_of
     from baco_like.records.history import History, Noise, StopRule
     from baco_like.records.limits import LIMIT, AnyLimit, Limits, RunLimits, SoftLimit
-    from baco_like.records.measurement import Measurement
-    from baco_like.records.pending import row_keys
+    from baco_like.records.objective import Direction, Measurement, Objective, sign_of
     from baco_like.records.race import Speedup
     from baco_like.records.reading import outcome_from, outcome_of_exception
-    from baco_like.records.recommendation import TaskChoice, TaskRecommendation
     from baco_like.records.regression import Loss, RegressionRule
-    from baco_like.records.selector import TaskSelector
+    from baco_like.records.rows import row_keys
+    from baco_like.records.selector import TaskChoice, TaskRecommendation, TaskSelector
     from baco_like.records.trial import FAILURE_WORDS, Observation, Outcome, Proposal, Status, Trial
     from baco_like.records.workers import Utilisation, read_utilisation
 
@@ -65,18 +63,16 @@ __all__ = [
 _MODULES = (
     "trial",
     "reading",
-    "direction",
-    "measurement",
+    "objective",
     "limits",
     "race",
     "regression",
     "workers",
-    "pending",
+    "rows",
     "confirmation",
     "covering",
     "aim",
     "history",
-    "recommendation",
     "selector",
 )
 __getattr__, __dir__ = import_on_first_use(__name__, __all__, _MODULES)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from baco_like.records.covering import Cover, Goal, read_goal
-from baco_like.records.direction import Direction, Objective
 from baco_like.records.limits import AnyLimit, SoftLimit, limits_of
+from baco_like.records.objective import Direction, Objective
 from baco_like.records.reading import require_objectives
 from baco_like.records.trial import Outcome
 

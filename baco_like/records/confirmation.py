@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from baco_like._typing import Array
-from baco_like.records.direction import Direction, sign_of
+from baco_like.records.objective import Direction, sign_of
 from baco_like.records.race import Race, Speedup
 from baco_like.records.trial import (
     AFTER_SEARCH,
@@ -351,26 +351,3 @@ def measurement_budget(evaluations: float, searched: int) -> int:
         )
     share = math.floor(evaluations * searched + 1e-9)
     return max(share, min(LEAST_BUDGET, searched))
-
-
-def check_settings(confidence: float, tolerance: float) -> None:
-    """Check the settings of a plan.
-
-    Raises:
-        ValueError: The confidence is not between 0 and 1, or the tolerance is negative.
-    """
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence = {confidence}: expected a number between 0 and 1")
-    if not 0.0 <= tolerance < math.inf:
-        raise ValueError(f"tolerance = {tolerance}: expected 0 or more")
-
-
-def include_default(candidates: list[Trial], default: Trial | None) -> int | None:
-    """Append the default configuration's trial unless a candidate has it; return its index, or None without one."""
-    if default is None:
-        return None
-    configs = [dict(trial.config) for trial in candidates]
-    if dict(default.config) in configs:
-        return configs.index(dict(default.config))
-    candidates.append(default)
-    return len(configs)

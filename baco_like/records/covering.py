@@ -15,7 +15,7 @@ import numpy as np
 
 from baco_like._checks import whole_number
 from baco_like._typing import Array
-from baco_like.records.reading import finite_number
+from baco_like.records.reading import number_within
 
 Aggregate = Literal["geometric_mean", "mean", "worst"]
 """How the slowdowns of all tasks become one number."""
@@ -48,12 +48,9 @@ class Cover:
         if self.count is not None:
             object.__setattr__(self, "count", whole_number("count", self.count, 1))
         if self.within is not None:
-            number = finite_number(self.within)
-            if number is None or number < 1.0 or self.count is not None:
-                raise ValueError(
-                    f"within = {self.within!r:.60}: expected a slowdown of at least 1, such as 1.1, and no count"
-                )
-            object.__setattr__(self, "within", number)
+            object.__setattr__(self, "within", number_within("within", self.within, "[1, inf)"))
+            if self.count is not None:
+                raise ValueError(f"within = {self.within}: leave it or the count out")
         if self.aggregate not in get_args(Aggregate):
             raise ValueError(
                 f"aggregate must be one of {get_args(Aggregate)}, not {self.aggregate!r}"

@@ -9,7 +9,6 @@ The repeats of one trial may differ too: the first run may fill a cache, or find
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from baco_like._output import in_percent
 from baco_like._typing import Array
-from baco_like.records.direction import sign_of
+from baco_like.records.objective import sign_of
 from baco_like.records.trial import CONTROL, SAME_PROGRAM, Trial, median
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def read_drift(history: History, threshold: float = 0.05) -> Drift:
     points: list[ControlPoint] = []
     suspicion: tuple[Any, float] | None = None
     for row, trial in rows:
-        name, value = _name(trial.config), trial.value or 0.0
+        name, value = tuple(trial.config.items()), trial.value or 0.0
         if name in known:
             earlier, its_level = known[name]
             level = its_level * (value / earlier) ** sign
@@ -165,10 +164,6 @@ def describe_first_repeats(history: History) -> list[str]:
                 "run may fill a cache or warm the machine: add a warm-up, or empty the cache before each run."
             ]
     return []
-
-
-def _name(config: Mapping[str, Any]) -> Any:
-    return tuple(config.items())
 
 
 def _typical_error(history: History) -> float:

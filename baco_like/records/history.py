@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -18,13 +19,18 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask
 from baco_like.exceptions import TrialError
-from baco_like.records.buffer import STATUSES, Buffer, read_only
 from baco_like.records.confirmation import ConfirmationPlan
-from baco_like.records.direction import Direction, Objective, sign_of
 from baco_like.records.front import is_non_dominated, knee
 from baco_like.records.leases import Lease, Moment
-from baco_like.records.pending import PendingTrials, TrialRows, row_keys
-from baco_like.records.queue import ConfigQueue
+from baco_like.records.objective import Direction, Objective, sign_of
+from baco_like.records.rows import (
+    STATUSES,
+    Buffer,
+    PendingTrials,
+    TrialRows,
+    read_only,
+    row_keys,
+)
 from baco_like.records.trial import (
     LATE,
     Observation,
@@ -49,7 +55,6 @@ class History:
         space: The space of the run.
         direction: ``minimize`` or ``maximize``.
         next_id: Id of the next trial; ids are never used twice.
-        queue: Enqueued configurations that were not suggested yet, oldest first.
         warm: Number of observations that came from a warm start; they are the first ones.
         plan: The plan of the latest confirmation, or None.
         objectives: All objectives if there are several, else empty; the direction and `costs` are those of the first.
@@ -58,7 +63,6 @@ class History:
     space: Space
     direction: Direction
     next_id: int = 0
-    queue: ConfigQueue = field(default_factory=ConfigQueue)
     warm: int = 0
     plan: ConfirmationPlan | None = None
     objectives: tuple[Objective, ...] = ()
@@ -66,6 +70,8 @@ class History:
     _buffer: Buffer = field(default_factory=lambda: Buffer(0), repr=False)
     _pending: PendingTrials = field(default_factory=PendingTrials, repr=False)
     _view: Callable[[Any], Any] | None = field(default=None, repr=False)
+    _queue: TrialRows[Mapping[str, Any]] = field(default_factory=TrialRows, repr=False)
+    _enqueued: int = 0
     _late: TrialRows[tuple[Trial, int]] = field(default_factory=TrialRows, repr=False)
 
     @classmethod
@@ -154,6 +160,11 @@ class History:
         return MappingProxyType(
             {i: trial if view is None else view(trial) for i, (trial, _) in self._pending.pairs()}
         )
+
+    @property
+    def queue(self) -> Collection[Mapping[str, Any]]:
+        """Enqueued configurations that were not suggested yet, oldest first."""
+        return self._queue.values()
 
     @property
     def codes(self) -> Codes:
@@ -565,7 +576,8 @@ class History:
 
     def enqueue(self, configs: Sequence[Mapping[str, Any]]) -> History:
         """Return the history with these configurations at the end of the queue."""
-        return self._with(queue=self.queue.extend(configs))
+        queue = self._queue.add(dict(enumerate(configs, self._enqueued)))
+        return self._with(_queue=queue, _enqueued=self._enqueued + len(configs))
 
     def start_confirmation(self, plan: ConfirmationPlan) -> History:
         """Return the history in which a confirmation begins now."""
@@ -573,7 +585,7 @@ class History:
 
     def dequeue(self, n: int) -> History:
         """Return the history without the first n configurations of the queue."""
-        return self._with(queue=self.queue.drop(n))
+        return self._with(_queue=self._queue.remove([*islice(self._queue, n)]))
 
 
 class StopRule(Protocol):

@@ -26,8 +26,8 @@ from baco_like.constraints import Expression
 from baco_like.constraints.language.reader import parse_expression
 from baco_like.exceptions import ExpressionError, TrialError
 from baco_like.parameters import Real
-from baco_like.records.direction import Direction, sign_of
-from baco_like.records.reading import as_failure, finite_number, hint_at_name
+from baco_like.records.objective import Direction, sign_of
+from baco_like.records.reading import as_failure, hint_at_name, number_within
 from baco_like.records.trial import Outcome, Trial, median
 
 LIMIT = "limit"
@@ -59,13 +59,8 @@ class SoftLimit:
     penalty: float
 
     def __post_init__(self) -> None:
-        penalty = finite_number(self.penalty)
-        if penalty is None or penalty <= 0.0:
-            raise ValueError(
-                f"soft limit {self.condition!r}: penalty = {self.penalty!r:.80}, expected a number above 0: the cost "
-                "of exceeding the limit by 100 %"
-            )
-        object.__setattr__(self, "penalty", penalty)
+        name = f"soft limit {self.condition!r}: penalty"
+        object.__setattr__(self, "penalty", number_within(name, self.penalty, "(0, inf)"))
         for part in _parse(self.condition).conjuncts(every_chain=True):
             if part.sides(dict.fromkeys(part.parameters, np.array([np.nan]))) is None:
                 raise ExpressionError(

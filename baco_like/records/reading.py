@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baco_like.exceptions import Infeasible, TrialError
-from baco_like.records.direction import Direction
-from baco_like.records.measurement import stated_error
+from baco_like.records.objective import Direction, stated_error
 from baco_like.records.trial import (
     PROGRAM,
     JsonObject,
@@ -306,6 +305,38 @@ def finite_number(value: object) -> float | None:
     except (OverflowError, TypeError, ValueError):
         return None
     return number if math.isfinite(number) else None
+
+
+def number_within(name: str, value: object, interval: str) -> float:
+    """Return an argument as a finite number in an interval, such as ``"(0, 1]"`` or ``"[0, inf)"``.
+
+    Args:
+        name: The argument, for the message.
+        value: Its value.
+        interval: The interval.
+
+    Raises:
+        ValueError: It is not such a number.
+    """
+    low, high = map(float, interval[1:-1].split(","))
+    number = finite_number(value)
+    if number is not None:
+        above = number >= low if interval[0] == "[" else number > low
+        below = number <= high if interval[-1] == "]" else number < high
+        if above and below:
+            return number
+    raise ValueError(f"{name} = {value!r:.60}: expected {_describe_interval(interval)}")
+
+
+def _describe_interval(interval: str) -> str:
+    """Return words for an interval, such as "a number above 0 and at most 1"."""
+    low, high = (end.strip() for end in interval[1:-1].split(","))
+    ends = []
+    if low != "-inf":
+        ends.append(("of at least " if interval[0] == "[" else "above ") + low)
+    if high != "inf":
+        ends.append(("at most " if interval[-1] == "]" else "below ") + high)
+    return "a number " + " and ".join(ends) if ends else "a finite number"
 
 
 def number_in(text: str) -> float | None:

@@ -23,6 +23,9 @@ MARK = "trial_"
 """Prefix of our columns whose name is also the name of a parameter, and of metrics with the name of any column."""
 
 
+_CELL = (str, float, int)
+
+
 def column(name: str, parameters: Container[str]) -> str:
     """Return the name of one of our columns, with the prefix `MARK` if a parameter has the same name."""
     return f"{MARK}{name}" if name in parameters else name
@@ -103,13 +106,9 @@ def trial_times(trial: Trial) -> dict[str, Any]:
     known = (record.get("name"), started, ended)
     noted = (trial.worker, trial.started, trial.ended)
     return {
-        name: next((v for v in (own, other, trial.extra.get(name)) if _is_cell(v)), None)
+        name: next((v for v in (own, other, trial.extra.get(name)) if isinstance(v, _CELL)), None)
         for name, own, other in zip(TIMES, known, noted, strict=True)
     }
-
-
-def _is_cell(value: Any) -> bool:
-    return isinstance(value, (str, float, int))
 
 
 def with_times(trial: Trial, extra: Mapping[str, Any]) -> Mapping[str, Any]:

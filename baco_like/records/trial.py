@@ -15,8 +15,8 @@ from typing_extensions import override
 from baco_like._output import html_table
 from baco_like._typing import Array
 from baco_like.exceptions import TrialError
-from baco_like.records.direction import Direction, Objective, sign_of
 from baco_like.records.leases import Lease
+from baco_like.records.objective import Direction, Objective, sign_of
 
 FAILURE_WORDS = ("compile", "runtime", "correctness", "timeout", "constraints")
 """The failure words of the T4 result format. Free text is allowed as well.

@@ -20,7 +20,8 @@ from baco_like.records import Confirmation, Status
 from baco_like.records.trial import read_values
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import ReportChart, shorten_text
-from baco_like.running.summary import evaluation_numbers
+from baco_like.running.findings import evaluation_numbers
+from baco_like.running.telling import candidate_name
 
 if TYPE_CHECKING:
     from altair import Chart, LayerChart
@@ -212,8 +213,8 @@ def draw_front(facts: RunFacts, i: int, j: int) -> ReportChart:
         j: Position of the objective on the vertical axis.
     """
     altair = require("altair", "report")
-    objectives, best = facts.summary.objectives, facts.summary.best
-    on_front = {trial.id for trial in facts.summary.front}
+    objectives, best = facts.objectives, facts.findings.best
+    on_front = {trial.id for trial in facts.findings.front}
     rows: list[dict[str, Any]] = []
     for trial in facts.ok:
         values = read_values(trial, objectives)
@@ -240,12 +241,12 @@ def draw_speedups(confirmation: Confirmation) -> ReportChart | None:
     altair = require("altair", "report")
     rows: list[dict[str, Any]] = [
         {
-            "name": candidate_name(confirmation, k),
+            "name": candidate_name(trial, confirmation),
             "value": each.value,
             "low": each.low,
             "high": each.high,
         }
-        for k, each in enumerate(confirmation.speedups)
+        for trial, each in zip(confirmation.candidates, confirmation.speedups, strict=True)
         if each is not None and np.isfinite(each.high)
     ]
     if not rows:
@@ -269,12 +270,6 @@ def draw_speedups(confirmation: Confirmation) -> ReportChart | None:
         level, ranges, points.encode(x=altair.X("value:Q"), y=y_axis, tooltip=hints)
     )
     return _finish(layers, "Measured speed-ups with their joint intervals", 30 * len(rows) + 10)
-
-
-def candidate_name(confirmation: Confirmation, k: int) -> str:
-    """Return the name of a candidate of a confirmation."""
-    trial = confirmation.candidates[k]
-    return "the default" if trial is confirmation.default else f"trial {trial.id}"
 
 
 def draw_importance(importance: Importance) -> ReportChart:
@@ -498,7 +493,7 @@ def draw_over_evaluations(
 def draw_metric(facts: RunFacts, metric: str) -> ReportChart:
     """Return a metric over the value, with the recommended configuration marked."""
     altair = require("altair", "report")
-    best = facts.summary.best
+    best = facts.findings.best
     rows: list[dict[str, Any]] = [
         {"x": t.value, "y": t.metrics[metric], "trial": t.id}
         for t in facts.ok

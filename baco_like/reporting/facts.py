@@ -26,10 +26,10 @@ from baco_like.explanations import (
     fit_models,
 )
 from baco_like.journal.header import PEAK
-from baco_like.optimizer.objectives import history_of
+from baco_like.optimizer.predictions import history_of
 from baco_like.records import Status, Trial
+from baco_like.running.findings import Findings, relative_spread
 from baco_like.running.journal_view import JournalView
-from baco_like.running.summary import Summary, relative_spread, summarise
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class RunFacts(JournalView):
         return " and ".join(filter(None, (", ".join(labels[:-1]), labels[-1])))
 
     @cached_property
-    def summary(self) -> Summary:
-        """The default and the winner, after the confirmation if there is one."""
-        return summarise(self.history, self.objective)
+    def findings(self) -> Findings:
+        """The winner, the default, failures and drift, after the confirmation if there is one."""
+        return Findings(self.history, self.objective)
 
     @cached_property
     def explained(self) -> Explained | None:
@@ -116,7 +116,7 @@ class RunFacts(JournalView):
         return None
 
     def _ablation(self, models: HistoryModels) -> Ablation | None:
-        best = self.summary.best
+        best = self.findings.best
         seed = self.options.seed
         with suppress(BacoError):  # an imported configuration may lie outside the space
             end = None if best is None else dict(best.config)

@@ -13,10 +13,8 @@ from baco_like._output import in_percent, show
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes
 from baco_like.parameters.protocol import is_permutation
-from baco_like.records import LIMIT, Status, Trial, sign_of
-from baco_like.records.trial import CONTROL
+from baco_like.records import LIMIT, Confirmation, Status, Trial, sign_of
 from baco_like.reporting.charts import (
-    candidate_name,
     draw_front,
     draw_metric,
     draw_search,
@@ -24,15 +22,16 @@ from baco_like.reporting.charts import (
 )
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Part, ReportTable, Section
-from baco_like.running.front import describe_front, describe_values, front_table
-from baco_like.running.progress import count_trials, group_failures, in_words
-from baco_like.running.summary import (
+from baco_like.running.findings import best_so_far, evaluation_numbers, group_failures
+from baco_like.running.telling import (
     COMPLETE,
-    best_so_far,
-    describe_confirmation,
-    describe_kept_default,
-    evaluation_numbers,
-    format_speedup,
+    candidate_name,
+    front_table,
+    in_words,
+    task_table,
+    tell_confirmation,
+    tell_counts,
+    tell_result,
 )
 from baco_like.spaces.space import format_size
 
@@ -51,63 +50,33 @@ _LEAST = 3
 
 def winner_section(facts: RunFacts) -> Section:
     """What won, by how much, and how sure is it?"""
-    question, summary = "What won, by how much, and how sure is that?", facts.summary
-    best, default, confirmation = summary.best, summary.default, summary.confirmation
-    if best is None or best.value is None:
-        return Section("winner", question, "No evaluation has succeeded yet.")
-    if summary.objectives:
-        return _front_section(facts, question, best)
-    if summary.by_task is not None:
-        answer = (
-            f"The run has {len(summary.by_task[1])} tasks. The table has the best configuration of each. The other "
-            "sections treat the tasks as parameters."
-        )
-        return Section("winner", question, answer, [ReportTable(*summary.by_task)])
-    value = f"{show(best.value)} {facts.objective.unit}".strip()
-    name = "The default configuration" if summary.is_default_best else f"Trial {best.id}"
-    answer = f"{name} is the best: {facts.objective.name} = {value}."
-    if summary.is_default_kept:
-        answer = f"{describe_kept_default(summary)} The default: {facts.objective.name} = {value}."
-    speedup = summary.confirmed_speedup
-    if speedup is not None and confirmation is not None and not summary.is_default_best:
-        answer += (
-            f" Speed-up over the default: {format_speedup(speedup, confirmation.plan.confidence)}."
-        )
-        if speedup.low <= 1.0:
-            answer += " The interval includes 1, so the gain is not certain."
-    elif summary.speedup is not None and not summary.is_default_best:
-        answer += f" That is {summary.speedup:.3g} times better than the default."
-    if confirmation is None and not facts.objective.exact:
-        answer += _measured_again(facts, best)
-        answer += " It was not measured again after the search, so part of the gain may be luck."
+    found, objectives = facts.findings, facts.objectives
+    best, confirmation = found.best, found.confirmation
     parts: list[Part] = []
-    if confirmation is not None:
+    answer = " ".join(tell_result(found))
+    if objectives and best is not None:
+        answer += (
+            f" The sections on the search and on what mattered are about the first objective, {objectives[0].name}. "
+            "What mattered also names the importance for each other objective."
+        )
+        parts += [draw_front(facts, i, j) for i, j in combinations(range(len(objectives)), 2)]
+        parts.append(ReportTable(*front_table(found, COMPLETE)))
+    elif found.tasks:
+        answer += " The other sections treat the tasks as parameters."
+        parts.append(ReportTable(*task_table(facts.history, facts.objective)))
+    elif confirmation is not None:
         chart = draw_speedups(confirmation)
-        parts += [" ".join(describe_confirmation(confirmation)), *([chart] if chart else [])]
-        parts.append(_candidates(facts))
-    elif default is not None or len(best.repeats) > 1:
+        parts += [" ".join(tell_confirmation(confirmation)), *([chart] if chart else [])]
+        parts.append(_candidates(facts, confirmation))
+    elif best is not None and (found.default is not None or len(best.repeats) > 1):
         parts.append(_measured_table(facts))
-    return Section("winner", question, answer, [*parts, _configurations(facts)])
+    if best is not None and (objectives or not found.tasks):
+        parts.append(_configurations(facts, best))
+    return Section("winner", "What won, by how much, and how sure is that?", answer, parts)
 
 
-def _front_section(facts: RunFacts, question: str, best: Trial) -> Section:
-    """Return the front of several objectives, its charts and the knee."""
-    summary = facts.summary
-    objectives = summary.objectives
-    answer = (
-        f"No configuration is the best in all objectives: {describe_front(summary.front, objectives)}. The knee, the "
-        f"nearest to the best of each, is trial {best.id}: {describe_values(best, objectives)}. The sections on the "
-        f"search and on what mattered are about the first objective, {objectives[0].name}. What mattered also "
-        "names the importance for each other objective."
-    )
-    table = ReportTable(*front_table(summary.front, objectives, best, summary.default, COMPLETE))
-    charts = [draw_front(facts, i, j) for i, j in combinations(range(len(objectives)), 2)]
-    return Section("winner", question, answer, [*charts, table, _configurations(facts)])
-
-
-def _configurations(facts: RunFacts) -> ReportTable:
-    best, default = facts.summary.best, facts.summary.default
-    assert best is not None
+def _configurations(facts: RunFacts, best: Trial) -> ReportTable:
+    default = facts.findings.default
     if default is None:
         return ReportTable(["parameter", "best"], [[name, show(best[name])] for name in best])
     names = dict.fromkeys([*best, *default])  # conditional parameters: either may lack some
@@ -121,20 +90,9 @@ def _configurations(facts: RunFacts) -> ReportTable:
     return ReportTable(["parameter", "default", "best"], rows, caption)
 
 
-def _measured_again(facts: RunFacts, best: Trial) -> str:
-    """Say what later measurements of the winner gave during the search; empty without any."""
-    same = [t for t in facts.history.trials_of(best.config) if t.origin == CONTROL]
-    values = [trial.value for trial in same if trial.value is not None]
-    if not values:
-        return ""
-    number = "once" if len(values) == 1 else f"{len(values)} times"
-    median = show(float(np.median(values)))
-    return f" Measured again {number} during the search, the median was {median}."
-
-
 def _measured_table(facts: RunFacts) -> ReportTable:
     rows: list[list[object]] = []
-    for name, trial in (("default", facts.summary.default), ("best", facts.summary.best)):
+    for name, trial in (("default", facts.findings.default), ("best", facts.findings.best)):
         if trial is not None:
             ends = min(trial.repeats, default=None), max(trial.repeats, default=None)
             rows.append([name, trial.value, len(trial.repeats), *ends])
@@ -142,20 +100,16 @@ def _measured_table(facts: RunFacts) -> ReportTable:
     return ReportTable(head, rows, "Measured values")
 
 
-def _candidates(facts: RunFacts) -> ReportTable:
-    confirmation = facts.summary.confirmation
-    assert confirmation is not None
+def _candidates(facts: RunFacts, confirmation: Confirmation) -> ReportTable:
     rows = []
-    for k, (trial, speedup) in enumerate(
-        zip(confirmation.candidates, confirmation.speedups, strict=True)
-    ):
+    for trial, speedup in zip(confirmation.candidates, confirmation.speedups, strict=True):
         known = speedup is not None and np.isfinite(speedup.high)
         notes = ["recommended"] if trial is confirmation.recommended else []
         notes += ["not distinguishable from the best"] if trial in confirmation.tied else []
         notes += [f"failed: {trial.failure}"] if trial.failure else []
         rows.append(
             [
-                candidate_name(confirmation, k),
+                candidate_name(trial, confirmation),
                 trial.extra.get("observed"),
                 trial.value,
                 len(trial.repeats),
@@ -172,11 +126,7 @@ def _candidates(facts: RunFacts) -> ReportTable:
 
 def search_section(facts: RunFacts) -> Section:
     """How did the search get there?"""
-    history, summary = facts.history, facts.summary
-    failed = sum(summary.failures.values())
-    answer = f"{count_trials(history.searched, history.builds)}; {failed} of the evaluations failed"
-    answer += f" ({in_words(summary.failures)})" if failed else ""
-    answer += f"; {sum(summary.censored.values())} were stopped early" if summary.censored else ""
+    history, answer = facts.history, tell_counts(facts.findings)
     known = [minutes for minutes in facts.minutes if minutes is not None]
     answer += f"; {_duration(max(known))} of wall time." if known else "."
     if not facts.trials:
@@ -229,12 +179,7 @@ def end_section(facts: RunFacts) -> Section:
     """Is it finished?"""
     question, explained = "Is it finished?", facts.explained
     options, history = facts.options, facts.history
-    plan = history.plan
-    done = f"{count_trials(history.searched, history.builds, options.budget)} are done"
-    if plan is not None:
-        done += f", and {history.evaluations - history.builds} measurements for the confirmation"
-    if history.pending:
-        done += f", {len(history.pending)} are pending"
+    done = tell_counts(facts.findings, options.budget)
     answer = "Too few successes for an estimate."
     if history.objectives:
         answer = "There is no estimate for several objectives."
@@ -242,8 +187,6 @@ def end_section(facts: RunFacts) -> Section:
         answer = f"{explained.outlook or 'There is no estimate relative to a best value of 0'}."
     if runners := facts.find_runner():
         done += f"; process {', '.join(map(str, runners))} is still tuning"
-    if facts.summary.utilisation is not None:
-        done += f"; {facts.summary.utilisation.describe()}"
     codes = history.codes[history.inside]
     distinct = len(np.unique(codes, axis=0)) if len(codes) else 0
     size = facts.space.feasible_size if facts.has_constraints else None
@@ -334,11 +277,11 @@ def failure_section(facts: RunFacts) -> Section:
     """What fails, and why?"""
     question, trials = "What fails, and why?", facts.history.searched_trials
     failed = [t for t in trials if t.status is Status.FAILED]
-    stopped = in_words(facts.summary.censored)
+    stopped = in_words(facts.findings.censored)
     extra = f" Stopped early, with a lower bound of the value: {stopped}." if stopped else ""
     if not failed:
         return Section("failures", question, f"Nothing failed.{extra}")
-    answer = f"{len(failed)} of {len(trials)} evaluations failed: {in_words(facts.summary.failures)}.{extra}"
+    answer = f"{len(failed)} of {len(trials)} evaluations failed: {in_words(facts.findings.failures)}.{extra}"
     rows: list[list[object]] = [
         [word, len(same), message, ", ".join(str(t.id) for t in same[:5])]
         for word, message, same in group_failures(failed)[:_SHOWN]
@@ -394,7 +337,7 @@ def _failing_values(trials: Sequence[Trial]) -> list[list[object]]:
 
 def peak_section(facts: RunFacts) -> Section:
     """How far is it from the peak?"""
-    question, best, peak = "How far is it from the peak?", facts.summary.best, facts.peak
+    question, best, peak = "How far is it from the peak?", facts.findings.best, facts.peak
     if facts.objectives:
         return Section("peak", question, "A peak is the best value of one objective.")
     if peak is None:
@@ -406,7 +349,7 @@ def peak_section(facts: RunFacts) -> Section:
     if best is None or best.value is None:
         return Section("peak", question, "No evaluation has succeeded yet.")
     is_smaller = facts.objective.direction == "minimize"
-    default = facts.summary.default
+    default = facts.findings.default
     rows = [
         [name, trial.value, in_percent(peak / trial.value if is_smaller else trial.value / peak, 1)]
         for name, trial in (("default", default), ("best", best))
@@ -440,7 +383,7 @@ def metrics_section(facts: RunFacts) -> Section:
         answer += (
             f" Limits: {'; '.join(map(str, limits))}; {len(beyond)} evaluations were beyond one."
         )
-    best, default = facts.summary.best, facts.summary.default
+    best, default = facts.findings.best, facts.findings.default
     rows: list[list[object]] = []
     for name in names:
         values = [t.metrics[name] for t in facts.trials if name in t.metrics]
@@ -461,7 +404,7 @@ def _inputs(facts: RunFacts, names: Sequence[str]) -> tuple[str, ReportTable] | 
 
     Metrics of inputs have the objective's name and an ending (``time_small``), or differ in a number (``ms_1000``).
     """
-    objective, best, default = facts.objective, facts.summary.best, facts.summary.default
+    objective, best, default = facts.objective, facts.findings.best, facts.findings.default
     own = [name for name in names if name.startswith(f"{objective.name}_")]
     family = {name: re.sub(r"\d+", "#", name) for name in names}
     sizes = Counter(family.values())

@@ -30,7 +30,6 @@ from baco_like.reporting.charts import (
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Listing, Part, ReportTable, Section
 from baco_like.running.commands import trial_commands
-from baco_like.running.summary import read_noise
 
 _TOO_FEW = "Too few successes: five are needed."
 
@@ -260,7 +259,7 @@ def _better_choices(facts: RunFacts, dependence: Dependence) -> list[object]:
 
 def _choice_name(facts: RunFacts, dependence: Dependence, choices: Sequence[object]) -> str:
     """Return the best choices of a parameter in words, and the winner's if it is another one."""
-    (name,), winner = dependence.names, facts.summary.best
+    (name,), winner = dependence.names, facts.findings.best
     texts = [show(choice) for choice in choices]
     if len(texts) > _NAMED:
         text = (
@@ -281,7 +280,7 @@ def trust_section(facts: RunFacts) -> Section:
     """May I trust it?"""
     question, explained = "May I trust it?", facts.explained
     spreads, drift = facts.relative_spread(), read_drift(facts.history)
-    sentences = list(facts.summary.notes)
+    sentences = list(facts.findings.notes)
     parts: list[Part] = []
     if explained is not None:
         calibration = explained.calibration
@@ -300,7 +299,7 @@ def trust_section(facts: RunFacts) -> Section:
         rows = [(float(row + 1 - warm), spread) for row, spread in spreads]
         caption = "Noise over time: standard deviation of the repeats over their mean"
         parts.append(draw_over_evaluations(rows, "spread", caption, percent=True))
-    elif (known := read_noise(facts.history)) is not None:
+    elif (known := facts.findings.noise) is not None:
         sentences.append(
             f"Repeats of one configuration in the confirmation spread by {in_percent(known, 1)}."
         )
@@ -360,7 +359,7 @@ def _idle_seconds(facts: RunFacts) -> float:
 
 def reproduction_section(facts: RunFacts) -> Section:
     """How do I reproduce it?"""
-    question, best = "How do I reproduce it?", facts.summary.best
+    question, best = "How do I reproduce it?", facts.findings.best
     parts: list[Part] = []
     answer = "The run needs a success first."
     if best is not None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from baco_like.exceptions import RunFileError
-from baco_like.records.direction import Direction
+from baco_like.records.objective import Direction
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Outcome, Status, standard_error
 

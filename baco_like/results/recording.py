@@ -12,7 +12,7 @@ from baco_like.exceptions import RunFileError
 from baco_like.journal.events import config_from_json, outcome_row, read_outcome
 from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.parameters.values import as_tuple
-from baco_like.records.direction import Direction
+from baco_like.records.objective import Direction
 from baco_like.records.reading import number_in, unbounded
 from baco_like.records.table import table_rows, with_times
 from baco_like.records.trial import (

@@ -1,6 +1,5 @@
 """Run an optimizer (`tune`, `run`), the rules that end a run, and a later check of its winner."""
 
-from baco_like.running.arguments import Measuring, Workers
 from baco_like.running.checking import (
     CheckedPair,
     CheckResult,
@@ -8,8 +7,9 @@ from baco_like.running.checking import (
     record_baseline,
 )
 from baco_like.running.confirming import Confirm, confirm_winner
-from baco_like.running.control import Recheck
-from baco_like.running.front import plot_front
+from baco_like.running.drawing import plot_convergence, plot_front
+from baco_like.running.findings import best_so_far
+from baco_like.running.measuring import Measuring, Recheck, Workers
 from baco_like.running.progress import Progress
 from baco_like.running.stopping import (
     AllOf,
@@ -23,7 +23,6 @@ from baco_like.running.stopping import (
     StoppingRule,
     Target,
 )
-from baco_like.running.summary import best_so_far, plot_convergence
 from baco_like.running.tuner import Result, run, tune
 
 __all__ = [

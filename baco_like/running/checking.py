@@ -157,22 +157,22 @@ def check_winner(
         EvaluatorError: The evaluator is broken.
     """
     rule = RegressionRule() if rule is None else rule
+    meter = _Meter(bypass_caches(evaluator), pair, seed, judge)
     with contextlib.closing(evaluator):
-        meter = _Meter(evaluator, pair, seed, judge, show)
-        if pair.default is None or dict(pair.default) == dict(pair.winner):
-            return _check_alone(meter, pair)
-        looks = rule.looks(len(pair.before) if len(pair.before) > 1 else 0)
-        alpha = rule.alpha / len(looks)
-        result = CheckResult("unknown", "nothing was measured")
-        for look in looks:
-            while len(meter.ratios) < look:
-                failed = meter.measure_round()
-                if failed is not None:
-                    return failed
-            result = _decide(meter, pair, rule, alpha)
-            if result.status != "unknown":
-                return result
-        return result
+        try:
+            if not meter.has_pair:
+                return _check_alone(meter, pair)
+            looks = rule.looks(len(pair.before) if len(pair.before) > 1 else 0)
+            for rounds in range(1, looks[-1] + 1):
+                meter.measure_round()
+                show(rounds)
+                if rounds in looks:
+                    result = _decide(meter, pair, rule, rule.alpha / len(looks))
+                    if result.status != "unknown":
+                        break
+            return result
+        except _CandidateFailed as failed:
+            return failed.result
 
 
 def record_baseline(
@@ -196,37 +196,32 @@ def record_baseline(
         EvaluatorError: The evaluator is broken.
     """
     rule = RegressionRule() if rule is None else rule
+    meter = _Meter(bypass_caches(evaluator), pair, seed, judge)
     with contextlib.closing(evaluator):
-        meter = _Meter(evaluator, pair, seed, judge, show)
-        if pair.default is None or dict(pair.default) == dict(pair.winner):
+        if not meter.has_pair:
             return CheckResult("unknown", "there is no other default configuration to compare with")
-        while len(meter.ratios) < rule.rounds:
-            failed = meter.measure_round()
-            if failed is not None:
-                return failed
-            if len(meter.ratios) >= min(MANY, rule.rounds):
-                loss = compare_with_default(meter.ratios, rule.alpha)
-                if loss.high <= loss.low * (1.0 + rule.slowdown) ** (2.0 * _PRECISION):
-                    break
-        return CheckResult(
-            "fine",
-            f"recorded {len(meter.ratios)} rounds",
-            meter.values("winner"),
-            meter.values("default"),
-            float(np.median(meter.ratios)),
-        )
+        try:
+            for rounds in range(1, rule.rounds + 1):
+                meter.measure_round()
+                show(rounds)
+                if rounds >= min(MANY, rule.rounds):
+                    loss = compare_with_default(meter.ratios, rule.alpha)
+                    if loss.high <= loss.low * (1.0 + rule.slowdown) ** (2.0 * _PRECISION):
+                        break
+        except _CandidateFailed as failed:
+            return failed.result
+        speedup = float(np.median(meter.ratios))
+        return meter.result("fine", f"recorded {len(meter.ratios)} rounds", speedup=speedup)
 
 
 def _check_alone(meter: _Meter, pair: CheckedPair) -> CheckResult:
     """Return the result where there is nothing to compare with: only whether the winner still runs."""
-    failed = meter.measure("winner")
-    if failed is not None:
-        return failed
+    meter.measure("winner")
     if pair.default is None:
-        reason = "the winner runs, but there is no default configuration to compare it with"
-        return CheckResult("unknown", reason, meter.values("winner"))
-    reason = "the shipped configuration is the default, and it runs"
-    return CheckResult("fine", reason, meter.values("winner"))
+        return meter.result(
+            "unknown", "the winner runs, but there is no default configuration to compare it with"
+        )
+    return meter.result("fine", "the shipped configuration is the default, and it runs")
 
 
 def _decide(meter: _Meter, pair: CheckedPair, rule: RegressionRule, alpha: float) -> CheckResult:
@@ -258,9 +253,9 @@ def _decide(meter: _Meter, pair: CheckedPair, rule: RegressionRule, alpha: float
         reason = f"a slow-down of {slowdown} is excluded"
         if before is None:
             reason = "the winner is faster than the default configuration"
-    winner, default = meter.values("winner"), meter.values("default")
-    return CheckResult(
-        status, reason, winner, default, float(np.median(ratios)), before, loss, tuple(notes)
+    speedup = float(np.median(ratios))
+    return meter.result(
+        status, reason, speedup=speedup, before=before, loss=loss, notes=tuple(notes)
     )
 
 
@@ -275,6 +270,14 @@ _UNSTABLE = (
 )
 
 
+class _CandidateFailed(Exception):
+    """The winner or the default has failed, which decides the check."""
+
+    def __init__(self, result: CheckResult) -> None:
+        super().__init__(result.reason)
+        self.result = result
+
+
 class _Meter:
     """Measures the two configurations, and keeps their values and the speed-up in each round."""
 
@@ -284,57 +287,56 @@ class _Meter:
         pair: CheckedPair,
         seed: int,
         judge: Callable[[Outcome], Outcome],
-        show: Callable[[int], None],
     ) -> None:
-        self._evaluator, self._pair = bypass_caches(evaluator), pair
-        self._seed, self._judge, self._show = seed, judge, show
+        self._evaluator, self._pair, self._seed, self._judge = evaluator, pair, seed, judge
         self._configs = {"winner": pair.winner, "default": pair.default or {}}
         # A recording draws its values by the number of the trial.
         self._numbers = itertools.count(1_000_000 * (1 + seed % 1_000_000))
         self._values: dict[str, list[float]] = {"winner": [], "default": []}
         self.ratios: list[float] = []
 
-    def values(self, which: str) -> tuple[float, ...]:
-        """Return the values so far."""
-        return tuple(self._values[which])
+    @property
+    def has_pair(self) -> bool:
+        """Whether there is a default configuration, and it is another one than the winner."""
+        return self._pair.default is not None and dict(self._pair.default) != dict(
+            self._pair.winner
+        )
 
-    def measure_round(self) -> CheckResult | None:
-        """Measure both in random order; return the result of the check if one has failed."""
+    def result(self, status: Status, reason: str, **known: Any) -> CheckResult:
+        """Return a result with the values so far."""
+        winner, default = (tuple(values) for values in self._values.values())
+        return CheckResult(status, reason, winner, default, **known)
+
+    def measure_round(self) -> None:
+        """Measure both in random order."""
         rng = generator(self._seed, Purpose.CONFIRM, len(self.ratios))
         for k in rng.permutation(2):
-            failed = self.measure(("winner", "default")[int(k)])
-            if failed is not None:
-                return failed
+            self.measure(("winner", "default")[int(k)])
         ratio = self._values["default"][-1] / self._values["winner"][-1]
         self.ratios.append(float(ratio ** sign_of(self._pair.direction)))
-        self._show(len(self.ratios))
-        return None
 
-    def _next_trial(self, which: str) -> Trial:
-        return Trial(next(self._numbers), self._configs[which], task=self._pair.task)
+    def measure(self, which: str) -> None:
+        """Measure one configuration.
 
-    def measure(self, which: str) -> CheckResult | None:
-        """Measure one configuration; return the result of the check if it has failed."""
-        trial = self._next_trial(which)
-        results = CandidateResults(trial)
+        Raises:
+            _CandidateFailed: It has failed several times, or its value is not positive.
+        """
         for _ in range(_ATTEMPTS):
+            trial = Trial(next(self._numbers), self._configs[which], task=self._pair.task)
             outcome = without_bound(measure_trial(self._evaluator, trial), self._pair.direction)
             results = CandidateResults(trial).add(self._judge(outcome))
-            trial = self._next_trial(which)
             if results.values:
                 break
-        if not results.values:
-            return self._failure(which, results.failure)
+        else:
+            raise _CandidateFailed(self._describe_failure(which, results.failure))
         (value,) = results.values
         if value <= 0.0:
             reason = f"the {which} has the value {value:.6g}; ratios need positive values"
-            return CheckResult("unknown", reason)
+            raise _CandidateFailed(CheckResult("unknown", reason))
         self._values[which].append(value)
-        return None
 
-    def _failure(self, which: str, outcome: Outcome | None) -> CheckResult:
+    def _describe_failure(self, which: str, outcome: Outcome | None) -> CheckResult:
         word = "unknown" if outcome is None else f"{outcome.failed}"
         message = "" if outcome is None else str(outcome.message or "").strip().partition("\n")[0]
         reason = f"the {which} fails ({word}{f': {message:.200}' if message else ''})"
-        status: Status = "regressed" if which == "winner" else "unknown"
-        return CheckResult(status, reason, self.values("winner"), self.values("default"))
+        return self.result("regressed" if which == "winner" else "unknown", reason)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from typing_extensions import override
 
+from baco_like._checks import whole_number
 from baco_like._output import warn_caller
 from baco_like.evaluators import Evaluator
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
@@ -34,16 +35,15 @@ from baco_like.records import (
     sign_of,
 )
 from baco_like.records.confirmation import (
-    check_settings,
-    include_default,
     is_current,
     measurement_budget,
 )
 from baco_like.records.drift import read_drift
-from baco_like.records.reading import without_bound
+from baco_like.records.reading import number_within, without_bound
 from baco_like.records.trial import CONFIRMATION, different_configs, select_best
-from baco_like.running.progress import Display, format_result
+from baco_like.running.progress import Display
 from baco_like.running.stopping import AnyOf, MaxTime, StoppingRule, time_limit
+from baco_like.running.telling import format_result
 
 _LEAST_ROUNDS = 5
 """Number of rounds that the budget must allow, or there are fewer candidates.
@@ -85,22 +85,18 @@ class Confirm:
     simplify: float = SIMPLIFY
 
     def __post_init__(self) -> None:
-        check_settings(self.confidence, self.tolerance)
+        whole_number("top", self.top, 0)
+        number_within("confidence", self.confidence, "(0, 1)")
+        number_within("tolerance", self.tolerance, "[0, inf)")
         measurement_budget(self.evaluations, 1)
         if self.simplify:
             measurement_budget(self.simplify, 1)
-        if self.top < 0:
-            raise ValueError(f"top = {self.top}: expected 0 or more configurations to confirm")
 
     def time_share(self, history: History) -> float:
         """Return the share of a limited time that is left to the confirmation and the simplification."""
         share = 0.1 if isinstance(self.evaluations, int) else self.evaluations
         simplifies = self.simplify and can_simplify(history)
         return (share if self.top else 0.0) + (0.1 if simplifies else 0.0)
-
-    def budget(self, evaluations: int) -> int:
-        """Return the largest number of measurements after a search of so many evaluations."""
-        return measurement_budget(self.evaluations, evaluations)
 
 
 @dataclass(frozen=True)
@@ -200,13 +196,18 @@ def _measure_rounds(
 ) -> None:
     """Measure the candidates until the ranking is decided or the budget is spent."""
     history = optimizer.history
-    budget = settings.budget(history.searched)
+    budget = measurement_budget(settings.evaluations, history.searched)
     if not is_current(history):
         plan = _make_plan(optimizer, settings, budget)
         if plan is None:
             return
         if budget < len(plan.configs):
-            _warn_of_budget(budget, len(plan.configs))
+            warn_caller(
+                f"the winner is not confirmed: {budget} measurements are too few for one round of "
+                f"{len(plan.configs)} configurations; allow more by Confirm(evaluations=...), or in a file by "
+                "[confirmation] evaluations = ...",
+                BacoWarning,
+            )
             return
         optimizer.start_confirmation(plan)
     confirmation = read_confirmation(optimizer.history)
@@ -291,13 +292,15 @@ def _make_plan(optimizer: Optimizer, settings: Confirm, budget: int) -> Confirma
     candidates = rank_candidates(optimizer, top)
     if not candidates:
         return None
-    default_at = include_default(candidates, default)
+    configs, default_at = [dict(trial.config) for trial in candidates], None
+    if default is not None:
+        if dict(default.config) not in configs:
+            candidates.append(default)
+            configs.append(dict(default.config))
+        default_at = configs.index(dict(default.config))
+    observed = tuple(trial.id if trial.id >= 0 else None for trial in candidates)
     return ConfirmationPlan(
-        tuple(dict(trial.config) for trial in candidates),
-        tuple(trial.id if trial.id >= 0 else None for trial in candidates),
-        default_at,
-        settings.confidence,
-        settings.tolerance,
+        tuple(configs), observed, default_at, settings.confidence, settings.tolerance
     )
 
 
@@ -333,11 +336,3 @@ def _by_prediction(optimizer: Optimizer, trials: list[Trial]) -> list[Trial]:
         return []
     order = (sign_of(optimizer.options.aim.first.direction) * mean).argsort(kind="stable")
     return [trials[i] for i in order]
-
-
-def _warn_of_budget(budget: int, candidates: int) -> None:
-    warn_caller(
-        f"the winner is not confirmed: {budget} measurements are too few for one round of {candidates} configurations; "
-        "allow more by Confirm(evaluations=...), or in a file by [confirmation] evaluations = ...",
-        BacoWarning,
-    )

@@ -19,7 +19,6 @@ from baco_like._output import (
     align_cells,
     escape_control_characters,
     format_table,
-    in_percent,
     wrap_items,
 )
 from baco_like._threads import resolve_threads
@@ -28,25 +27,23 @@ from baco_like.explanations import HistoryModels, Outlook
 from baco_like.journal import START, Event, Header, JsonlJournal, Mark
 from baco_like.journal.lock import find_holders, lock_file
 from baco_like.optimizer import Optimizer
+from baco_like.optimizer.arguments import collector_paused
 from baco_like.optimizer.predictions import why
-from baco_like.optimizer.setup import collector_paused
 from baco_like.optimizer.state import OptimizerState, apply_events, initial_state
 from baco_like.optimizer.view import ReadRun, RunView
 from baco_like.records import History, Trial
-from baco_like.records.confirmation import winner_of
-from baco_like.records.trial import CONTROL, different_configs, rank
-from baco_like.running.by_task import best_by_task, task_table
-from baco_like.running.front import describe_front, describe_values, format_front
-from baco_like.running.progress import count_trials, format_result, group_failures, in_words
-from baco_like.running.summary import (
+from baco_like.records.trial import different_configs, rank
+from baco_like.running.findings import Findings, best_by_task, best_so_far, group_failures
+from baco_like.running.telling import (
     COMPLETE,
-    Summary,
-    best_so_far,
-    describe_confirmation,
-    describe_kept_default,
-    format_speedup,
-    read_noise,
-    summarise,
+    format_front,
+    format_result,
+    shown_value,
+    task_table,
+    tell_conditions,
+    tell_confirmation,
+    tell_counts,
+    tell_result,
 )
 from baco_like.spaces import Space
 from baco_like.strategies import RandomSearch
@@ -202,72 +199,22 @@ def describe_run(view: JournalView, top: int, width: int = 100) -> str:
         top: Number of best trials.
         width: Number of characters of a line of the table.
     """
-    parts = [_status(view), _best_table(view, top, width), _failures(view.history)]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _status(view: JournalView) -> str:
-    history, options = view.history, view.options
+    found, options = Findings(view.history, view.objective), view.options
     runner = ", ".join(map(str, view.find_runner()))
+    status = f"running (process {runner})" if runner else "no process is running it"
     name = options.strategy.get("name") or "a strategy object"
-    summary = summarise(view.history, view.objective)
-    again = history.evaluations - history.builds
     lines = [
-        f"{view.path}: "
-        + (f"running (process {runner})" if runner else "no process is running it"),
+        f"{view.path}: {status}",
         f"started {view.created or 'at an unknown time'}; strategy {name}, seed {options.seed}",
-        f"{count_trials(history.searched, history.builds, options.budget)}, {len(history.pending)} pending"
-        + (f", {again} measurements to confirm the winner" if again else "")
-        + (f", {history.warm} results of earlier runs" if history.warm else "")
-        + f"; failures: {in_words(summary.failures) or 'none'}"
-        + (f"; censored: {in_words(summary.censored)}" if summary.censored else ""),
+        tell_counts(found, options.budget),
+        *tell_result(found),
+        *tell_confirmation(found.confirmation),
+        *tell_conditions(found),
     ]
-    if summary.utilisation is not None:
-        lines.append(summary.utilisation.describe())
-    lines += _result_lines(summary)
-    noise = read_noise(history)
-    if noise is not None:
-        lines.append(f"noise: repeats of one configuration spread by {in_percent(noise, 1)}")
-    lines += [*summary.drift, *summary.notes]
-    if not summary.drift and any(trial.origin == CONTROL for trial in history.trials):
-        lines.append("drift: none beyond 5 %")
-    return "\n".join(map(escape_control_characters, lines))
-
-
-def _result_lines(summary: Summary) -> list[str]:
-    """Return the best configuration against the default; after a confirmation both by its measurements alone."""
-    best, default, confirmation = summary.best, summary.default, summary.confirmation
-    if best is None:
-        return ["no evaluation has succeeded yet"]
-    if summary.objectives:
-        known = default is not None and default.value is not None
-        ending = (
-            f" (default: {describe_values(default, summary.objectives)})"
-            if known and default
-            else ""
-        )
-        knee = f"knee: trial {best.id}, {describe_values(best, summary.objectives)}{ending}"
-        return [describe_front(summary.front, summary.objectives), knee]
-    if summary.by_task is not None:
-        _, rows = summary.by_task
-        return [f"{len(rows)} tasks; the best configuration of each is below"]
-    unit = f" {summary.objective.unit}" if summary.objective.unit else ""
-    number = f"trial {best.id}, " if best.id >= 0 else ""
-    value = f"{summary.objective.name} = {format_result(best)}{unit}"
-    if summary.is_default_best:
-        lines = [f"best: the default, {number}{value}"]
-        if summary.is_default_kept:
-            lines.append(describe_kept_default(summary))
-    else:
-        known = default is not None and default.outcome is not None
-        ending = f" (default: {format_result(default)}{unit})" if default and known else ""
-        lines = [f"best: {number}{value}{ending}"]
-        speedup = summary.confirmed_speedup
-        if speedup is not None and confirmation is not None:
-            lines.append(
-                f"speed-up over the default: {format_speedup(speedup, confirmation.plan.confidence)}"
-            )
-    return lines + (describe_confirmation(confirmation) if confirmation else [])
+    text = "\n".join(map(escape_control_characters, lines))
+    return "\n\n".join(
+        filter(None, [text, _best_table(found, top, width), _failures(view.history)])
+    )
 
 
 def describe_outlook(view: JournalView) -> str:
@@ -279,19 +226,19 @@ def describe_outlook(view: JournalView) -> str:
     return ""
 
 
-def _best_table(view: JournalView, top: int, width: int) -> str:
+def _best_table(found: Findings, top: int, width: int) -> str:
     """Return the best configurations: first those measured again by the confirmation, then others.
 
     Each parameter has a column; if that is too wide, a row has the values that differ from the default. With several
     objectives, the front is shown; with several tasks, the best configuration of each.
     """
-    if view.objectives:
-        return _front_table(view, width)
-    if best_by_task(view.history):
-        return format_table(*task_table(view.history, view.objective))
-    history, objective = view.history, view.objective
-    _, confirmation = winner_of(history)
-    candidates = () if confirmation is None else confirmation.candidates
+    history, objective = found.history, found.objective
+    if history.objectives:
+        texts = [format_front(found, most) for most in (COMPLETE, 0)] if found.front else [""]
+        return texts[0] if max(map(len, texts[0].splitlines()), default=0) <= width else texts[-1]
+    if found.tasks:
+        return format_table(*task_table(history, objective))
+    candidates = () if found.confirmation is None else found.confirmation.candidates
     confirmed = rank(candidates, history.direction)
     again = [dict(trial.config) for trial in candidates]
     others = [trial for trial in history.trials if dict(trial.config) not in again]
@@ -310,19 +257,6 @@ def _best_table(view: JournalView, top: int, width: int) -> str:
     if max(map(len, table)) <= width:
         return "\n".join(table)
     return "\n".join(_with_changes(align_cells(rows), best, history.space.default_config, width))
-
-
-def _front_table(view: JournalView, width: int) -> str:
-    """Return the front with the objectives and as many parameters as the line has room for."""
-    history = view.history
-    front, best = history.front(), history.best()
-    if best is None:
-        return ""
-    for most in (COMPLETE, 0):  # 0: only parameters that differ
-        text = format_front(front, view.objectives, best, None, most)
-        if max(map(len, text.splitlines())) <= width:
-            break
-    return text
 
 
 def _with_changes(
@@ -401,14 +335,6 @@ def describe_progress(view: JournalView, width: int) -> str:
     blocks = "".join(_BLOCKS[round(float(part) * (len(_BLOCKS) - 1))] for part in level)
     name = f"best {view.objective.name} so far" if view.objectives else "best so far"
     return f"{name} {blocks}"
-
-
-def shown_value(value: Any) -> str:
-    """Return a value of a configuration or a note in one line."""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    text = " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
-    return escape_control_characters(text)
 
 
 def _flatten(note: Mapping[str, Any]) -> list[tuple[str, Any]]:

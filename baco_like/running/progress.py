@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TextIO, final
 
@@ -15,15 +14,13 @@ from baco_like._output import escape_control_characters, silence
 from baco_like._threads import thread_limit
 from baco_like.exceptions import MissingExtra, TrialError
 from baco_like.explanations import estimate_outlook
-from baco_like.records import History, Status, Trial
+from baco_like.records import History, Objective, Status, Trial
 from baco_like.records.confirmation import is_current
 from baco_like.records.drift import drift_notes
 from baco_like.records.trial import CONTROL, NOT_COMPARED, measurement_notes
-from baco_like.running.by_task import best_beside
-from baco_like.running.front import describe_front, describe_values
+from baco_like.running.findings import best_beside, censoring, first_line
 from baco_like.running.stopping import OUTLOOK_EVERY
-
-_NUMBER = re.compile(r"\d+(\.\d+)?")
+from baco_like.running.telling import describe_front, describe_values, in_words
 
 _BAR_WITHOUT_ESTIMATE = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 """A bar of tqdm for tasks with a time limit, which tqdm's estimate of the remaining time would ignore."""
@@ -52,6 +49,9 @@ class Display:
         done: Number of steps that are finished at the start.
         interval: Minimum number of seconds between two plain lines; the last step is always printed.
         seconds: Seconds from now after which the task ends even if steps are left, or None.
+
+    Attributes:
+        total: Number of steps, or None.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Display:
         interval: float = 0.0,
         seconds: float | None = None,
     ) -> None:
-        self._stream, self._total, self._interval = stream, total, interval
+        self._stream, self.total, self._interval = stream, total, interval
         self._seconds = seconds
         self._started, self._last_line, self._steps = time.monotonic(), -math.inf, 0
         self._closed = False
@@ -79,11 +79,6 @@ class Display:
                     dynamic_ncols=True,
                     bar_format=None if seconds is None else _BAR_WITHOUT_ESTIMATE,
                 )
-
-    @property
-    def total(self) -> int | None:
-        """Number of steps, or None if it is unknown."""
-        return self._total
 
     def show(self, done: int, text: str, notes: Sequence[str] = ()) -> None:
         """Show the number of finished steps with a text, and print each note on its own line."""
@@ -108,20 +103,20 @@ class Display:
     def _print_line(self, done: int, text: str, notes: Sequence[str]) -> None:
         """Print a line, unless the last one is too recent."""
         now = time.monotonic()
-        if now - self._last_line < self._interval and done != self._total:
+        if now - self._last_line < self._interval and done != self.total:
             return
         self._last_line = now
         count = str(done)
-        if self._total is not None:
-            count = f"{done:>{len(str(self._total))}}/{self._total}"
+        if self.total is not None:
+            count = f"{done:>{len(str(self.total))}}/{self.total}"
         line = f"{count}  {text}{self._time_left(done)}"
         print("\n".join([line, *notes]), file=self._stream, flush=True)
 
     def _time_left(self, done: int) -> str:
         """Return the remaining time as the end of a line; empty if nothing limits the task."""
         elapsed, limits = time.monotonic() - self._started, []
-        if self._total is not None:
-            limits.append(elapsed / self._steps * (self._total - done))
+        if self.total is not None:
+            limits.append(elapsed / self._steps * (self.total - done))
         if self._seconds is not None:
             limits.append(self._seconds - elapsed)
         return f", {max(0.0, min(limits)):.0f} s left" if limits else ""
@@ -157,7 +152,7 @@ class TrialProgress:
 
     def __init__(self, display: Display, unit: str = "", threshold: float = 0.05) -> None:
         self._threshold = threshold
-        self._display, self._unit = display, f" {unit}" if unit else ""
+        self._display, self._unit = display, unit
         self._outlook = OutlookText()
         self._failures: Counter[str] = Counter()
         self._censored: Counter[str] = Counter()
@@ -169,7 +164,7 @@ class TrialProgress:
         notes = []
         # Several trials may be observed at once.
         for new in history.searched_trials[self._counted :]:
-            if is_censored(new):
+            if new.status is Status.CENSORED:
                 self._censored[censoring(new)] += 1
             elif new.failure:
                 self._failures[new.failure] += 1
@@ -181,12 +176,10 @@ class TrialProgress:
                 self._noted.add(kind)
         notes += drift_notes(history, trial, self._threshold)
         self._counted = history.searched
-        label = f"trial {trial.id}{' again' if trial.origin == CONTROL else ''}:"
+        label = f"trial {trial.id}{' again' if trial.origin == CONTROL else ''}"
         own = best_beside(history, trial)
-        text = f"{self._best(history, own)}, {label} {self._result(trial)}"
-        if history.objectives and trial.value is not None:
-            values = describe_values(trial, history.objectives)
-            text = f"{self._best(history, own)}; {label} {values}"
+        comma = ";" if history.objectives and trial.value is not None else ","
+        text = f"{self._best(history, own)}{comma} {label}: {self._result(history, trial)}"
         for label, counts in (("failed", self._failures), ("censored", self._censored)):
             if counts:
                 text += f", {label}: {in_words(counts)}"
@@ -201,7 +194,7 @@ class TrialProgress:
         if history.objectives:
             return describe_front(history.front(), history.objectives)
         name, best = ("", history.best()) if own is None else (f"{own[0]}: ", own[1])
-        return f"{name}best {'none' if best is None else self._result(best)}"
+        return f"{name}best {'none' if best is None else self._result(history, best)}"
 
     def _left(self, history: History) -> int | None:
         """Return how many evaluations the search has left, or None if it is unknown."""
@@ -214,10 +207,8 @@ class TrialProgress:
         """Finish the output."""
         self._display.close()
 
-    def _result(self, trial: Trial) -> str:
-        return format_result(trial) + (
-            "" if trial.value is None and trial.bound is None else self._unit
-        )
+    def _result(self, history: History, trial: Trial) -> str:
+        return describe_values(trial, history.objectives or (Objective(unit=self._unit),))
 
 
 @final
@@ -261,35 +252,6 @@ class OutlookText:
         return self._text
 
 
-def format_result(trial: Trial) -> str:
-    """Return the value of an observed trial, the bound of a censored one, or the failure word."""
-    if trial.value is not None:
-        return f"{trial.value:.4g}"
-    return str(trial.failure) if trial.bound is None else f">= {trial.bound:.4g}"
-
-
-def is_censored(trial: Trial) -> bool:
-    """Return whether the evaluation was stopped at a lower bound of its value."""
-    return trial.status is Status.CENSORED
-
-
-def censoring(trial: Trial) -> str:
-    """Return why a trial is censored; a program that hangs is always at the time limit."""
-    return "slow" if trial.outcome is not None and trial.outcome.is_slow else "at the time limit"
-
-
-def count_trials(evaluations: int, builds: int, budget: int | None = None) -> str:
-    """Return the number of evaluations, of a budget if they are within it, and of builds if there were more."""
-    # A resumed run may have a larger budget than its journal names.
-    of = "" if budget is None or evaluations > budget else f" of {budget}"
-    return f"{evaluations}{of} evaluations" + (f", {builds} builds" if builds > evaluations else "")
-
-
-def in_words(counts: Mapping[str, int]) -> str:
-    """Return counts by word as a text, the largest first."""
-    return ", ".join(f"{word} {n}" for word, n in Counter(counts).most_common())
-
-
 def show_progress(
     stream: TextIO,
     total: int | None,
@@ -307,22 +269,3 @@ def show_progress(
         threshold: Relative drift of the machine that is shown.
     """
     return TrialProgress(Display(stream, total, "eval", seconds=seconds), unit, threshold)
-
-
-def first_line(trial: Trial) -> str:
-    """Return the first line of a failed trial's message, shortened."""
-    return next(iter(trial.message.strip().splitlines()), "no message")[:300]
-
-
-def group_failures(trials: Iterable[Trial]) -> list[tuple[str, str, list[Trial]]]:
-    """Return the causes of failures, the most frequent first: word, first line of the first message, and the trials.
-
-    Messages that differ in numbers alone, such as an exceeded size, are one cause.
-    """
-    causes: dict[tuple[str, str], list[Trial]] = {}
-    for trial in trials:
-        if trial.status is Status.FAILED:
-            cause = str(trial.failure), _NUMBER.sub("#", first_line(trial))
-            causes.setdefault(cause, []).append(trial)
-    every = [(word, first_line(failed[0]), failed) for (word, _), failed in causes.items()]
-    return sorted(every, key=lambda cause: -len(cause[2]))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-import operator
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import SupportsFloat, final
+from typing import final
 
 import numpy as np
 from typing_extensions import override
 
+from baco_like._checks import whole_number
 from baco_like._threads import thread_limit
 from baco_like.exceptions import TrialError
 from baco_like.records import LIMIT, History, Objective, Status, StopRule, sign_of
 from baco_like.records.front import is_non_dominated
+from baco_like.records.reading import number_within
 from baco_like.records.trial import AFTER_SEARCH
 
 OUTLOOK_EVERY = 10
@@ -44,26 +45,10 @@ class StoppingRule:
         return AllOf((self, other))
 
 
-def _check_number(name: str, expected: str, value: float) -> None:
-    if isinstance(value, str) or not isinstance(value, SupportsFloat):
-        raise TypeError(f"{name} must be {expected}, not {value!r}")
-
-
-def _check_positive(name: str, value: float) -> None:
-    _check_number(name, "a positive number", value)
-    if not value > 0:
-        raise ValueError(f"{name} must be positive, not {value!r}")
-
-
 def _check_count(rule: StoppingRule, field: str) -> None:
     """Check that a field is a positive integer (also one of NumPy's) and store it as an int."""
-    name, value = f"{type(rule).__name__}({field})", getattr(rule, field)
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a whole number, not {value!r}") from None
-    _check_positive(name, number)
-    object.__setattr__(rule, field, number)
+    name = f"{type(rule).__name__}({field})"
+    object.__setattr__(rule, field, whole_number(name, getattr(rule, field), 1))
 
 
 @final
@@ -115,7 +100,7 @@ class MaxTime(StoppingRule):
     seconds: float
 
     def __post_init__(self) -> None:
-        _check_positive("MaxTime(seconds)", self.seconds)
+        number_within("MaxTime(seconds)", self.seconds, "(0, inf)")
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -140,8 +125,7 @@ class NoImprovement(StoppingRule):
 
     def __post_init__(self) -> None:
         _check_count(self, "evaluations")
-        if not 0 <= self.rel < 1:
-            raise ValueError(f"NoImprovement(rel) must be in [0, 1), not {self.rel!r}")
+        number_within("NoImprovement(rel)", self.rel, "[0, 1)")
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -171,9 +155,7 @@ class Target(StoppingRule):
     value: float
 
     def __post_init__(self) -> None:
-        _check_number("Target(value)", "a number", self.value)
-        if math.isnan(self.value):
-            raise ValueError("Target(value) must be a number, not nan")
+        number_within("Target(value)", self.value, "(-inf, inf)")
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -264,9 +246,7 @@ class LowOutlook(StoppingRule):
     def __post_init__(self) -> None:
         _check_count(self, "evaluations")
         _check_count(self, "least")
-        _check_number("LowOutlook(rel)", "a number", self.rel)
-        if not 0 < self.rel < 1:
-            raise ValueError(f"LowOutlook(rel) must be between 0 and 1, not {self.rel!r}")
+        number_within("LowOutlook(rel)", self.rel, "(0, 1)")
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:

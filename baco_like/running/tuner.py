@@ -7,69 +7,181 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from typing import Any
 
+from typing_extensions import override
+
 from baco_like._checks import explain_keywords
 from baco_like._output import optional_output, warn_caller
+from baco_like._plugins import is_foreign, name_of
 from baco_like.evaluators import (
+    Collector,
     Evaluator,
     FunctionEvaluator,
     ProcessLanes,
     StagedEvaluator,
 )
-from baco_like.evaluators.protocol import find_innermost, recall_history
-from baco_like.exceptions import FailureWarning, SpaceExhausted
+from baco_like.evaluators.protocol import find_innermost, recall_history, take_late
+from baco_like.exceptions import FailureWarning, PluginError, SpaceExhausted
 from baco_like.journal import Journal
-from baco_like.journal.run_lock import journal_file, sole_runner
+from baco_like.journal.lock import journal_file, sole_runner
 from baco_like.optimizer import Callback, Optimizer, Search
+from baco_like.optimizer.view import RunView
 from baco_like.records import (
     Aim,
     Confirmation,
     History,
-    Observation,
+    Outcome,
     Status,
     StopRule,
     Trial,
     read_confirmation,
 )
 from baco_like.records.aim import GivenObjectives
+from baco_like.records.reading import without_bound
 from baco_like.records.trial import CONTROL
-from baco_like.running.arguments import Measuring, Workers
 from baco_like.running.confirming import confirm_winner, leave_time
-from baco_like.running.control import Recheck
 from baco_like.running.machine import describe_machine
+from baco_like.running.measuring import Measuring, Recheck, Workers
 from baco_like.running.progress import Display, Progress, show_progress
-from baco_like.running.running_trials import RunningTrials
 from baco_like.running.stopping import time_limit
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
 
+
+@dataclass
+class RunningTrials:
+    """Trials that are submitted to the evaluator.
+
+    Attributes:
+        optimizer: Observes the outcomes.
+        evaluator: Evaluates the trials.
+        progress: Shows them, unless it is None.
+        trials: The submitted trials, by number.
+        outcomes: Finished outcomes that are not recorded yet.
+        late: Results that came after their trials were given up or had other results, not recorded yet.
+    """
+
+    optimizer: Optimizer
+    evaluator: Evaluator
+    progress: Progress | None
+    trials: dict[int, Trial] = field(default_factory=dict)
+    outcomes: list[Outcome] = field(default_factory=list)
+    late: list[Trial] = field(default_factory=list)
+
+    def list_trials(self) -> list[Trial]:
+        """Return the trials that are submitted now; another thread may call it."""
+        return list(self.trials.values())
+
+    def wait(self) -> None:
+        """Wait for outcomes.
+
+        Raises:
+            PluginError: An evaluator of another package returns something else.
+        """
+        outcomes = self.evaluator.wait()
+        if is_foreign(self.evaluator):
+            self._check_outcomes(outcomes)
+        self.outcomes += outcomes
+        self.late += take_late(self.evaluator)
+
+    def _check_outcomes(self, outcomes: Any) -> None:
+        owner = f"evaluator {name_of(self.evaluator)}: wait returned"
+        if not isinstance(outcomes, Sequence) or not outcomes:
+            raise PluginError(f"{owner} {outcomes!r:.80}, not a sequence of one or more outcomes")
+        for outcome in outcomes:
+            if not isinstance(outcome, Outcome):
+                raise PluginError(
+                    f"{owner} {outcome!r:.80}; return Outcome.success(trial.id, (value,)) or Outcome.failure(...)"
+                )
+        numbers = Counter(outcome.trial_id for outcome in outcomes)
+        for number, count in numbers.items():
+            if number not in self.trials or count > 1:
+                fault = "that was not submitted" if count == 1 else f"{count} times"
+                raise PluginError(f"{owner} an outcome of trial {number!r:.60} {fault}")
+
+    def submit(self, trials: Iterable[Trial]) -> None:
+        """Submit trials, except those that are submitted already."""
+        for trial in trials:
+            # A trial that is already submitted has an expired lease and was suggested again.
+            if trial.id not in self.trials:
+                self.evaluator.submit(trial)
+            self.trials[trial.id] = trial
+
+    def record(self) -> None:
+        """Record the outcomes; they stay in ``outcomes`` until they are on the disk."""
+        outcomes = self._unbounded_outcomes()
+        observed = [o for o in outcomes if o.status is not Status.ABANDONED]
+        # Another optimizer of the same journal may have finished a trial whose lease had expired.
+        results = [self.trials[o.trial_id].with_outcome(o) for o in observed]
+        if results or self.late:
+            self.optimizer.complete_late([*results, *self.late])
+        for outcome in outcomes:
+            if outcome.status is Status.ABANDONED:
+                self.optimizer.abandon(self.trials.pop(outcome.trial_id), outcome.message)
+        for outcome in observed:
+            del self.trials[outcome.trial_id]
+            history = self.optimizer.history
+            trial = history.find(outcome.trial_id)  # its outcome may be another one: beyond a limit
+            if self.progress is not None and trial is not None:
+                with optional_output("the progress"):
+                    self.progress.update(history, trial)
+                    continue
+                self.progress = None
+
+    def record_finished(self, timeout: float | None) -> None:
+        """Record finished outcomes after an error. Errors raised here are suppressed so that the first is reported."""
+        with contextlib.suppress(Exception):
+            if isinstance(self.evaluator, Collector):
+                self.outcomes += self.evaluator.collect(timeout)
+        pending = self.optimizer.history.pending
+        finished = [o for o in self._unbounded_outcomes() if o.trial_id in pending]
+        finished = [o for o in finished if o.status is not Status.ABANDONED]
+        with contextlib.suppress(Exception):
+            if finished:
+                self.optimizer.complete(finished)
+
+    def _unbounded_outcomes(self) -> list[Outcome]:
+        return [without_bound(o, self.optimizer.options.aim.first.direction) for o in self.outcomes]
+
+
 _logger = logging.getLogger(__name__.rpartition(".")[0])
+
+INTERRUPTED = "interrupted"
+"""Reason of the end of a run that Ctrl-C has ended."""
 
 _WARN_AFTER = 10
 """Number of failures at the start of a run after which a warning is issued."""
 
 
 @dataclass(frozen=True)
-class Result:
-    """The result of `tune`.
+class Result(RunView):
+    """The result of `tune`: everything that can be read from the run, and who has won.
 
     Attributes:
         optimizer: The optimizer with all trials; it can suggest more.
         reason: The reason why the run ended.
-        confirmation: The repeated measurements of the best configurations, or None without `Measuring.confirm`.
     """
 
     optimizer: Optimizer
     reason: str
-    confirmation: Confirmation | None = None
 
+    def __post_init__(self) -> None:
+        vars(self).update(_run=self.optimizer._run, _threads=self.optimizer._threads)
+
+    @override
     def _repr_html_(self) -> str:
         """Return the best trials as a table, for notebooks."""
         return f"{self.optimizer._repr_html_()}<p>{escape(self.reason)}</p>"
+
+    @cached_property
+    def confirmation(self) -> Confirmation | None:
+        """The repeated measurements of the best configurations, or None without `Measuring.confirm`."""
+        return read_confirmation(self.history)
 
     @property
     def winner(self) -> Trial | None:
@@ -82,31 +194,6 @@ class Result:
         """The candidate to use: of those as good as the winner, the closest to the default; without any, `winner`."""
         chosen = None if self.confirmation is None else self.confirmation.recommended
         return self.winner if chosen is None else chosen
-
-    @property
-    def best(self) -> Trial | None:
-        """The successful trial with the best value, or None; with several objectives the knee of `front`."""
-        return self.optimizer.best
-
-    @property
-    def best_config(self) -> dict[str, Any] | None:
-        """The configuration of `best`, or None."""
-        return self.optimizer.best_config
-
-    @property
-    def best_value(self) -> float | None:
-        """The value of `best`, or None."""
-        return self.optimizer.best_value
-
-    @property
-    def front(self) -> list[Observation]:
-        """The successful trials that no other one dominates, sorted by the value of the first objective."""
-        return self.optimizer.front
-
-    @property
-    def trials(self) -> list[Trial]:
-        """Observed trials, in order of arrival."""
-        return self.optimizer.trials
 
 
 @explain_keywords(space=Space, aim=Aim, strategy=Search, measuring=Measuring, workers=Workers)
@@ -202,30 +289,7 @@ def tune(
             display = show_progress(sys.stderr, budget, "", time_limit(stop), threshold)
         for note in describe_machine() if progress else ():
             print(f"note: {note}", file=sys.stderr)
-        return _run(optimizer, evaluator, stop, measuring, display)
-
-
-def _run(
-    optimizer: Optimizer,
-    evaluator: Evaluator,
-    stop: StopRule,
-    measuring: Measuring,
-    progress: Progress | None,
-) -> Result:
-    try:
-        reason = search_and_confirm(optimizer, evaluator, stop, measuring, progress)
-    except KeyboardInterrupt:
-        reason = "interrupted"
-    except Exception as error:
-        with contextlib.suppress(AttributeError, TypeError):  # a class may reject new attributes
-            error.optimizer = optimizer  # type: ignore[attr-defined]
-            if sys.version_info >= (3, 11):
-                error.add_note(
-                    f"{len(optimizer.trials)} evaluations are kept in this exception's attribute 'optimizer'"
-                )
-        raise
-    confirmed = measuring.confirm is not None
-    return Result(optimizer, reason, read_confirmation(optimizer.history) if confirmed else None)
+        return search_and_confirm(optimizer, evaluator, stop, measuring, display)
 
 
 def search_and_confirm(
@@ -236,8 +300,10 @@ def search_and_confirm(
     progress: Progress | None,
     display: Display | None = None,
     announce: Callable[[str], None] = lambda text: None,
-) -> str:
+) -> Result:
     """Search until the rule ends it or leaves the time for the confirmation, then confirm the winner.
+
+    Ctrl-C ends both; the reason is then `INTERRUPTED`. Any other exception gets the optimizer as an attribute.
 
     Args:
         optimizer: Suggests the configurations.
@@ -247,16 +313,24 @@ def search_and_confirm(
         progress: Follows the search; None shows nothing.
         display: Shows the measurements of the confirmation, or None.
         announce: Called with a sentence before each part of the confirmation.
-
-    Returns:
-        The reason of the end of the search.
     """
     confirm = measuring.confirm
     search = stop if confirm is None else leave_time(stop, confirm, optimizer.history)
-    reason = run_locked(optimizer, evaluator, search, progress, measuring.recheck)
-    if confirm is not None:
-        confirm_winner(optimizer, evaluator, confirm, time_limit(stop), display, announce)
-    return reason
+    try:
+        reason = run_locked(optimizer, evaluator, search, progress, measuring.recheck)
+        if confirm is not None:
+            confirm_winner(optimizer, evaluator, confirm, time_limit(stop), display, announce)
+    except KeyboardInterrupt:
+        reason = INTERRUPTED
+    except Exception as error:
+        with contextlib.suppress(AttributeError, TypeError):  # a class may reject new attributes
+            error.optimizer = optimizer  # type: ignore[attr-defined]
+            if sys.version_info >= (3, 11):
+                error.add_note(
+                    f"{len(optimizer.trials)} evaluations are kept in this exception's attribute 'optimizer'"
+                )
+        raise
+    return Result(optimizer, reason)
 
 
 # Any evaluator --------------------------------------------------------------------------------------------------------

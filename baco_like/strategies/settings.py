@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import Self, override
 
-from baco_like.records.reading import finite_number
+from baco_like.records.reading import number_within
 
 T = TypeVar("T")
 
@@ -57,33 +57,6 @@ def choose(name: str, choice: str | T, choices: Mapping[str, T]) -> T:
     return choice
 
 
-def check_within(name: str, value: Any, interval: str) -> None:
-    """Check that a setting is a finite number in an interval, written as in `setting`.
-
-    Raises:
-        ValueError: It is not.
-    """
-    low, high = map(float, interval[1:-1].split(","))
-    number = finite_number(value)
-    if number is not None:
-        above = number >= low if interval[0] == "[" else number > low
-        below = number <= high if interval[-1] == "]" else number < high
-        if above and below:
-            return
-    raise ValueError(f"{name} = {value!r:.60}: expected {_describe_interval(interval)}")
-
-
-def _describe_interval(interval: str) -> str:
-    """Return words for an interval, such as "a number above 0 and at most 1"."""
-    low, high = (end.strip() for end in interval[1:-1].split(","))
-    ends = []
-    if low != "-inf":
-        ends.append(("of at least " if interval[0] == "[" else "above ") + low)
-    if high != "inf":
-        ends.append(("at most " if interval[-1] == "]" else "below ") + high)
-    return "a number " + " and ".join(ends) if ends else "a finite number"
-
-
 @dataclass(frozen=True)
 class CheckedSettings:
     """Base of dataclasses whose fields are declared by `setting`."""
@@ -104,7 +77,7 @@ class CheckedSettings:
             if metadata.get("choices") is not None:
                 choose(declared.name, value, metadata["choices"])
             if metadata.get("within") is not None:
-                check_within(declared.name, value, metadata["within"])
+                number_within(declared.name, value, metadata["within"])
 
 
 def settings_for_budget(row: SurveyRow, budget: int | None) -> dict[str, Any]:

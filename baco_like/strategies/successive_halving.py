@@ -11,6 +11,7 @@ import numpy as np
 
 from baco_like._typing import Codes, Mask, Rng
 from baco_like.records import History, Observation, Proposal, Status, row_keys
+from baco_like.records.reading import number_within
 from baco_like.spaces.design import uniform
 from baco_like.strategies.bayesian.bayesian import Bayesian, BayesianState
 from baco_like.strategies.levels import (
@@ -22,7 +23,6 @@ from baco_like.strategies.levels import (
     set_level,
 )
 from baco_like.strategies.protocol import Problem, Proposals, proposed_rows
-from baco_like.strategies.settings import check_within
 
 
 @final
@@ -52,8 +52,8 @@ class SuccessiveHalving:
     model_based: Bayesian = field(default_factory=Bayesian)
 
     def __post_init__(self) -> None:
-        check_within("eta", self.eta, "(1, inf)")
-        check_within("random_share", self.random_share, "[0, 1]")
+        number_within("eta", self.eta, "(1, inf)")
+        number_within("random_share", self.random_share, "[0, 1]")
 
     def init(self, problem: Problem, rng: Rng) -> int:
         """Return the seed of the models."""

@@ -20,7 +20,7 @@ from numpy.testing import assert_array_equal
 
 from baco_like._typing import Array, Codes, Mask
 from baco_like.acquisitions.protocol import AcquisitionOptimizer, IsExcluded, Score
-from baco_like.records.pending import row_keys
+from baco_like.records.rows import row_keys
 from baco_like.spaces.space import Space
 
 Check = Callable[[AcquisitionOptimizer, Space], None]

@@ -26,8 +26,8 @@ from baco_like.journal import MemoryJournal
 from baco_like.optimizer import Optimizer, Search
 from baco_like.parameters import Categorical, Integer, Ordinal, Permutation, Real
 from baco_like.records import Aim
-from baco_like.records.direction import Direction
-from baco_like.records.pending import row_keys
+from baco_like.records.objective import Direction
+from baco_like.records.rows import row_keys
 from baco_like.records.trial import Observation, Trial
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Problem, Strategy, draws_in_tell, optimises_several

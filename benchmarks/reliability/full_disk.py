@@ -45,7 +45,7 @@ def started(path: Path) -> Optimizer:
 
 
 def state(opt: Optimizer) -> str:
-    return repr((opt.trials, opt.pending, opt.history.queue))
+    return repr((opt.trials, opt.pending, [*opt.history.queue]))
 
 
 def tried(step: Step, path: Path, every: int) -> None:

@@ -484,7 +484,7 @@ def test_a_run_with_failures_only_prints_their_messages(baco, toml, tmp_path):
     assert done.stderr.startswith("baco-like: no evaluation succeeded: 3 evaluations, most often ")
     best = json.loads((tmp_path / "out" / "best.json").read_text())
     assert "no_such_thing" in best["failure_messages"]["runtime"]
-    progress, summary = done.stdout.split("none succeeded")
+    progress, summary = done.stdout.split("No evaluation has succeeded")
     assert progress.count("no_such_thing") == 1
     assert "no_such_thing" in summary
 

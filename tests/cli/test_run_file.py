@@ -27,7 +27,7 @@ from baco_like.parameters.registry import PARAMETER_TYPES
 from baco_like.records import Objective
 from baco_like.records.trial import Status, Trial
 from baco_like.running.confirming import Confirm
-from baco_like.running.control import Recheck
+from baco_like.running.measuring import Recheck
 from baco_like.strategies import default_settings
 
 GOOD = """\

@@ -12,7 +12,7 @@ from baco_like import Confirm, MaxEvals, Measuring, Optimizer, Ordinal, Search, 
 from baco_like.cli import arguments, watch
 from baco_like.journal.events import START
 from baco_like.journal.json_lines import JsonlJournal
-from baco_like.journal.run_lock import sole_runner
+from baco_like.journal.lock import sole_runner
 from baco_like.records import read_confirmation
 from baco_like.running.journal_view import JournalView, describe_progress
 
@@ -72,8 +72,8 @@ def test_show_prints_status_best_trials_and_failures(journal, capsys):
     code, text = shown(capsys, "show", journal, "--top", 2)
     assert code == 0
     assert "no process is running it" in text
-    assert "8 of 8 evaluations, 0 pending; failures: compile 2" in text
-    assert "best: the default, trial 0, time = 8 ms" in text
+    assert "8 of 8 evaluations; failures: compile 2" in text
+    assert "The default configuration is the best one found: time = 8 ms." in text
     assert "outlook: " in text
     table = text.split("\n\n")[1].splitlines()
     assert table[0].split() == ["trial", "time", "(ms)", "repeats", "tile", "order"]
@@ -194,10 +194,13 @@ def test_show_has_one_row_per_configuration_with_its_confirmed_values(tmp_path, 
     found = read_confirmation(JournalView(journal).history)
     best, default = found.recommended, found.default
     assert code == 0
-    assert f"30 of 30 evaluations, 0 pending, {found.measurements} measurements to" in text
-    assert f"best: trial {best.id}, value = {best.value:.4g} (default: {default.value:.4g})" in text
-    assert "speed-up over the default: " in text
-    assert "noise: repeats of one configuration spread by" in text
+    assert f"30 of 30 evaluations, {found.measurements} measurements to" in text
+    assert (
+        f"Trial {best.id} is the best: value = {best.value:.4g} (the default: {default.value:.4g})"
+        in text
+    )
+    assert "Speed-up over the default: " in text
+    assert "Repeats of one configuration spread by" in text
     rows = [line.split() for line in text.split("\n\n")[1].splitlines()]
     assert rows[0] == ["trial", "value", "repeats", "measured", "x"]
     assert len({row[-1] for row in rows[1:]}) == len(rows) - 1 == 5

@@ -61,7 +61,7 @@ def test_a_run_is_tuned_and_shown_by_task(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["show", str(out / "run.jsonl")]) == 0
     shown = capsys.readouterr().out
-    assert "2 tasks; the best configuration of each is below" in shown
+    assert "The run has 2 tasks. The table has the best configuration of each." in shown
     assert "outlook" not in shown
     rows = [line.split()[:2] for line in shown.splitlines() if line.strip().startswith("n=")]
     assert [row[0] for row in rows] == ["n=64", "n=256"]

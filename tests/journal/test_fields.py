@@ -113,6 +113,26 @@ def test_a_wrong_field_is_refused_by_every_reader(path, event, field):
             read(path)
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        suggested(id=0),  # used before
+        suggested(config={"a": 77, "b": 1}),
+        outcome(id=7),
+        {"event": "enqueued", "configs": [{"a": 1}]},
+        {"event": "enqueued", "configs": [5]},
+        {"event": "nothing"},
+        {},
+    ],
+    ids=lambda value: json.dumps(value)[:60],
+)
+def test_an_event_that_does_not_fit_is_refused_with_its_number(path, event):
+    add(path, event)
+    with pytest.raises(JournalError, match="event 2") as caught:
+        Optimizer.load(path)
+    assert caught.value.record == 2
+
+
 def test_a_repair_drops_events_with_a_wrong_field_and_names_it(path, capsys):
     add(path, outcome(sem=-1), {"event": "observed", "outcomes": {}}, outcome(value=3.0))
     assert main(["repair", str(path), str(path.with_name("new"))]) == 0
@@ -152,6 +172,7 @@ def test_a_repair_keeps_lines_of_another_journal_and_names_them(path, capsys):
         ({"options.context": None}, "options.context"),
         ({"space.parameters": []}, "space.parameters"),
         ({"space.constraints": {}}, "space.constraints"),
+        ({"options": {}}, "options.strategy"),
         ({"space.parameters": {"a": {"type": "ordinal", "values": []}}}, "space"),
         ({"warm.mode": "x"}, r"warm_start\[0\].mode"),
         ({"warm.mode": []}, r"warm_start\[0\].mode"),
@@ -167,18 +188,37 @@ def test_a_repair_keeps_lines_of_another_journal_and_names_them(path, capsys):
     ],
 )
 def test_a_wrong_field_of_the_header_is_refused(tmp_path, change, field):
+    with pytest.raises((JournalError, SpaceError), match=rf"event 0 \(line 1\).*{field}"):
+        Optimizer.load(forge_header(tmp_path / "j", change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"options.strategy": {"name": []}},
+        {"options.strategy": {"name": "random_search", "settings": 5}},
+        {"schema": 3},
+        {"schema": True},
+    ],
+)
+def test_a_header_of_another_program_is_refused(tmp_path, change):
+    with pytest.raises(JournalError, match=r"event 0|schema (3|True)"):
+        Optimizer.load(forge_header(tmp_path / "j", change))
+
+
+def forge_header(path, change):
+    """Write a journal whose header has some other fields, and return its path."""
     warm = WarmStart([(CONFIG, 1.0)])
-    Optimizer(SPACE, strategy="random_search", storage=tmp_path / "j", warm_start=warm)
-    header = json.loads((tmp_path / "j").read_bytes())
+    Optimizer(SPACE, strategy="random_search", storage=path, warm_start=warm)
+    header = json.loads(path.read_bytes())
     del header["crc"], header["n"]
     parts = {"": header, "options": header["options"], "space": header["space"]}
     parts |= {"warm": header["warm_start"][0], "row": header["warm_start"][0]["rows"][0]}
     for name, value in change.items():
         part, _, key = name.rpartition(".")
         parts[part][key] = value
-    (tmp_path / "j").write_bytes(b"".join(encode_lines([header])))
-    with pytest.raises((JournalError, SpaceError), match=rf"event 0 \(line 1\).*{field}"):
-        Optimizer.load(tmp_path / "j")
+    path.write_bytes(b"".join(encode_lines([header])))
+    return path
 
 
 class ReadsTags(RandomSearch):

@@ -15,8 +15,7 @@ import pytest
 from baco_like import Optimizer
 from baco_like.exceptions import JournalError
 from baco_like.journal import lock
-from baco_like.journal.lock import find_holders, locked
-from baco_like.journal.run_lock import sole_runner
+from baco_like.journal.lock import find_holders, locked, sole_runner
 
 HOLD = """
 import fcntl, os, sys, time

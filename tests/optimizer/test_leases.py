@@ -38,7 +38,7 @@ class Clocks:
 @pytest.fixture
 def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
     made = Clocks()
-    monkeypatch.setattr("baco_like.optimizer.core.read_clocks", made)
+    monkeypatch.setattr("baco_like.optimizer.optimizer.read_clocks", made)
     return made
 
 
@@ -245,7 +245,7 @@ def test_late_results_are_recorded_whatever_became_of_their_trials(clocks: Clock
 
 
 def test_the_heartbeat_extends_leases_while_its_block_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("baco_like.optimizer.leasing._BEATS", 1000)
+    monkeypatch.setattr("baco_like.optimizer.optimizer._BEATS", 1000)
     run = opened(MemoryJournal())
     trial = run.suggest()
     assert trial.lease is not None

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from baco_like import MaxEvals, Optimizer, Ordinal, Sharing, Space, Workers, tune
-from baco_like.journal.run_lock import sole_runner
+from baco_like.journal.lock import sole_runner
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 

@@ -28,7 +28,7 @@ from baco_like import (
     tune,
 )
 from baco_like.records import TaskRecommendation
-from baco_like.running.by_task import recommendation_lines
+from baco_like.running.telling import tell_recommendation
 
 PARAMETERS = {"tile": [8, 16, 32, 64, 128], "unroll": [1, 2, 4, 8], "kind": ["a", "b", "c"]}
 SIZES = (64, 512, 4096)
@@ -404,7 +404,7 @@ def test_a_recommendation_has_the_parameters_that_are_active_for_each_task():
         assert [c.config for c in found.choices] == [{"kind": "tiled"}, active, active]
         assert found.configs == (active,)
         assert found.selector.select({"n": 200}) == active
-    lines = recommendation_lines(optimizer.recommend(goal="single"))
+    lines = tell_recommendation(optimizer.recommend(goal="single"))
     assert lines[0] == "recommended: kind=tiled (for n=10)"
     assert lines[1] == "recommended: kind=tiled, tile=8 (for n=100, n=1000)"
     run = optimizer.shipped_run()
@@ -445,4 +445,4 @@ def test_a_task_has_no_choice_where_no_recommended_configuration_may_run():
     found = optimizer.recommend(goal="single")
     assert [(choice.name, choice.config) for choice in found.choices] == [("n=64", {"tile": 8})]
     assert found.slowdown == np.inf
-    assert "no configuration is recommended for n=512" in recommendation_lines(found)
+    assert "no configuration is recommended for n=512" in tell_recommendation(found)

@@ -3,7 +3,6 @@
 import json
 import math
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -422,13 +421,6 @@ def test_values_far_apart_do_no_harm():
 
 
 # The documentation ---------------------------------------------------------------------------------------------------
-
-
-def test_the_page_works_when_pasted(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "warm_start.md").read_text(encoding="utf-8")
-    code = page.partition("```python\n")[2].partition("```")[0]
-    exec(compile(code, "warm_start.md", "exec"), {})
-    assert capsys.readouterr().out.split()[1:] == ["8", "0"]
 
 
 def test_a_bound_of_another_tool_means_nothing_to_a_run_that_maximises(tmp_path):

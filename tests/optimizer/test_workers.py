@@ -12,7 +12,7 @@ import pytest
 
 from baco_like import JournalError, MaxEvals, Optimizer, Real, Sharing, Space, Workers, tune
 from baco_like.evaluators import FunctionEvaluator
-from baco_like.journal.run_lock import sole_runner
+from baco_like.journal.lock import sole_runner
 from baco_like.records.leases import read_clocks
 from baco_like.running import run
 from baco_like.spaces.design import uniform

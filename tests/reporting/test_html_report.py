@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 from html.parser import HTMLParser
 
 import hypothesis.strategies as st
@@ -24,7 +25,7 @@ from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, ReportChart, ReportTable
 from baco_like.reporting.report import write_with_notes
 from baco_like.running.journal_view import describe_run
-from baco_like.running.summary import format_summary
+from baco_like.running.telling import format_summary
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -214,7 +215,7 @@ def test_the_path_has_single_changes_and_one_row_for_weak_ones(facts, weak, name
 
 
 def test_only_choices_that_the_intervals_support_are_named(facts):
-    best = facts.summary.best.config
+    best = facts.findings.best.config
 
     def point(choice, value, spread, runs=1.0):
         return DependencePoint((choice,), value, value - spread, value + spread, runs)
@@ -299,7 +300,7 @@ def test_the_winner_and_the_default_may_have_different_active_parameters(tmp_pat
         "schedule: plain → fused, width: 1 → -",
         "schedule: fused → tiled, tile: - → 8",
     ]
-    text = format_summary(facts.summary)
+    text = format_summary(facts.findings)
     assert re.search(r"tile +- +8\n", text)
     assert re.search(r"width +1 +-\n", text)
     assert ("20 more have their default" in text) == (further > 0)
@@ -523,19 +524,17 @@ def confirmed(tmp_path):
 
 
 def test_the_evaluations_and_the_parameters_have_one_count_each(confirmed):
-    summary = confirmed.summary
-    assert (summary.evaluations, summary.failures) == (8, {"compile": 2})
-    assert "8 evaluations; failures: compile 2" in format_summary(summary)
-    assert "8 evaluations, 0 pending" in (shown := describe_run(confirmed, 3))
-    assert "failures: compile 2" in shown
-    assert results.search_section(confirmed).answer.startswith(
-        "8 evaluations; 2 of the evaluations failed"
-    )
+    summary = confirmed.findings
+    assert (summary.history.searched, summary.failures) == (8, {"compile": 2})
+    counts = "8 evaluations, 6 measurements to confirm the winner; failures: compile 2"
+    assert counts in format_summary(summary)
+    assert counts in describe_run(confirmed, 3)
+    assert results.search_section(confirmed).answer.startswith(counts)
     assert results.failure_section(confirmed).answer.startswith(
         "2 of 8 evaluations failed: compile 2"
     )
     end = results.end_section(confirmed)
-    assert str(end.parts[0]).startswith("8 evaluations are done")
+    assert str(end.parts[0]).startswith(counts)
     assert "of 1 parameters was tried" in str(end.parts[1])
     (table,) = [
         part for part in results.winner_section(confirmed).parts if "parameter" in part.head
@@ -583,7 +582,8 @@ def test_charts_of_thousands_of_trials_stay_small(tmp_path):
 
 def test_a_journal_says_when_and_where_its_trials_were_measured(tmp_path, monkeypatch):
     clock = iter(range(1000, 2000, 60))
-    monkeypatch.setattr("baco_like.optimizer.state._time_of", lambda event: {"at": next(clock)})
+    clocks = SimpleNamespace(time=lambda: next(clock), monotonic=time.monotonic)
+    monkeypatch.setattr("baco_like.optimizer.state.time", clocks)
     optimizer = Optimizer({"x": [1, 2, 3]}, storage=tmp_path / "run.jsonl")
     optimizer.observe(optimizer.suggest(), 1.0, extra={"seconds": {"run": 20.0}})
     optimizer.observe(optimizer.suggest(), 2.0, extra={"seconds": {"run": 20.0}})

@@ -38,19 +38,11 @@ from baco_like.records import (
 )
 from baco_like.records.confirmation import CandidateResults, Confirmation, winner_of
 from baco_like.running import confirming
-from baco_like.running.best_file import write_best
 from baco_like.running.confirming import confirm_winner, leave_time
+from baco_like.running.findings import Findings, best_so_far, write_best
 from baco_like.running.progress import Display, TrialProgress
 from baco_like.running.stopping import time_limit
-from baco_like.running.summary import (
-    Summary,
-    best_so_far,
-    describe_confirmation,
-    format_speedup,
-    format_summary,
-    read_noise,
-    summarise,
-)
+from baco_like.running.telling import format_speedup, format_summary, tell_confirmation
 
 SPACE = Space({"x": Ordinal(list(range(1, 41)), default=40)})
 PLAIN: dict[str, Any] = {"strategy": "random_search", "progress": False, "seed": 3}
@@ -105,8 +97,10 @@ def test_a_budget_below_one_round_is_named() -> None:
             noisy(), SPACE, stop=MaxEvals(12), measuring=Measuring(confirm=Confirm(3, 1)), **PLAIN
         )
     assert few.confirmation is None
-    with pytest.raises(ValueError, match=r"evaluations = 1\.5"):
-        Confirm(3, 1.5)
+    assert few.winner is few.best
+    for wrong, message in (((3, 1.5), r"evaluations = 1\.5"), ((-1,), "top must be .*, not -1")):
+        with pytest.raises(ValueError, match=message):
+            Confirm(*wrong)
 
 
 def test_everything_is_read_from_the_journal_alone(tmp_path: Path) -> None:
@@ -171,7 +165,7 @@ def test_predict_and_recommend_see_the_measurements() -> None:
     recommended = result.optimizer.recommend()
     assert recommended is not None
     assert recommended["x"] == 1
-    text = format_summary(summarise(result.optimizer.history, Objective()))
+    text = format_summary(Findings(result.optimizer.history, Objective()))
     assert "Values that changed by more than 10 %: trial 30 from 1 to 40" in text
     assert "partly luck" not in text
 
@@ -197,7 +191,7 @@ def test_a_confirmation_decides_until_the_search_finds_a_better_value() -> None:
     assert confirmation is not None
     newer = optimizer.observe(better, found.winner.value - 1.0)
     assert winner_of(optimizer.history) == (newer, None)
-    text = format_summary(summarise(optimizer.history, Objective()))
+    text = format_summary(Findings(optimizer.history, Objective()))
     assert "partly luck" in text
     assert optimizer.shipped_run().entries[0].config == better
 
@@ -212,9 +206,9 @@ def test_the_default_is_not_faster_than_itself() -> None:
     )
     assert result.confirmation is not None
     assert result.recommended is result.confirmation.default
-    summary = summarise(result.optimizer.history, Objective())
+    summary = Findings(result.optimizer.history, Objective())
     assert summary.speedup == 1.0
-    assert "The default configuration is the best one found." in format_summary(summary)
+    assert "The default configuration is the best one found: value = 10." in format_summary(summary)
 
 
 def test_the_tied_candidate_closest_to_the_default_is_recommended() -> None:
@@ -272,28 +266,6 @@ def test_the_time_limit_holds_for_search_and_confirmation(monkeypatch: pytest.Mo
     assert now[0] == 120.0, "five measurements of 4 s fit into 21 s"
 
 
-def test_a_failure_in_the_confirmation_removes_the_candidate() -> None:
-    calls: list[int] = []
-
-    def fn(trial: Trial) -> float:
-        calls.append(trial["x"])
-        if trial["x"] == 1 and calls.count(1) > 1:
-            raise Infeasible("now it fails")
-        return float(trial["x"])
-
-    exhaustive = {**PLAIN, "strategy": "exhaustive"}
-    result = tune(
-        fn, SPACE, stop=MaxEvals(40), measuring=Measuring(confirm=Confirm(2, 20)), **exhaustive
-    )
-    found = result.confirmation
-    assert found is not None
-    assert found.winner is not None
-    assert found.winner["x"] == 2
-    assert [t.failure for t in found.candidates if t["x"] == 1] == ["runtime"]
-    text = format_summary(summarise(result.optimizer.history, Objective()))
-    assert "Failed when measured again: trial" in text
-
-
 def test_a_censored_measurement_counts_with_its_repeats() -> None:
     """A slow default is stopped after its first repeat: this repeat is a measurement like any other."""
     slow = Outcome.censored(
@@ -344,22 +316,34 @@ def results_of(*rows: list[float]) -> Confirmation:
     return Confirmation(plan, tuple(results), "minimize", np.arange(float(len(rows))))
 
 
+def findings_of(*rows: list[float]) -> Findings:
+    """Return the findings of a run whose confirmation has these values; the default is the first candidate."""
+    optimizer = Optimizer(SPACE, strategy="random_search")
+    configs = tuple({"x": 40 - k} for k in range(len(rows)))
+    for config, values in zip(configs, rows, strict=True):
+        optimizer.observe(config, float(np.exp(np.mean(np.log(values)))))
+    known = tuple(map(tuple, rows))
+    optimizer.start_confirmation(ConfirmationPlan(configs, tuple(range(len(rows))), 0, known=known))
+    return Findings(optimizer.history, Objective())
+
+
 def test_a_tied_default_is_kept(tmp_path: Path) -> None:
     """Another candidate is the winner, but not shown to be better."""
     noise = np.random.default_rng(1).lognormal(0.0, 0.01, (2, 8))
     default, other = 36.9 * noise[0], 36.7 * noise[1]
     default[5] = 60.77
-    found = results_of(list(default), list(other))
+    summary = findings_of(list(default), list(other))
+    found = summary.confirmation
+    assert found is not None
     assert found.winner is not found.default
     assert found.recommended is found.default
     assert found.speedup is not None
     assert found.speedup.low < 1.0 < found.speedup.high
-    assert found.recommended is not None
-    best, default = found.recommended, found.default
-    summary = Summary(Objective(), default, best, 2, 2, {}, confirmation=found)
     assert summary.speedup == 1.0
     text = format_summary(summary)
-    assert "No configuration is shown to be better than the default, which is kept." in text
+    assert (
+        "No configuration is shown to be better than the default, which is kept: value = " in text
+    )
     assert re.search(r"Trial 1 may be: 1\.\d+, 95 % interval 0\.\d+ to 1\.\d+\.", text)
     assert re.search(r"^ +default +trial 1$", text, re.MULTILINE), "the table has both"
     assert "Speed-up over the default" not in text
@@ -373,7 +357,7 @@ def test_a_tied_default_is_kept(tmp_path: Path) -> None:
 
 
 def test_an_undecided_confirmation_says_how_to_go_on() -> None:
-    text = " ".join(describe_confirmation(results_of([30.0], [20.0])))
+    text = " ".join(tell_confirmation(results_of([30.0], [20.0])))
     assert "Confirmed in 1 round of 2 candidates (2 measurements): not decided" in text
     assert (
         "raise [confirmation] evaluations (Confirm(evaluations=...) in Python) and resume" in text
@@ -382,12 +366,11 @@ def test_an_undecided_confirmation_says_how_to_go_on() -> None:
 
 def test_the_table_of_many_parameters_has_the_changed_ones() -> None:
     names = [f"p{i}" for i in range(20)]
-    default, best = (Trial(k, dict.fromkeys(names, 0) | {"p7": 3 * k}) for k in range(2))
-    trials = [
-        trial.with_outcome(Outcome.success(trial.id, (value,)))
-        for trial, value in ((default, 9.0), (best, 5.0))
-    ]
-    text = format_summary(Summary(Objective(), *trials, evaluations=2, builds=2, failures={}))
+    space = Space({name: Ordinal([0, 3], default=0) for name in names})
+    optimizer = Optimizer(space, strategy="random_search")
+    for value, config in ((9.0, {}), (5.0, {"p7": 3})):
+        optimizer.observe(dict.fromkeys(names, 0) | config, value)
+    text = format_summary(Findings(optimizer.history, Objective()))
     assert re.search(r"^p7 +0 +3$", text, re.MULTILINE)
     assert "19 more have their default" in text
     assert "p8" not in text
@@ -454,7 +437,7 @@ def test_repeats_of_a_confirmation_are_not_progress_of_the_search_but_tell_the_n
     history = result.optimizer.history
     assert len(history) > history.searched == 20
     assert len(set(best_so_far(history)[19:])) == 1
-    assert read_noise(history) == pytest.approx(0.05, rel=0.6)
+    assert Findings(history, Objective()).noise == pytest.approx(0.05, rel=0.6)
     assert MaxEvals(20).reason(history, 0.0)
     assert MaxEvals(25).room(history) == 5
 
@@ -474,8 +457,8 @@ def test_nothing_is_announced_without_a_success() -> None:
 
 def test_a_run_without_results_does_not_name_none_as_a_failure() -> None:
     assert (
-        format_summary(summarise(History.start(SPACE), Objective()))
-        == "0 evaluations, none succeeded"
+        format_summary(Findings(History.start(SPACE), Objective()))
+        == "0 evaluations; failures: none. No evaluation has succeeded yet."
     )
 
 

@@ -14,9 +14,10 @@ from baco_like import MaxEvals, Measuring, Optimizer, Ordinal, Recheck, Search, 
 from baco_like.records import Objective, Trial
 from baco_like.records.drift import read_drift
 from baco_like.running.confirming import rank_candidates
+from baco_like.running.findings import Findings
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import show_progress
-from baco_like.running.summary import format_summary, summarise
+from baco_like.running.telling import format_summary
 
 SPACE = Space({"x": Ordinal(list(range(1, 201)), default=200)})
 PLAIN: dict[str, Any] = {"strategy": "random_search", "progress": False, "seed": 2}
@@ -45,7 +46,7 @@ def test_without_drift_the_incumbent_is_measured_again_and_nothing_is_reported()
     drift = read_drift(result.optimizer.history)
     assert drift.changes == ()
     assert all(abs(point.level - 1.0) < 0.02 for point in drift.points)
-    assert "Drift" not in format_summary(summarise(result.optimizer.history, Objective()))
+    assert "Drift" not in format_summary(Findings(result.optimizer.history, Objective()))
 
 
 @pytest.mark.parametrize(("slower", "word"), [(1.3, "worse"), (0.7, "better")])
@@ -69,7 +70,7 @@ def test_a_change_is_confirmed_reported_and_the_best_are_measured_again(
     }
     assert {t["x"] for t in before[:3]} <= measured
     assert any(trial.origin == "control" for trial in after)
-    text = format_summary(summarise(history, Objective()))
+    text = format_summary(Findings(history, Objective()))
     assert f"Drift: values became 30 % {word} until evaluation {change.row + 1}" in text
     optimizer, stream = Optimizer(SPACE, strategy="random_search"), io.StringIO()
     shown = show_progress(stream, None)
@@ -159,7 +160,7 @@ def test_off_by_default_for_functions_without_noise() -> None:
         **PLAIN | {"strategy": Search("random_search", noise="repeat")},
     )
     assert any(trial.origin == "control" for trial in noisy.trials)
-    with pytest.raises(ValueError, match="every = -1"):
+    with pytest.raises(ValueError, match="every must be a whole number from 0, not -1"):
         tune(fn, SPACE, stop=MaxEvals(5), measuring=Measuring(recheck=Recheck(-1)), **PLAIN)
     with pytest.raises(ValueError, match="threshold = 0"):
         Recheck(5, 0.0)

@@ -5,8 +5,9 @@ import pytest
 from baco_like import Confirm, MaxEvals, Measuring, Optimizer, Recheck, RunFileError, Search, tune
 from baco_like.cli import run_file
 from baco_like.records import Objective
+from baco_like.running.findings import Findings
 from baco_like.running.journal_view import JournalView
-from baco_like.running.summary import format_summary, summarise
+from baco_like.running.telling import format_summary
 
 SPACE = {"level": [1, 2, 4, 8]}
 SIZE = Objective("size", "bytes", exact=True)
@@ -84,7 +85,7 @@ def test_only_noisy_values_are_partly_luck(exact):
     space = optimizer.space
     for level in (4, 2, 1):
         optimizer.observe({"level": level}, float(level))
-    summary = summarise(optimizer.history, Objective("size", exact=exact))
+    summary = Findings(optimizer.history, Objective("size", exact=exact))
     assert space.default_config is None
     object.__setattr__(summary, "default", optimizer.trials[0])
     assert ("luck" in format_summary(summary)) is not exact

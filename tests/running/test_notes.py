@@ -8,9 +8,9 @@ from baco_like import Optimizer, Outcome, Space
 from baco_like.records import Objective
 from baco_like.records.confirmation import CandidateResults
 from baco_like.records.trial import NOT_COMPARED, Trial, measurement_notes
-from baco_like.running.best_file import write_best
+from baco_like.running.findings import Findings, write_best
 from baco_like.running.progress import Display, TrialProgress
-from baco_like.running.summary import format_summary, summarise
+from baco_like.running.telling import format_summary
 
 
 def test_a_note_is_shown_once_for_its_kind_and_with_the_best(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_a_note_is_shown_once_for_its_kind_and_with_the_best(tmp_path: Path) -> 
         optimizer.complete([outcome(trial)])
         progress.update(optimizer.history, optimizer.trials[-1])
     assert stream.getvalue().count("first note of kind resolution") == 1
-    summary = summarise(optimizer.history, Objective("time", "ms"))
+    summary = Findings(optimizer.history, Objective("time", "ms"))
     assert [line.partition(": ")[2] for line in summary.notes] == ["coarse 2.", "hidden."]
     assert "hidden" not in stream.getvalue()
     write_best(summary, tmp_path / "best.json", seed=1)

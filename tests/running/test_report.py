@@ -9,26 +9,20 @@ import select
 import struct
 import sys
 import termios
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from baco_like import Integer, Optimizer, Outcome, Space, Tasks
+from baco_like import Integer, Optimizer, Ordinal, Outcome, Space, Tasks
 from baco_like._output import print_line, silence
 from baco_like.exceptions import MissingExtra
 from baco_like.records import ConfirmationPlan, Objective
 from baco_like.running import progress
-from baco_like.running.best_file import write_best
+from baco_like.running.drawing import plot_convergence
+from baco_like.running.findings import Findings, best_so_far, model_start, write_best
 from baco_like.running.progress import Display, TrialProgress, show_progress
-from baco_like.running.summary import (
-    best_so_far,
-    format_summary,
-    model_start,
-    plot_convergence,
-    summarise,
-)
+from baco_like.running.telling import format_summary
 
 TIME = Objective("time", "ms")
 
@@ -118,7 +112,7 @@ def test_censored_trials_are_counted_apart_from_failures(tmp_path):
         "5  best 3 ms, trial 4: >= 9 ms, failed: compile 1, censored: slow 2, at the time limit 1"
     )
     assert "first failure of kind timeout" not in stream.getvalue()
-    summary = summarise(opt.history, TIME)
+    summary = Findings(opt.history, TIME)
     assert summary.failures == {"compile": 1}
     text = format_summary(summary)
     assert "failures: compile 1; censored: slow 2, at the time limit 1" in text
@@ -129,10 +123,10 @@ def test_censored_trials_are_counted_apart_from_failures(tmp_path):
 
 
 def test_a_censored_default_is_shown_by_its_bound():
-    opt = optimizer([])
+    opt = Optimizer(Space({"a": Ordinal([1, 2, 3], default=2)}), strategy="random_search")
     censored(opt, 9.0, False)
     observe(opt, 3.0)
-    assert ">= 9" in format_summary(replace(summarise(opt.history, TIME), default=opt.trials[0]))
+    assert "(the default: >= 9 ms)" in format_summary(Findings(opt.history, TIME))
 
 
 def test_the_plot_shows_censored_values_at_their_bounds(monkeypatch, tmp_path):
@@ -279,9 +273,9 @@ def test_printing_to_a_closed_pipe(monkeypatch):
 
 def test_a_summary_without_success_shows_the_messages():
     opt = optimizer([("compile", "a"), ("compile", "b\nc"), ("compile", "b\nd"), ("runtime", "e")])
-    summary = summarise(opt.history, TIME)
+    summary = Findings(opt.history, TIME)
     assert format_summary(summary).splitlines() == [
-        "4 evaluations, none succeeded: compile 3, runtime 1",
+        "4 evaluations; failures: compile 3, runtime 1. No evaluation has succeeded yet.",
         "  compile: b",
         "  runtime: e",
     ]
@@ -289,7 +283,7 @@ def test_a_summary_without_success_shows_the_messages():
 
 def test_best_json(tmp_path):
     opt = optimizer([[4.0, 2.0], ("compile", "b"), 5.0])
-    write_best(summarise(opt.history, TIME), tmp_path / "best.json", seed=3)
+    write_best(Findings(opt.history, TIME), tmp_path / "best.json", seed=3)
     best = json.loads((tmp_path / "best.json").read_text())
     assert best["config"] == dict(opt.trials[0].config)
     assert (best["value"], best["repeats"], best["unit"]) == (3.0, [4.0, 2.0], "ms")
@@ -304,7 +298,7 @@ def test_the_winner_of_the_confirmation_is_the_best(tmp_path):
     opt.start_confirmation(ConfirmationPlan(tuple(dict(t.config) for t in candidates), (1, 0)))
     for k, value in ((0, 9.0), (1, 4.5), (1, 4.5)):
         opt.observe(opt.measure_again(candidates[k].config, "confirmation"), value)
-    write_best(summarise(opt.history, TIME), tmp_path / "best.json", seed=3)
+    write_best(Findings(opt.history, TIME), tmp_path / "best.json", seed=3)
     best = json.loads((tmp_path / "best.json").read_text())
     assert (best["trial"], best["value"], best["repeats"]) == (0, 4.5, [4.5, 4.5])
     found = [(one["trial"], one["observed"], one["value"]) for one in best["confirmation"]]
@@ -315,7 +309,7 @@ def test_the_best_of_the_search_remains_if_all_candidates_fail_when_measured_aga
     opt = optimizer([4.0, 3.0])
     opt.start_confirmation(ConfirmationPlan((dict(opt.trials[1].config),), (1,)))
     opt.observe(opt.measure_again(opt.trials[1].config, "confirmation"), failed="runtime")
-    summary = summarise(opt.history, TIME)
+    summary = Findings(opt.history, TIME)
     assert summary.best.id == 1
     assert "Failed when measured again: trial 1 (runtime)." in format_summary(summary)
 

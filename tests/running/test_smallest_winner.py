@@ -13,9 +13,9 @@ from baco_like.evaluators import StagedEvaluator
 from baco_like.evaluators.repeats import Repeats
 from baco_like.journal import repair
 from baco_like.records import Objective, Trial, read_confirmation
-from baco_like.running.best_file import write_best
+from baco_like.running.findings import Findings, best_so_far, write_best
 from baco_like.running.journal_view import JournalView, describe_run
-from baco_like.running.summary import best_so_far, format_summary, summarise
+from baco_like.running.telling import format_summary
 
 SPACE = Space({f"f{i}": Categorical([False, True], default=False) for i in range(12)})
 GAINS = {"f2": 0.3, "f7": 0.2}
@@ -126,7 +126,7 @@ def test_an_exact_objective_is_measured_once(tmp_path):
     assert names(result.recommended) == set(GAINS)
     assert len(calls) == len({str(call) for call in calls}), "no configuration twice"
     assert result.recommended.value == 85
-    summary = summarise(result.optimizer.history, exact[0])
+    summary = Findings(result.optimizer.history, exact[0])
     text = format_summary(summary)
     assert "Speed-up over the default: 1.176." in text
     assert "Confirmed in" not in text

@@ -17,9 +17,9 @@ from baco_like import (
 )
 from baco_like.records import Objective
 from baco_like.running import LowOutlook, NoImprovement, Target, plot_front
-from baco_like.running.best_file import write_best
+from baco_like.running.findings import Findings, write_best
 from baco_like.running.progress import Display, TrialProgress
-from baco_like.running.summary import format_summary, summarise
+from baco_like.running.telling import format_summary
 
 SPACE = Space({"tile": [1, 2, 4, 8, 16], "unroll": [1, 2, 4, 8]})
 OBJECTIVES = {"time": "minimize", "rate": "maximize"}
@@ -106,13 +106,13 @@ def test_no_improvement_asks_for_new_points_of_the_front(rel, latest, ends):
 
 def test_the_summary_shows_the_front_the_knee_and_the_default():
     optimizer = tuned().optimizer
-    summary = summarise(optimizer.history, UNITS[0])
+    summary = Findings(optimizer.history, UNITS[0])
     text = format_summary(summary)
     assert summary.speedup is None
     assert "speed-up" not in text
     assert "time (ms)" in text
     assert "front of 5: time 1.1 to 16.1 ms, rate 1 to 16" in text
-    assert text.count("knee") == 1
+    assert text.count("knee") == 2, "in the table and in a sentence"
 
 
 def test_a_large_front_is_shown_in_part_with_its_knee():
@@ -121,15 +121,15 @@ def test_a_large_front_is_shown_in_part_with_its_knee():
     optimizer = Optimizer(space, objectives)
     for x in range(60):
         optimizer.observe({"x": x}, {"a": x, "b": x})
-    text = format_summary(summarise(optimizer.history, Objective("a")))
+    text = format_summary(Findings(optimizer.history, Objective("a")))
     assert "knee" in text
-    assert 20 <= len(text.splitlines()) < 30
+    assert 20 <= len(text.splitlines()) < 32
     assert "more trials of the front are not shown" in text
 
 
 def test_the_file_of_the_result_has_the_front(tmp_path):
     optimizer = tuned().optimizer
-    summary = summarise(optimizer.history, UNITS[0])
+    summary = Findings(optimizer.history, UNITS[0])
     write_best(summary, tmp_path / "best.json", seed=0)
     content = json.loads((tmp_path / "best.json").read_text())
     assert content["objectives"][0] == {"name": "time", "unit": "ms", "direction": "minimize"}

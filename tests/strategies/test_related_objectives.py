@@ -25,7 +25,8 @@ from baco_like import (
     tune,
 )
 from baco_like.records import Objective
-from baco_like.running.summary import format_summary, summarise
+from baco_like.running.findings import Findings
+from baco_like.running.telling import format_summary
 from baco_like.strategies import create_strategy
 from baco_like.strategies.auto import Auto
 from baco_like.strategies.bayesian.bayesian import Bayesian
@@ -120,7 +121,7 @@ def test_the_weights_are_by_objective_and_the_summary_has_the_largest():
     assert all(set(part) == {"list", "list (2)", "this run"} for part in weights.values())
     assert all(sum(part.values()) == pytest.approx(1.0, abs=1e-3) for part in weights.values())
     assert weights["rate"]["list (2)"] == 0.0
-    summary = summarise(optimizer.history, Objective("time"))
+    summary = Findings(optimizer.history, Objective("time"))
     assert summary.prior_weights == {
         name: max(part[name] for part in weights.values()) for name in ("list", "list (2)")
     }
@@ -130,7 +131,7 @@ def test_a_prior_without_weight_is_said():
     wrong = [(c, {"time": -row["time"], "rate": -row["rate"]}) for c, row in elsewhere()]
     start = WarmStart(wrong, "prior")
     optimizer = suggested(Optimizer(SPACE, TWO, warm_start=start), 12)
-    summary = summarise(optimizer.history, Objective("time"))
+    summary = Findings(optimizer.history, Objective("time"))
     assert summary.prior_weights == {"list": 0.0}
     assert "The prior list has no weight: " in format_summary(summary)
 
@@ -141,7 +142,7 @@ def test_with_parego_a_prior_without_weight_has_none_for_many_weights_of_the_obj
     optimizer = Optimizer(SPACE, TWO, strategy=strategy, warm_start=start)
     suggested(optimizer, 16)
     weights = [trial.tag["weights"]["list"] for trial in optimizer.trials[2:]]
-    summary = summarise(optimizer.history, Objective("time"))
+    summary = Findings(optimizer.history, Objective("time"))
     assert summary.prior_weights == {"list": max(weights[-10:])}
     assert weights[-1] < max(weights[-10:]), "else the last one would be enough"
 
@@ -308,7 +309,7 @@ def test_one_objective_is_enough(name, objective):
         trial = optimizer.suggest()
         optimizer.observe(trial, measure(trial)["time"])
     assert [trial.tag["phase"] for trial in optimizer.trials[1:]] == ["sources", "model", "model"]
-    assert set(summarise(optimizer.history, Objective("time")).prior_weights) == {"list"}
+    assert set(Findings(optimizer.history, Objective("time")).prior_weights) == {"list"}
 
 
 def test_failures_of_the_source_are_avoided_first():

@@ -23,7 +23,8 @@ from baco_like import (
     tune,
 )
 from baco_like.records import Objective
-from baco_like.running.summary import format_summary, summarise
+from baco_like.running.findings import Findings
+from baco_like.running.telling import format_summary
 from baco_like.strategies.auto import Auto
 from baco_like.strategies.multi_task.single_target import propose_for_target
 from baco_like.strategies.protocol import RelatedTask
@@ -164,14 +165,14 @@ def test_a_prior_without_weight_is_said():
         trial = optimizer.suggest()
         optimizer.observe(trial, cost(trial))
     assert optimizer.why(optimizer.trials[-1])["weights"] == {"list": 0.0, "this run": 1.0}
-    summary = summarise(optimizer.history, Objective())
+    summary = Findings(optimizer.history, Objective())
     assert summary.prior_weights == {"list": 0.0}
     assert "The prior list has no weight: " in format_summary(summary)
     helpful = Optimizer(SPACE, warm_start=WarmStart(known(cost), "prior"))
     for _ in range(4):
         trial = helpful.suggest()
         helpful.observe(trial, cost(trial))
-    assert "no weight" not in format_summary(summarise(helpful.history, Objective()))
+    assert "no weight" not in format_summary(Findings(helpful.history, Objective()))
 
 
 ALL_KINDS = Space(

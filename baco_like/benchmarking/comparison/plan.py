@@ -27,7 +27,7 @@ from baco_like.benchmarking.comparison.spaces import RecordedSpace
 from baco_like.benchmarking.comparison.store import ComparisonSpecification, RunKey, RunStore
 from baco_like.evaluators.executors.futures import exit_after
 from baco_like.exceptions import BacoError, StrategyError
-from baco_like.journal.run_lock import sole_runner
+from baco_like.journal.lock import sole_runner
 from baco_like.running.progress import Display
 
 

@@ -25,7 +25,7 @@ from baco_like.benchmarking.problems.problem import FunctionProblem, load_proble
 from baco_like.benchmarking.studies.optuna_samplers import PREFIX, create_sampler
 from baco_like.benchmarking.studies.runs import StudyJob, run_study_job
 from baco_like.exceptions import BacoWarning, Infeasible, StrategyError
-from baco_like.journal.run_lock import sole_runner
+from baco_like.journal.lock import sole_runner
 from baco_like.records import sign_of
 from baco_like.strategies import create_strategy
 

@@ -15,12 +15,12 @@ from baco_like.integrations.hypermapper import files, messages
 from baco_like.integrations.hypermapper.messages import Report
 from baco_like.integrations.hypermapper.scenario import Scenario, read_scenario
 from baco_like.integrations.hypermapper.sessions import FunctionSession, PipeSession, Session
-from baco_like.journal.run_lock import sole_runner
+from baco_like.journal.lock import sole_runner
 from baco_like.optimizer import Optimizer, Search, Sharing, WarmStart
-from baco_like.optimizer.setup import default_points
+from baco_like.optimizer.arguments import default_points
 from baco_like.records import Outcome
 from baco_like.results.hypermapper_csv import read_csv
-from baco_like.running.front import describe_front, describe_values
+from baco_like.running.telling import describe_front, describe_values
 from baco_like.strategies import default_settings
 
 

@@ -1,4 +1,4 @@
-"""Pending trials behave as a dictionary, and a change copies a small part of them."""
+"""Pending trials behave as a dictionary and the queue as a tuple; a change copies a small part of them."""
 
 import pickle
 
@@ -6,7 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baco_like.records.pending import PendingTrials
+from baco_like import Space
+from baco_like.records import History
+from baco_like.records.rows import PendingTrials
 from baco_like.records.trial import Trial
 
 
@@ -50,3 +52,18 @@ def test_a_change_copies_a_small_part():
         parts, earlier = ([id(part) for part in p._chunks.values()] for p in (after, before))
         assert len(set(parts) - set(earlier)) == 1
         assert len(earlier) > 30
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9), st.integers(0, 9))))
+def test_the_queue_equals_a_tuple_whichever_version_is_changed(changes):
+    versions = [(History.start(Space({"x": [1, 2]})), ())]
+    for is_longer, count, version in changes:
+        history, expected = versions[version % len(versions)]
+        more = [{"x": len(versions), "i": i} for i in range(count)]
+        if is_longer:
+            versions.append((history.enqueue(more), (*expected, *more)))
+        else:
+            versions.append((history.dequeue(count), expected[count:]))
+    for history, expected in versions:
+        assert tuple(history.queue) == expected
+        assert len(history.queue) == len(expected)
