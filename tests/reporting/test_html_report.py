@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import hypothesis.strategies as st
 import pytest
