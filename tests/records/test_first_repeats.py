@@ -13,7 +13,8 @@ from baco_like import Optimizer, Outcome, Search, Space
 from baco_like.records import History, Objective
 from baco_like.records.drift import _FALSE_NOTES, describe_first_repeats
 from baco_like.records.trial import SAME_PROGRAM
-from baco_like.running.summary import format_summary, summarise
+from baco_like.running.findings import Findings
+from baco_like.running.telling import format_summary
 
 SPACE = Space({"x": list(range(64))})
 
@@ -36,7 +37,7 @@ def test_a_cache_that_the_first_repeat_fills_is_found() -> None:
         "The first repeat is the largest of 5 in 5 of 5 trials (by chance: in 1)"
     )
     assert "40.4 times" in line
-    summary = summarise(observe([(105.0, 2.6, 2.4, 2.6, 2.7)] * 5), Objective("time", "ms"))
+    summary = Findings(observe([(105.0, 2.6, 2.4, 2.6, 2.7)] * 5), Objective("time", "ms"))
     assert line in format_summary(summary)
 
 
