@@ -34,9 +34,12 @@ import numpy as np
 from baco_like import BacoError, Space
 from baco_like.cli import run_file as runfile
 from baco_like.evaluators import StagedEvaluator, registry
-from baco_like.evaluators.gpu.opencl import programs
-from baco_like.evaluators.halide import pipelines
-from baco_like.evaluators.kernels import complete_config, load_problem
+from baco_like.evaluators.kernels import (
+    complete_config,
+    halide_worker,
+    load_problem,
+    opencl_worker,
+)
 from baco_like.evaluators.settings_table import Table
 from baco_like.records.trial import Status, Trial
 
@@ -202,14 +205,14 @@ def halide_case(folder: Path, size: int) -> Case:
     config = {"order": order, "tx": 16, "ty": 4, "tk": 16, "vec": 8}
 
     def serve(settings: dict):
-        return pipelines.serve({**settings, "target": "host"})
+        return halide_worker.serve({**settings, "target": "host"})
 
     return in_worker(folder, "halide", "halide_matmul", size, serve, config, threads=1)
 
 
 def opencl_case(folder: Path, size: int) -> Case:
     def serve(settings: dict):
-        return programs.serve({**settings, "options": [], "platform": "", "device": 0})
+        return opencl_worker.serve({**settings, "options": [], "platform": "", "device": 0})
 
     return in_worker(folder, "opencl", "opencl_convolution", size, serve, {})
 

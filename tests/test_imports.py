@@ -54,7 +54,7 @@ def test_all_names_exist():
 
 @pytest.mark.parametrize(
     "module",
-    ["gpu.opencl.programs", "gpu.cuda.programs", "halide.pipelines", "function.serving"],
+    ["kernels.opencl_worker", "kernels.cuda_worker", "kernels.halide_worker", "function.call"],
 )
 def test_a_worker_imports_neither_spaces_nor_parameters(module):
     code = f"import baco_like.evaluators.{module}"

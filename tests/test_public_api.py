@@ -428,7 +428,6 @@ PUBLIC = {
         "Domain",
         "InOut",
         "Input",
-        "KernelSettings",
         "Output",
         "Scalar",
         "choice",

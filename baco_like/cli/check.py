@@ -17,7 +17,7 @@ import numpy as np
 from baco_like._output import check_output, explain_os_error, print_line, replace_file
 from baco_like.cli.run_file import RunFile, read
 from baco_like.cli.runs import folder_to_resume, run_and_report
-from baco_like.evaluators.command import describe_compiler
+from baco_like.evaluators.command.compilers import describe_compiler
 from baco_like.exceptions import RunFileError
 from baco_like.journal.header import describe_host
 from baco_like.journal.lock import files_of_run

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from baco_like._output import explain_os_error, print_exactly, print_line
-from baco_like.evaluators.command import ProgramCommands
+from baco_like.evaluators.command.evaluator import ProgramCommands
 from baco_like.exceptions import RunFileError
 from baco_like.records import Trial
 from baco_like.records.confirmation import winner_of

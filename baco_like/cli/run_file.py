@@ -19,7 +19,8 @@ from typing import Any
 from baco_like._checks import nesting_depth
 from baco_like.cli import run_file_keys as keys
 from baco_like.evaluators import Evaluator, Flags, Passes, ReplayEvaluator, registry, unwrap
-from baco_like.evaluators.command import describe_compiler, metric_names
+from baco_like.evaluators.command.compilers import describe_compiler
+from baco_like.evaluators.command.evaluator import metric_names
 from baco_like.evaluators.command.passes import find_opt
 from baco_like.evaluators.settings_table import Key, Table, choice, suggestion
 from baco_like.evaluators.sources import table_hashes

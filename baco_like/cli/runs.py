@@ -22,7 +22,7 @@ from baco_like._output import (
 )
 from baco_like.cli.run_file import RunFile
 from baco_like.evaluators import Evaluator, SourceProvider, unwrap
-from baco_like.evaluators.command import program_commands
+from baco_like.evaluators.command.evaluator import program_commands
 from baco_like.exceptions import BacoError, EvaluatorError, JournalError, RunFileError
 from baco_like.journal.lock import reserved, sole_runner
 from baco_like.optimizer import Optimizer, Sharing

@@ -7,10 +7,8 @@ look for the implementation:
 - `repeats`: how many times a configuration is measured;
 - `command`: any program, by build, run and check commands;
 - `function`: a Python function, called here or in isolated processes; `executors`: on other machines;
-- `kernels`: what all kernels share: problem files (`problems`), and how a kernel is timed (`timing`);
-- `c_kernels`, `halide`, `gpu/opencl`, `gpu/cuda`: kernels by language;
-- `llvm`: pass pipelines of LLVM;
-- `wrappers`: features for any evaluator (cache, check, repeats); `result_cache`: the file of a cache;
+- `kernels`: kernels in C, OpenCL, CUDA and Halide; `llvm`: pass pipelines of LLVM;
+- `wrappers`: features for any evaluator (cache, check, repeats, device slots); `result_cache`: the file of a cache;
 - `slots`: device slots, in each of which one measurement runs at a time;
 - `replay`: recorded results as a simulated device;
 - `registry`: the kinds that a run file can name; `settings_table`: one table of a run file;
@@ -27,18 +25,27 @@ from typing import TYPE_CHECKING
 from baco_like._lazy import import_on_first_use
 
 if TYPE_CHECKING:
-    from baco_like.evaluators._processes.exchange import *
     from baco_like.evaluators._processes.process import *
     from baco_like.evaluators._processes.worker import *
-    from baco_like.evaluators.c_kernels import *
-    from baco_like.evaluators.command import *
-    from baco_like.evaluators.executors import *
-    from baco_like.evaluators.function import *
-    from baco_like.evaluators.gpu.cuda import *
-    from baco_like.evaluators.gpu.opencl import *
-    from baco_like.evaluators.halide import *
-    from baco_like.evaluators.kernels import *
-    from baco_like.evaluators.llvm import *
+    from baco_like.evaluators.command.evaluator import CommandBench, Commands, command_evaluator
+    from baco_like.evaluators.command.flags import *
+    from baco_like.evaluators.command.measure import *
+    from baco_like.evaluators.command.passes import *
+    from baco_like.evaluators.command.reference import *
+    from baco_like.evaluators.command.template import *
+    from baco_like.evaluators.executors.evaluator import *
+    from baco_like.evaluators.executors.futures import *
+    from baco_like.evaluators.executors.pools import *
+    from baco_like.evaluators.function.call import *
+    from baco_like.evaluators.function.evaluator import *
+    from baco_like.evaluators.function.isolated import isolated_evaluator, isolated_function
+    from baco_like.evaluators.kernels.c import CKernelEvaluator, CKernelSettings
+    from baco_like.evaluators.kernels.cuda import CudaSettings, Metering, cupy_evaluator
+    from baco_like.evaluators.kernels.halide import HalideSettings, halide_evaluator
+    from baco_like.evaluators.kernels.opencl import OpenCLSettings, opencl_evaluator
+    from baco_like.evaluators.kernels.problems import load_problem
+    from baco_like.evaluators.kernels.settings import *
+    from baco_like.evaluators.llvm import LlvmEvaluator, LlvmSettings
     from baco_like.evaluators.protocol import *
     from baco_like.evaluators.registry import create
     from baco_like.evaluators.repeats import *
@@ -50,10 +57,19 @@ if TYPE_CHECKING:
     from baco_like.evaluators.wrappers import *
 
 _HOMES = (
-    *("protocol", "repeats", "executors", "function", "staged", "wrappers", "kernels"),
-    *("slots", "result_cache", "replay", "command", "c_kernels", "halide", "llvm"),
-    *("sources", "gpu.opencl", "gpu.cuda", "registry"),
-    *("_processes.process", "_processes.exchange", "_processes.worker"),
+    *(
+        "protocol",
+        "repeats",
+        "slots",
+        "executors.futures",
+        "executors.pools",
+        "executors.evaluator",
+    ),
+    *("function.call", "function.evaluator", "function.isolated", "staged", "wrappers"),
+    *("result_cache", "replay", "command.template", "command.measure", "command.reference"),
+    *("command.flags", "command.passes", "command.evaluator", "kernels.problems"),
+    *("kernels.settings", "kernels.c", "kernels.halide", "llvm", "sources", "kernels.opencl"),
+    *("kernels.cuda", "registry", "_processes.process", "_processes.worker"),
 )
 """The modules with the public names, in the order of their imports."""
 

@@ -107,66 +107,6 @@ def take_late(evaluator: Evaluator) -> Sequence[Trial]:
     return evaluator.take_late() if isinstance(evaluator, LateCollector) else ()
 
 
-class WrappingEvaluator:
-    """Base of evaluators around another one: passes trials on, and converts the outcomes.
-
-    Subclasses override `_convert_outcome`, or `_convert` if a trial may need further evaluations.
-
-    Args:
-        inner: The wrapped evaluator.
-    """
-
-    def __init__(self, inner: Evaluator) -> None:
-        self.inner = inner
-        self._pending: dict[int, Trial] = {}
-
-    @property
-    def capacity(self) -> int:
-        """Capacity of the inner evaluator."""
-        return self.inner.capacity
-
-    def submit(self, trial: Trial) -> None:
-        """Pass a trial to the inner evaluator."""
-        self._pending[trial.id] = trial  # first: another thread may be waiting for the outcome
-        try:
-            self.inner.submit(trial)
-        except BaseException:
-            del self._pending[trial.id]
-            raise
-
-    def wait(self) -> Sequence[Outcome]:
-        """Return converted outcomes, at least one unless the inner evaluator has returned none."""
-        while True:
-            received = self.inner.wait()
-            outcomes = self._convert(received)
-            if outcomes or not received:
-                return outcomes
-
-    def collect(self, timeout: float | None) -> Sequence[Outcome]:
-        """Return the outcomes that the inner evaluator has left, converted."""
-        return self._convert(collect_rest(self.inner, timeout))
-
-    def take_late(self) -> Sequence[Trial]:
-        """Return the late results of the inner evaluator, converted."""
-        return [
-            trial.with_outcome(self._convert_outcome(trial, trial.outcome))
-            for trial in take_late(self.inner)
-            if trial.outcome is not None
-        ]
-
-    def close(self) -> None:
-        """Close the inner evaluator."""
-        self._pending.clear()
-        self.inner.close()
-
-    def _convert(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-        """Return the outcomes of the trials that are done, and remove these trials from ``_pending``."""
-        return [self._convert_outcome(self._pending.pop(o.trial_id), o) for o in outcomes]
-
-    def _convert_outcome(self, trial: Trial, outcome: Outcome) -> Outcome:
-        return outcome
-
-
 def find_innermost(evaluator: Evaluator) -> list[Evaluator]:
     """Return the evaluators inside all wrappers: one, or one for each device slot."""
     inside = getattr(evaluator, "parts", None) or [getattr(evaluator, "inner", None)]

@@ -9,14 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from baco_like._plugins import Plugin, Registry
-from baco_like.evaluators import replay
-from baco_like.evaluators.c_kernels import evaluator as c_kernels
+from baco_like.evaluators import llvm, replay
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.function import isolated
-from baco_like.evaluators.gpu.cuda import evaluator as cuda
-from baco_like.evaluators.gpu.opencl import evaluator as opencl
-from baco_like.evaluators.halide import evaluator as halide
-from baco_like.evaluators.llvm import evaluator as llvm
+from baco_like.evaluators.kernels import c as c_kernels
+from baco_like.evaluators.kernels import cuda, halide, opencl
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.result_cache import ResultCache
 from baco_like.evaluators.settings_table import (
@@ -34,8 +31,7 @@ from baco_like.evaluators.settings_table import (
 )
 from baco_like.evaluators.slots import resolve_slots
 from baco_like.evaluators.sources import table_hashes
-from baco_like.evaluators.wrappers.cached import CachedEvaluator
-from baco_like.evaluators.wrappers.slotted import SlotsEvaluator
+from baco_like.evaluators.wrappers import CachedEvaluator, SlotsEvaluator
 from baco_like.exceptions import RunFileError
 from baco_like.journal.header import DEVICE_TYPE, UNIT
 from baco_like.spaces.space import Space

@@ -9,7 +9,7 @@ from typing import Any
 
 from baco_like.evaluators.settings_table import POSITIVE, Key, Shape, Table, whole
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.trial import Trial, median, standard_error
+from baco_like.records.trial import SLOW, STOPPED, Outcome, Trial, median, standard_error
 
 _ABOVE_ONE: Shape = {"type": "number", "exclusiveMinimum": 1}
 
@@ -179,14 +179,25 @@ class Repeats:
         gap = max(_DEVIATIONS * (standard_error(tuple(values)) or 0.0), _LEAST_GAP * best)
         return min(values) <= best or median(tuple(values)) - gap <= best
 
-    def stopped_early(self, values: Sequence[float], best: float | None) -> str | None:
-        """Return the message of the censored outcome if a slow configuration was measured fewer times, else None."""
+    def censor(
+        self, trial_id: int, values: Sequence[float], best: float | None, extra: Mapping[str, Any]
+    ) -> Outcome | None:
+        """Return the censored outcome of a slow configuration that was measured fewer times; None for others.
+
+        Args:
+            trial_id: Number of the trial.
+            values: Its values.
+            best: Median of the best configuration, or None.
+            extra: As for `Outcome`.
+        """
         if len(values) >= self.most or not self.is_slow(values, best):
             return None
-        return (
-            f"stopped after {len(values)} of {self.most} repeats: more than {self.slow_ratio:g} times the best, "
+        message = (
+            f"run: stopped after {len(values)} of {self.most} repeats: more than {self.slow_ratio:g} times the best, "
             f"{best:.6g}"
         )
+        extra = {**extra, "repeats": list(values), STOPPED: SLOW}
+        return Outcome.censored(trial_id, min(values), message=message, extra=extra)
 
     def missing(
         self, values: Sequence[float], best: float | None, *, is_cheap: bool = False

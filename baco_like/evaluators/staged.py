@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from baco_like.evaluators.executors.futures import end_calls, wait_for_first
 from baco_like.evaluators.repeats import BestValues, Repeats, takes_little
@@ -61,8 +62,18 @@ class StageFailure(Exception):
         return Outcome.failure(trial_id, self.word, self.message, extra=extra)
 
 
-class Built(Protocol):
-    """A configuration that is built and can be measured."""
+class Built:
+    """Base of a configuration that is built and can be measured.
+
+    Attributes:
+        identity: Hash of the program and of all else that its measurements depend on; None if it cannot be known. Equal
+            programs are measured once.
+        notes: What the user should know about the measurements, sentences by their kind; the outcome keeps them as
+            ``extra["notes"]``.
+    """
+
+    identity: str | None = None
+    notes: Mapping[str, str] = MappingProxyType({})
 
     def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:
         """Measure it; the first call also does the warm-up and checks the result.
@@ -79,38 +90,17 @@ class Built(Protocol):
         Raises:
             StageFailure: The run, or the check of its result, has failed.
         """
-
-    def discard(self) -> None:
-        """Remove the built files; idempotent."""
-
-
-@runtime_checkable
-class MetricsProvider(Protocol):
-    """Optional method of a `Built`: further numbers of its measurements."""
+        raise NotImplementedError
 
     def metrics(self) -> Mapping[str, float | Sequence[float]]:
-        """Return the metrics by name, after the last measurement: numbers, or the values of all measurements.
+        """Return further numbers by name, after the last measurement: numbers, or the values of all measurements.
 
         One that is not a finite number, such as NaN, is kept as a text; limits and objectives that read it then fail.
         """
+        return {}
 
-
-@runtime_checkable
-class IdentifiedProgram(Protocol):
-    """Optional property of a `Built`: equal programs are measured once."""
-
-    @property
-    def identity(self) -> str | None:
-        """Hash of the program and of all else that its measurements depend on; None if it cannot be known."""
-
-
-@runtime_checkable
-class NotesProvider(Protocol):
-    """Optional attribute of a `Built`: what the user should know about its measurements."""
-
-    @property
-    def notes(self) -> Mapping[str, str]:
-        """Sentences by their kind; the outcome keeps them as ``extra["notes"]``."""
+    def discard(self) -> None:
+        """Remove the built files; idempotent."""
 
 
 class Bench(Protocol):
@@ -151,7 +141,7 @@ class StagedEvaluator:
     its smallest measurement, or the limit at which a run was stopped. The best is the best of this evaluator's own
     measurements.
 
-    Different configurations may give the same program (`IdentifiedProgram`): a compiler may ignore a flag, a loop may
+    Different configurations may give the same program (`Built.identity`): a compiler may ignore a flag, a loop may
     be too short to be unrolled. Such a program is measured once, and later trials get its outcome with
     ``extra["same_program"]``, the number of the measured trial. A configuration that is measured again on purpose
     (``noise="repeat"``, a confirmation, a control) is always run, and so is a program that crashed or hung.
@@ -244,14 +234,13 @@ class StagedEvaluator:
             build = job.build
             built = build.result() if build else self.bench.build(job.trial, job.seconds)
             try:
-                job.program = built.identity if isinstance(built, IdentifiedProgram) else None
+                job.program = built.identity
                 if (known := self._find_program(job)) is not None:
                     return known
                 while (count := self._missing(job, values, best)) > 0:
                     values += built.measure(count, limit, near)
-                if isinstance(built, MetricsProvider):
-                    metrics = read_metrics(built.metrics())
-                if isinstance(built, NotesProvider) and built.notes:
+                metrics = read_metrics(built.metrics())
+                if built.notes:
                     notes[NOTES] = dict(built.notes)
             finally:
                 built.discard()
@@ -262,10 +251,9 @@ class StagedEvaluator:
                 extra[STOPPED] = SLOW
                 failure.message += f", {self._repeats.slow_ratio:g} times the best"
             return failure.outcome(trial_id, extra)
-        message = self._repeats.stopped_early(values, best)
-        if message is not None:
-            extra = {**_extra(job, values), STOPPED: SLOW}
-            return Outcome.censored(trial_id, min(values), message=f"run: {message}", extra=extra)
+        slow = self._repeats.censor(trial_id, values, best, _extra(job, values))
+        if slow is not None:
+            return slow
         texts = {"metrics": metrics.texts} if metrics.texts else {}
         return Outcome.success(
             trial_id,

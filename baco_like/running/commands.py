@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.evaluators import Evaluator, registry
-from baco_like.evaluators.command import ProgramCommands, program_commands
 from baco_like.evaluators.command.compilers import compilers_of_tables, is_compiler_name
+from baco_like.evaluators.command.evaluator import ProgramCommands, program_commands
 from baco_like.evaluators.command.reference import REFERENCE_KEYS
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import RunFileError

@@ -19,7 +19,7 @@ from typing_extensions import override
 from baco_like._checks import whole_number
 from baco_like._output import warn_caller
 from baco_like.evaluators import Evaluator
-from baco_like.evaluators.wrappers.cached import CachedEvaluator
+from baco_like.evaluators.wrappers import CachedEvaluator
 from baco_like.exceptions import BacoWarning, EvaluatorError, TrialError
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.simplifying import can_simplify, default_trial

@@ -28,7 +28,7 @@ from baco_like.evaluators import (
     load_problem,
     opencl_evaluator,
 )
-from baco_like.evaluators.c_kernels import programs
+from baco_like.evaluators.kernels import c_worker as programs
 from baco_like.evaluators.kernels.arguments import Arguments, HostBlock
 from baco_like.evaluators.kernels.problems import draw_twice
 from baco_like.evaluators.kernels.timing import CacheFlush, KernelLimits, Measurement

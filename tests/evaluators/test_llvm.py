@@ -12,9 +12,8 @@ from typing import Any
 import patient
 import pytest
 
-from baco_like.evaluators import LlvmEvaluator, LlvmSettings, Passes, Repeats, Template
+from baco_like.evaluators import LlvmEvaluator, LlvmSettings, Passes, Repeats, Template, llvm
 from baco_like.evaluators._processes import process
-from baco_like.evaluators.llvm import evaluator as llvm
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import PROGRAM, SAME_PROGRAM, Outcome, Status, Trial
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from baco_like import MaxEvals, Optimizer, run
-from baco_like.evaluators import RepeatedEvaluator, Repeats, StagedEvaluator, StageFailure
+from baco_like.evaluators import Built, RepeatedEvaluator, Repeats, StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial
 
@@ -40,7 +40,7 @@ class Told:
 
 
 @dataclass
-class Made:
+class Made(Built):
     bench: Told
     trial: Trial
     seconds: dict[str, float]
@@ -63,21 +63,13 @@ class Made:
         self.bench.log.append(f"discard {self.trial.id}")
 
 
-class MadeProgram(Made):
-    """A build whose program is the same for equal ``trial["program"]``."""
-
-    @property
-    def identity(self) -> str | None:
-        program: str | None = self.trial["program"]
-        return program
-
-
 class Compiled(Told):
-    """A bench with identified programs."""
+    """A bench whose programs are the same for equal ``trial["program"]``."""
 
-    def build(self, trial: Trial, seconds: dict[str, float]) -> MadeProgram:
+    def build(self, trial: Trial, seconds: dict[str, float]) -> Made:
         made = super().build(trial, seconds)
-        return MadeProgram(made.bench, made.trial, made.seconds, made.values)
+        made.identity = trial["program"]
+        return made
 
 
 def compiled(number: int, program: str | None, *values: float, **more: Any) -> Trial:

@@ -18,7 +18,7 @@ from hypothesis import given
 from baco_like import Aim, Categorical, Optimizer, Ordinal, Permutation, Space, cli
 from baco_like._output import show
 from baco_like._threads import thread_limit
-from baco_like.evaluators.command import describe_compiler
+from baco_like.evaluators.command.compilers import describe_compiler
 from baco_like.explanations import Dependence, DependencePoint, estimate_outlook
 from baco_like.records.trial import CONFIRMATION, CONTROL
 from baco_like.reporting import build_report, charts, results, understanding

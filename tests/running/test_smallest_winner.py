@@ -9,7 +9,7 @@ import pytest
 
 from baco_like import Categorical, Confirm, MaxEvals, Measuring, Optimizer, Space, tune
 from baco_like.cli import main
-from baco_like.evaluators import StagedEvaluator
+from baco_like.evaluators import Built, StagedEvaluator
 from baco_like.evaluators.repeats import Repeats
 from baco_like.journal import repair
 from baco_like.records import Objective, Trial, read_confirmation
@@ -146,17 +146,14 @@ class Bench:
         self.builds += 1
         bench, fn = self, Function(0.0)
 
-        class Built:
+        class Program(Built):
             identity = str([trial[name] for name in GAINS])
 
             def measure(self, count, limit, near):
                 bench.runs += 1
                 return (fn(Trial(0, dict(trial))),)
 
-            def discard(self):
-                pass
-
-        return Built()
+        return Program()
 
     def close(self):
         pass

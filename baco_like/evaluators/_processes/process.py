@@ -20,11 +20,18 @@ import subprocess
 import sys
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from baco_like.evaluators._processes import group, guardian
+from baco_like.evaluators._processes.child import (
+    Child,
+    delayed_signals,
+    mark_shell,
+    new_mark,
+    prepare,
+    signal_name,
+)
 from baco_like.evaluators.settings_table import Key, Table
 from baco_like.exceptions import EvaluatorError
 
@@ -155,48 +162,38 @@ def run_command(
         OSError: The program cannot be started (not found, not executable).
         EvaluatorError: It was ended by ``stop``.
     """
-    mark = group.new_mark()
-    variables = {**os.environ, **(environment or {}), **group.mark_variable(mark)}
-    _check_program(command[0], folder, variables)
+    mark, environment = new_mark(), environment or {}
+    _check_program(command[0], folder, {**os.environ, **environment})
     outputs = (OutputBuffer(), OutputBuffer())
-    guardian.prepare()  # before the clock starts
+    prepare()  # before the clock starts
     child, started = None, time.perf_counter()
     try:
         with contextlib.ExitStack() as stack:
-            with group.delayed_signals(), restrict_cpus(cpus):
-                child = subprocess.Popen(
+            with delayed_signals():
+                child = Child(
                     _add_limits(command, memory, mark),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
+                    mark,
+                    contextlib.ExitStack(),
+                    environment=environment,
+                    folder=folder,
+                    cpus=cpus,
                     stderr=subprocess.PIPE,
-                    cwd=folder,
-                    env=variables,
-                    start_new_session=True,
                 )
-                for pipe in (child.stdout, child.stderr):
-                    assert pipe is not None
-                    stack.enter_context(pipe)
-            stack.enter_context(guardian.guard(child.pid, group.mark_number(mark)))
             watch = _Watch(child, outputs, stop, stack)
             timed_out = not watch.wait_for_exit(timeout)
             seconds = time.perf_counter() - started
             if timed_out:
-                group.signal_group(child, signal.SIGTERM)
+                child.send(signal.SIGTERM)
                 watch.wait_for_exit(_GRACE)
             # Also after a normal exit: its children may still run, and hold the pipes open.
-            group.signal_group(child, signal.SIGKILL)
+            child.send(signal.SIGKILL)
             watch.drain()
-    except BaseException:  # KeyboardInterrupt, too
-        if child is not None:
-            group.signal_group(child, signal.SIGKILL)
-        raise
     finally:
         if child is not None:
-            group.kill_marked(mark, since=child.pid)
-            group.reap(child)
+            child.end()
     out, err = (output.text() for output in outputs)
-    status = child.returncode
-    code, name = (status, None) if status >= 0 else (None, group.signal_name(-status))
+    status = child.process.returncode
+    code, name = (status, None) if status >= 0 else (None, signal_name(-status))
     return Finished(code, name, timed_out, out, err, seconds)
 
 
@@ -212,14 +209,15 @@ class _Watch:
 
     def __init__(
         self,
-        child: subprocess.Popen[bytes],
+        child: Child,
         outputs: Sequence[OutputBuffer],
         stop: Stop | None,
         stack: contextlib.ExitStack,
     ) -> None:
         self._child = child
-        self._selector, self._longest_wait = stack.enter_context(group.end_selector(child))
-        for pipe, output in zip((child.stdout, child.stderr), outputs, strict=True):
+        self._selector, self._longest_wait = stack.enter_context(child.end_selector())
+        pipes = child.process.stdout, child.process.stderr
+        for pipe, output in zip(pipes, outputs, strict=True):
             assert pipe is not None
             self._selector.register(pipe, selectors.EVENT_READ, output)
         if stop is not None:
@@ -228,7 +226,7 @@ class _Watch:
     def wait_for_exit(self, timeout: float | None) -> bool:
         """Wait for the child's end; return whether it came within ``timeout`` seconds."""
         deadline = math.inf if timeout is None else time.perf_counter() + timeout
-        while not group.has_ended(self._child):
+        while not self._child.has_ended:
             remaining = deadline - time.perf_counter()
             if remaining <= 0:
                 return False
@@ -274,14 +272,14 @@ def _check_program(program: str, folder: Path | None, variables: Mapping[str, st
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), program)
 
 
-def _add_limits(command: Sequence[str], memory: int | None, mark: str) -> list[str]:
+def _add_limits(command: Sequence[str], memory: int | None, mark: int) -> list[str]:
     """Return the command, started through ``ulimit`` if it needs limits, or a limit as its mark.
 
     A small shell sets the limits in the child before the program starts. The program and its arguments are positional
     parameters, which the shell never interprets. (`subprocess` can also call Python code between fork and exec, but
     this is unsafe in a process with threads.)
     """
-    limits = group.mark_shell(mark)
+    limits = mark_shell(mark)
     if resource.getrlimit(resource.RLIMIT_CORE)[0] != 0:
         # A crash is an ordinary outcome, and must not leave a core file.
         limits.append("ulimit -c 0")
@@ -335,21 +333,3 @@ def check_cpus(cpus: frozenset[int], where: str) -> None:
         raise EvaluatorError(
             f"{where}: there is no CPU {absent[0]} for this process; it has {some}"
         )
-
-
-@contextlib.contextmanager
-def restrict_cpus(cpus: frozenset[int] | None) -> Iterator[None]:
-    """Start child processes within the ``with`` block on these CPUs only.
-
-    A child inherits the CPUs of the thread that starts it. Other threads of this process keep their CPUs, because Linux
-    sets the affinity of the calling thread (number 0) only.
-    """
-    if cpus is None or sys.platform != "linux":
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)

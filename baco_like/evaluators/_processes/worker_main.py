@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import json
 import os
+import re
 import resource
 import sys
 import time
@@ -99,6 +100,22 @@ def _open(target: str, settings: Any, memory: int | None) -> Handler:
     module, _, name = target.partition(":")
     handler: Handler = getattr(importlib.import_module(module), name)(settings)
     return handler
+
+
+def serve_search(settings: Any) -> Handler:
+    """Return the handler of requests ``[pattern, text]``: the last match that is not empty and its groups, or None.
+
+    A pattern such as ``.*`` also matches the empty text at the end of a line.
+    """
+
+    def find(request: Any, report: Report) -> Any:
+        pattern, text = request
+        last = None
+        for match in re.finditer(pattern, text, re.MULTILINE):
+            last = match if match[0] else last
+        return last and [last[0], *last.groups()]
+
+    return find
 
 
 def describe_error(error: Exception) -> dict[str, str]:

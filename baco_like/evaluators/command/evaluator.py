@@ -6,13 +6,18 @@ Every trial has its own temporary folder, which is removed afterwards with all i
 from __future__ import annotations
 
 import os
+import shlex
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
+from baco_like._output import open_regular_file, wrap_items
 from baco_like.evaluators._processes.process import (
     CPUS_KEY,
     Finished,
@@ -28,11 +33,11 @@ from baco_like.evaluators._processes.temporary import (
     require_program,
 )
 from baco_like.evaluators.command.flags import Flags
-from baco_like.evaluators.command.measure import MEASURE_KEYS, Measure
-from baco_like.evaluators.command.metrics import CommandMetrics
+from baco_like.evaluators.command.measure import MEASURE_KEYS, CommandMetrics, Measure
 from baco_like.evaluators.command.passes import PASSES, Passes
 from baco_like.evaluators.command.reference import ERROR, REFERENCE_KEYS, Reference
 from baco_like.evaluators.command.template import Template, Text, to_text, variable_names
+from baco_like.evaluators.protocol import Evaluator, unwrap
 from baco_like.evaluators.repeats import Repeats, repeats_keys
 from baco_like.evaluators.settings_table import (
     KIND,
@@ -48,7 +53,7 @@ from baco_like.evaluators.settings_table import (
     whole,
 )
 from baco_like.evaluators.sources import missing_sources
-from baco_like.evaluators.staged import StagedEvaluator, StageFailure
+from baco_like.evaluators.staged import Built, StagedEvaluator, StageFailure
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.parameters import Permutation, is_sequence
 from baco_like.records.trial import MEASURED_AGAIN, Trial
@@ -380,7 +385,7 @@ def _check_texts(space: Space) -> None:
             raise EvaluatorError(f"parameter {name!r}: {error}") from None
 
 
-class BuiltProgram:
+class BuiltProgram(Built):
     """The program of one trial in its folder.
 
     Args:
@@ -414,11 +419,19 @@ class BuiltProgram:
         self._error: float | None = None
 
     def build(self) -> None:
-        """Run the build command, if there is one."""
+        """Run the build command, if there is one, and hash the built file and the commands run and check."""
         commands = self._commands
         if commands.build is not None:
             self._run_command("build", commands.build_timeout)
+        if commands.program is None:
+            return
+        folder, (name, *_) = str(self._folder.path), commands.program.fill(self._texts)
+        stages = [part for stage, part in commands.by_stage().items() if stage != "build"]
+        # The folder of the trial differs each time, and is in the same places of the lines.
+        lines = [[word.replace(folder, "") for word in part.fill(self._texts)] for part in stages]
+        self.identity = hash_program(commands.folder / name, lines)
 
+    @override
     def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:
         """Run the program ``count`` times; before the first time, check a first run and do the warm-ups.
 
@@ -440,24 +453,14 @@ class BuiltProgram:
             raise
         return values
 
-    @property
-    def identity(self) -> str | None:
-        """Hash of the built file and of the commands run and check; None if the file is not named or missing."""
-        commands = self._commands
-        if commands.program is None:
-            return None
-        folder, (name, *_) = str(self._folder.path), commands.program.fill(self._texts)
-        stages = [part for stage, part in commands.by_stage().items() if stage != "build"]
-        # The folder of the trial differs each time, and is in the same places of the lines.
-        lines = [[word.replace(folder, "") for word in part.fill(self._texts)] for part in stages]
-        return hash_program(commands.folder / name, lines)
-
+    @override
     def metrics(self) -> dict[str, float | list[float]]:
         """Return the metrics of all measured runs."""
         error = {} if self._error is None else {ERROR: self._error}
         measured = self._metrics.items()
         return {**error, **{n: v if len(v) > 1 else v[0] for n, v in measured}}
 
+    @override
     def discard(self) -> None:
         """Remove the folder."""
         self._folder.close()
@@ -575,3 +578,102 @@ class BuiltProgram:
             message = f"{stage}: {finished.describe()}" + (f"\n{output}" if "\n" in output else "")
             raise StageFailure("timeout" if finished.timed_out else _WORDS[stage], message)
         return finished
+
+
+_SCRIPT_BYTES = 2**20
+"""Most bytes of a file that are searched for the names of environment variables."""
+
+
+@dataclass(frozen=True)
+class ProgramCommands:
+    """The commands of one configuration.
+
+    Attributes:
+        folder: The working directory.
+        workdir: The folder inserted for ``{workdir}``.
+        environment: Environment variables in addition to the user's.
+        stages: The words of each command, by stage: ``build``, ``before``, ``run``, ``check``.
+        required: The variables of parameters that no placeholder inserts: only the environment has their values.
+    """
+
+    folder: Path
+    workdir: str
+    environment: Mapping[str, str]
+    stages: Mapping[str, Sequence[str]]
+    required: Collection[str] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the commands in the form of ``best.json``, quoted for a shell."""
+        lines = {stage: shlex.join(words) for stage, words in self.stages.items()}
+        return {"folder": str(self.folder), **lines, "environment": dict(self.environment)}
+
+    def to_script(self) -> str:
+        """Return a shell script that runs the commands.
+
+        It sets the variables that the commands can read: the required ones, and those whose names occur in the words
+        of a command or in a file that a word names, such as a script or a source.
+        """
+        texts = list(self._texts())
+        read = [n for n in self.environment if n in self.required or any(n in t for t in texts)]
+        assigned = [f"{name}={shlex.quote(self.environment[name])}" for name in read]
+        exported = [" \\\n  ".join(wrap_items(["export", *assigned], 96))] if read else []
+        left = len(self.environment) - len(read)
+        note = f"# --run also sets {left} variables BACO_*, which these commands do not read"
+        commands = [shlex.join(words) for words in self.stages.values()]
+        make = f"mkdir -p {shlex.quote(self.workdir)}"
+        begin = ["set -e", f"cd {shlex.quote(str(self.folder))}", make]
+        return "\n".join([*begin, *([note] if left else []), *exported, *commands])
+
+    def _texts(self) -> Iterator[str]:
+        """Yield the words of the commands, and the files that they name."""
+        for word in {word for words in self.stages.values() for word in words}:
+            yield word
+            with suppress(OSError, ValueError), open_regular_file(self.folder / word) as file:
+                yield file.read(_SCRIPT_BYTES).decode(errors="replace")
+
+
+def program_commands(
+    evaluator: Evaluator, config: Mapping[str, Any], workdir: str
+) -> ProgramCommands | None:
+    """Return the commands that build, run and check a configuration; None if the evaluator runs no commands.
+
+    Args:
+        evaluator: The evaluator.
+        config: The configuration.
+        workdir: The folder inserted for ``{workdir}``.
+    """
+    commands = _commands_of(evaluator)
+    if commands is None:
+        return None
+    texts, environment = commands.texts(config, workdir)
+    templates = commands.by_stage()
+    stages = {stage: template.fill(texts) for stage, template in templates.items()}
+    inserted = {"workdir"}.union(*(template.placeholders for template in templates.values()))
+    if commands.flags is not None and "flags" in inserted:
+        inserted |= set(commands.flags.parameters)
+    required = [v for name, v in commands.variables.items() if name not in {*inserted, "flags"}]
+    return ProgramCommands(commands.folder.resolve(), workdir, environment, stages, required)
+
+
+def metric_names(evaluator: Evaluator) -> tuple[str, ...] | None:
+    """Return the names of the metrics that are measured; None if they are unknown before the first run."""
+    commands = _commands_of(evaluator)
+    if commands is None:
+        names: tuple[str, ...] | None = getattr(_bench_of(evaluator), "metric_names", None)
+        return names
+    named = None if commands is None else commands.measure.metric_names
+    if commands is None or named is None:
+        return None
+    own = commands.measure.key if commands.measure.method == "metric" else None
+    error = () if commands.reference is None else (ERROR,)
+    return tuple(name for name in (*named, *commands.metrics.names, *error) if name != own)
+
+
+def _bench_of(evaluator: Evaluator) -> Any:
+    staged = unwrap(evaluator)
+    return staged.bench if isinstance(staged, StagedEvaluator) else None
+
+
+def _commands_of(evaluator: Evaluator) -> Commands | None:
+    bench = _bench_of(evaluator)
+    return bench.commands if isinstance(bench, CommandBench) else None

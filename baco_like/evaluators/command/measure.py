@@ -1,26 +1,27 @@
-"""Take the measured number from a program's output, or from its wall time."""
+"""Take the numbers of a run: from the output of a program, its wall time, sizes of files, and energy."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import itertools
 import json
 import math
 import os
 import re
-import subprocess
-import sys
-import threading
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import struct
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
 from baco_like.evaluators._processes.process import Finished
+from baco_like.evaluators._processes.worker import Worker
+from baco_like.evaluators.command.template import Template, Text
 from baco_like.evaluators.settings_table import TEXT, Key, Table, choice, shown, suggestion
 from baco_like.evaluators.staged import StageFailure
-from baco_like.exceptions import RunFileError
+from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.reading import finite_number, number_in
 
 Method = Literal["regex", "json", "wall", "metric"]
@@ -191,77 +192,37 @@ def _last_match(pattern: re.Pattern[str], out: str) -> list[str | None] | None:
     Raises:
         StageFailure: The search has taken too long.
     """
-    found: list[str | None] | None = _SEARCH.find(pattern.pattern, out)
+    reply = _search.request([pattern.pattern, out], timeout=_SEARCH_SECONDS)
+    if not reply.ok:
+        raise StageFailure(
+            "runtime",
+            f"run: the search for {pattern.pattern!r:.200} in the output took more than {_SEARCH_SECONDS:g} s; write a "
+            "pattern without repeats within repeats",
+        )
+    found: list[str | None] | None = reply.value
     return found
 
 
-_SEARCH_SECONDS = 10
-
-# The alarm ends the process even within a search, which holds the interpreter lock. ".*" also matches the empty text at
-# the end of a line.
-_SEARCH_PROGRAM = f"""
-import json, re, signal, sys
-for line in sys.stdin:
-    signal.alarm({_SEARCH_SECONDS})
-    pattern, text = json.loads(line)
-    last = None
-    for match in re.finditer(pattern, text, re.MULTILINE):
-        last = match if match[0] else last
-    signal.alarm(0)
-    print(json.dumps(last and [last[0], *last.groups()]), flush=True)
-"""
+_SEARCH_SECONDS = 10.0
 
 
-class _SearchProcess:
-    """Searches in a process that ends if a search takes too long: some patterns take years for a line of 40 letters."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
-        self._lock = threading.Lock()
-        os.register_at_fork(after_in_child=self._forget)
-        atexit.register(self._close)
-
-    def find(self, pattern: str, text: str) -> Any:
-        """Return the last match that is not empty as a list of texts, or None.
-
-        Raises:
-            StageFailure: The search has taken too long.
-        """
-        with self._lock:
-            if self._process is None:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-c", _SEARCH_PROGRAM],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    start_new_session=True,  # Ctrl-C is for the run
-                )
-            assert self._process.stdin is not None
-            assert self._process.stdout is not None
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.write(json.dumps([pattern, text]) + "\n")
-                self._process.stdin.flush()
-            if line := self._process.stdout.readline():
-                return json.loads(line)
-            self._close()
-        raise StageFailure(
-            "runtime",
-            f"run: the search for {pattern!r:.200} in the output took more than {_SEARCH_SECONDS} s; write a pattern "
-            "without repeats within repeats",
-        )
-
-    def _forget(self) -> None:
-        self._inherited = self._process  # it belongs to the parent
-        self._process, self._lock = None, threading.Lock()
-
-    def _close(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.communicate()
+def _make_search() -> Worker:
+    """Return a process that searches: some patterns take years for a line of 40 letters."""
+    return Worker(
+        "baco_like.evaluators._processes.worker_main:serve_search",
+        environment={"TMPDIR": tempfile.gettempdir()},  # it needs no folder of its own
+    )
 
 
-_SEARCH = _SearchProcess()
+_search = _make_search()
+
+
+def _renew_search() -> None:
+    global _search
+    _search = _make_search()
+
+
+os.register_at_fork(after_in_child=_renew_search)  # the process belongs to the parent
 
 
 def _value_group(pattern: re.Pattern[str]) -> int:
@@ -322,3 +283,187 @@ def _parse_json_object(out: str) -> dict[str, Any] | None:
 
 def _shorten(out: str) -> str:
     return shown(out.strip()[-200:]) if out.strip() else "nothing"
+
+
+_CALL = re.compile(r"\s*(size|text|data|bss|rapl)\((.*)\)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class CommandMetrics:
+    """Numbers to keep of each run besides its value.
+
+    Attributes:
+        sizes: The counted part and the path of the file, by the name of the metric: ``size``, the bytes of the file, or
+            those of one kind of sections of a program, see `section_bytes`.
+        patterns: Patterns for the output; the number is the first group, or the whole match.
+        energy: Name of the metric that is the energy of a run in joules, or None.
+        counters: The energy counters, if there is such a metric.
+        folder: Folder in which relative paths begin.
+    """
+
+    sizes: Mapping[str, tuple[str, Template]] = field(default_factory=dict)
+    patterns: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
+    energy: str | None = None
+    counters: EnergyCounters | None = None
+    folder: Path = Path(".")
+
+    @classmethod
+    def from_table(cls, table: Table, placeholders: Iterable[str], folder: Path) -> CommandMetrics:
+        """Read a table of metrics: ``size(PATH)``, ``text(PATH)``, ``rapl()``, or a regular expression for the output.
+
+        Args:
+            table: The metrics by name.
+            placeholders: The allowed placeholders of paths.
+            folder: Folder in which relative paths begin.
+
+        Raises:
+            RunFileError: A metric cannot be read.
+            EvaluatorError: This machine has no energy counters that can be read.
+        """
+        sizes, patterns, energy = {}, {}, []
+        known = list(placeholders)
+        for name in table.entries:
+            text = table.text(name)
+            call = _CALL.fullmatch(text)
+            if call is None:
+                patterns[name] = parse_pattern(table, name)
+            elif call[1] != "rapl":
+                path = Template.parse(call[2] or " ", known, table.label(name))
+                if len(path.words) != 1:
+                    raise table.error(
+                        name, text, f"{call[1]}(PATH) with one path; quote one that has spaces"
+                    )
+                sizes[name] = call[1], path
+            elif call[2].strip():
+                raise table.error(name, text, "rapl()")
+            else:
+                energy.append(name)
+        if len(energy) > 1:
+            raise RunFileError(f"[{table.name}]: {' and '.join(energy)} are both rapl(); keep one")
+        counters = EnergyCounters.find() if energy else None
+        return cls(sizes, patterns, energy[0] if energy else None, counters, folder)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all metrics."""
+        return (*self.sizes, *self.patterns, *([] if self.energy is None else [self.energy]))
+
+    def start(self) -> tuple[int, ...]:
+        """Return what `take` compares with: the energy counters before a run."""
+        return () if self.counters is None else self.counters.read()
+
+    def take(
+        self, finished: Finished, texts: Mapping[str, Text], before: tuple[int, ...]
+    ) -> dict[str, float] | str:
+        """Return the metrics of a run, or one line that says which one is missing.
+
+        Args:
+            finished: The run.
+            texts: The text of each placeholder.
+            before: The result of `start` before the run.
+        """
+        values: dict[str, float] = {}
+        if self.counters is not None and self.energy is not None:
+            values[self.energy] = self.counters.joules(before, self.counters.read())
+        for name, (kind, template) in self.sizes.items():
+            path = self.folder / template.fill(texts)[0]
+            try:
+                count = path.stat().st_size if kind == "size" else section_bytes(path)[kind]
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or error
+                return f"metric {name}: the size of {path.name} cannot be read: {reason}"
+            values[name] = float(count)
+        for name, pattern in self.patterns.items():
+            found = match_number(pattern, finished.out)
+            if isinstance(found, str):
+                return f"metric {name}: {found}"
+            values[name] = found[0]
+        return values
+
+
+def section_bytes(program: Path) -> dict[str, int]:
+    """Return the bytes of ``text`` (code and constants), ``data`` and ``bss`` in an ELF file, as the program size.
+
+    They are those of the loaded sections, without the padding to whole pages and without symbols. ``bss``, zeros at the
+    start, takes no space in the file. The header is described in ``elf.h``.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is not an ELF file of 64 bits, or it is cut off.
+    """
+    content = program.read_bytes()
+    if content[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian
+        raise ValueError("it is not an ELF file of 64 bits")
+    counts = {"text": 0, "data": 0, "bss": 0}
+    try:
+        (start,) = struct.unpack_from("<Q", content, 0x28)
+        width, number = struct.unpack_from("<HH", content, 0x3A)
+        for at in range(start, start + number * width, width):
+            kind, flags = struct.unpack_from("<IQ", content, at + 4)
+            is_writable, is_loaded, is_zeros = flags & 1, flags & 2, kind == 8
+            if is_loaded:
+                name = "bss" if is_zeros else "data" if is_writable else "text"
+                counts[name] += struct.unpack_from("<Q", content, at + 0x20)[0]
+    except (struct.error, OverflowError, ValueError):
+        raise ValueError("its header is cut off") from None
+    return counts
+
+
+POWERCAP = Path("/sys/class/powercap")
+
+
+@dataclass(frozen=True)
+class EnergyCounters:
+    """The energy counters of all packages.
+
+    Attributes:
+        zones: The file of each counter, and the number of microjoules after which it begins again.
+    """
+
+    zones: tuple[tuple[Path, int], ...]
+
+    @classmethod
+    def find(cls, folder: Path = POWERCAP) -> EnergyCounters:
+        """Return the counters of this machine.
+
+        Args:
+            folder: Folder of the powercap files.
+
+        Raises:
+            EvaluatorError: The machine has no counters, or this user may not read them; the message says what to do.
+        """
+        # "intel-rapl:0" is a package (AMD's too), "intel-rapl:0:1" a part of it, "intel-rapl-mmio:0" the same again.
+        zones = sorted(folder.glob("intel-rapl:*"))
+        packages = [zone for zone in zones if zone.name.count(":") == 1]
+        if not packages:
+            raise EvaluatorError(
+                f"energy cannot be measured: {folder} has no RAPL counter (virtual machines and containers usually "
+                "hide them); measure on the machine itself, or leave this metric out"
+            )
+        found = []
+        for zone in packages:
+            try:
+                limit = int((zone / "max_energy_range_uj").read_text())
+                int((zone / "energy_uj").read_text())
+            except PermissionError:
+                raise EvaluatorError(
+                    f"energy cannot be measured: {zone / 'energy_uj'} is readable by root only; allow it until the "
+                    f"next restart with: sudo chmod a+r {folder}/intel-rapl:*/energy_uj"
+                ) from None
+            except (OSError, ValueError) as error:
+                raise EvaluatorError(f"energy cannot be measured: {zone}: {error}") from None
+            found.append((zone / "energy_uj", limit))
+        return cls(tuple(found))
+
+    def read(self) -> tuple[int, ...]:
+        """Return the present count of each package in microjoules."""
+        return tuple(int(path.read_text()) for path, _ in self.zones)
+
+    def joules(self, before: Sequence[int], after: Sequence[int]) -> float:
+        """Return the energy of all packages between two calls of `read`, less than one round of a counter apart."""
+        limits = (limit for _, limit in self.zones)
+        used = (
+            end - start + (limit if end < start else 0)
+            for start, end, limit in zip(before, after, limits, strict=True)
+        )
+        return sum(used) / 1e6

@@ -284,11 +284,15 @@ class FuturesEvaluator:
                 continue
             del self._pending[trial_id]
             try:
-                outcomes.append(check_outcome(trial_id, future.result()))
+                outcomes += self._read_result(trial_id, future.result())
             except BaseException as error:  # also a KeyboardInterrupt in a worker
                 outcome = self._handle_error(trial_id, error)
                 outcomes += [] if outcome is None else [outcome]
         return outcomes
+
+    def _read_result(self, trial_id: int, result: Any) -> list[Outcome]:
+        """Return the outcomes in the result of a trial's call."""
+        return [check_outcome(trial_id, result)]
 
     def _handle_error(self, trial_id: int, error: BaseException) -> Outcome | None:
         """Keep the error of a call for the next `wait`; a subclass may send the trial again, or return an outcome."""

@@ -1,4 +1,4 @@
-"""Executors with the interface of `concurrent.futures`: processes that are replaced when they die, and Ray.
+"""Executors with the interface of `concurrent.futures`: processes that are replaced when they die, Dask, Ray and Slurm.
 
 `concurrent.futures.ProcessPoolExecutor` breaks as a whole when one of its processes dies, and loses all running calls.
 In `ProcessLanes` every process is a separate pool with one worker (a lane), and a broken lane is replaced.
@@ -182,3 +182,198 @@ class RayExecutor(Executor):
 
 def _call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return fn(*args, **kwargs)
+
+
+def adapt_executor(executor: Any) -> Any:
+    """Return a `DaskExecutor` for an executor of Dask, and any other executor unchanged."""
+    is_dask = type(executor).__module__.partition(".")[0] == "distributed"
+    return DaskExecutor(executor) if is_dask else executor
+
+
+class DaskExecutor(Executor):
+    """Runs calls by the client of a Dask executor.
+
+    The futures of Dask's own executor have two defects. It reads the state of a call after the result has arrived; if
+    the worker dies in between, the state is "lost", and the result is unpacked as an exception: "cannot unpack
+    non-iterable Outcome object". And an error while the result is fetched is only logged, so the future never ends.
+
+    Args:
+        executor: The executor of ``client.get_executor()``.
+    """
+
+    cancels_running = True
+    """Whether cancelling a future drops the result of a call that is running."""
+
+    def __init__(self, executor: Any) -> None:
+        self._client, self._options = executor._client, executor._kwargs
+
+    @override
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Start a call, or queue it at the scheduler."""
+        # Dask would answer a pure call that is sent again by its earlier result, also by a `KilledWorker`.
+        options = {**self._options, **kwargs, "pure": False}
+        call = self._client.submit(fn, *args, **options)
+        future: Future[Any] = Future()
+        future.add_done_callback(lambda done: call.cancel() if done.cancelled() else None)
+        self._client.loop.add_callback(_forward, call, future)
+        return future
+
+
+async def _forward(call: Any, future: Future[Any]) -> None:
+    """Set the result of a future when Dask's future of the call has one."""
+    try:
+        result = await call.result()
+    except BaseException as error:
+        # Neither the call nor the scheduler has failed, but the transport.
+        if call.status != "error":
+            reason = f"{type(error).__name__}: {error}"
+            lost = LostWorker(f"Dask has no result of this call ({reason})")
+            lost.__cause__ = error
+            error = lost
+        if future.set_running_or_notify_cancel():
+            future.set_exception(error)
+    else:
+        if future.set_running_or_notify_cancel():
+            future.set_result(result)
+    finally:
+        # The traceback of an error would keep them, and Dask would keep the result at the worker.
+        del call, future
+
+
+_RESULT_TIMEOUT = 15.0
+"""Seconds after the end of a job in which its result may still appear: file systems of clusters are slow to show it."""
+
+
+class SubmititExecutor(Executor):
+    """Runs each call as a job of submitit; needs the extra ``submitit``.
+
+    For evaluations of minutes or more: Slurm takes seconds to start a job. For shorter ones let ``dask-jobqueue`` start
+    workers that evaluate many trials each. A job that is preempted, cancelled, killed or over
+    its time limit raises `LostWorker`.
+
+    Args:
+        executor: ``submitit.AutoExecutor(folder)`` with the parameters of a job, one task each. Its folder is on a
+            file system that the nodes share.
+        workers: Number of jobs that are queued or running at a time.
+        interval: Seconds between two looks for finished jobs.
+
+    Raises:
+        MissingExtra: submitit is not installed.
+        EvaluatorError: A number is wrong.
+    """
+
+    cancels_running = True
+    """Whether cancelling a future ends its job."""
+
+    def __init__(self, executor: Any, workers: int, *, interval: float = 1.0) -> None:
+        require("submitit", "submitit")
+        if not callable(getattr(executor, "submit", None)):
+            raise EvaluatorError(
+                f"executor = {executor!r:.80}: expected one of submitit, such as submitit.AutoExecutor(folder)"
+            )
+        if not interval > 0:
+            raise EvaluatorError(f"interval = {interval}: expected seconds above 0")
+        self._jobs_executor, self._interval = executor, interval
+        self._max_workers = whole_number("workers", workers, 1, EvaluatorError)
+        self._lock = threading.Lock()
+        self._jobs: dict[Future[Any], Any] = {}
+        self._ended: dict[Future[Any], float] = {}  # jobs without a result so far, and since when
+        self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
+
+    @override
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Submit a job.
+
+        Raises:
+            RuntimeError: The executor is shut down.
+            EvaluatorError: The jobs have several tasks.
+        """
+        if self._closing.is_set():
+            raise RuntimeError("the executor is shut down")
+        job = self._jobs_executor.submit(_call_in_job, fn, args, kwargs)
+        if getattr(job, "num_tasks", 1) != 1:
+            job.cancel(check=False)
+            raise EvaluatorError(
+                f"a job has {job.num_tasks} tasks: set tasks_per_node=1 and nodes=1 by update_parameters"
+            )
+        future: Future[Any] = Future()
+        future.add_done_callback(self._drop_cancelled)
+        with self._lock:
+            self._jobs[future] = job
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="jobs", daemon=True)
+                self._thread.start()
+        return future
+
+    @override
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Accept no more calls; jobs that are submitted run to their end, unless they are cancelled."""
+        self._closing.set()
+        with self._lock:
+            futures = list(self._jobs)
+        if cancel_futures:
+            for future in futures:
+                future.cancel()
+        if wait and self._thread is not None:
+            self._thread.join()
+
+    def _drop_cancelled(self, future: Future[Any]) -> None:
+        if not future.cancelled():
+            return
+        with self._lock:
+            job = self._jobs.pop(future, None)
+            self._ended.pop(future, None)
+        if job is not None:
+            with contextlib.suppress(Exception):  # it may have ended meanwhile
+                job.cancel(check=False)
+
+    def _watch(self) -> None:
+        """Look for finished jobs until the executor is shut down and no job is left."""
+        while True:
+            with self._lock:
+                jobs = list(self._jobs.items())
+                if not jobs and self._closing.is_set():
+                    return
+            for future, job in jobs:
+                self._look_at(future, job)
+            time.sleep(self._interval)
+
+    def _look_at(self, future: Future[Any], job: Any) -> None:
+        """Set the result of a future if its job has ended."""
+        try:
+            if not job.done():
+                return
+            if not job.paths.result_pickle.exists():
+                # `job.result()` would wait for the file, and all other jobs with it.
+                ended = self._ended.setdefault(future, time.monotonic())
+                if time.monotonic() - ended < _RESULT_TIMEOUT:
+                    return
+                raise LostWorker(f"job {job.job_id} has ended without a result ({job.state})")
+            value, error = job.result()
+            if type(error).__name__ == "UncompletedJobError":
+                # submitit raises it in the function when Slurm signals that the time limit of the job is near.
+                raise LostWorker(f"job {job.job_id} was ended ({error})") from error
+            if error is not None:
+                raise error
+        except BaseException as error:
+            self._finish(future, lambda: future.set_exception(error))
+        else:
+            self._finish(future, lambda: future.set_result(value))
+
+    def _finish(self, future: Future[Any], finish: Callable[[], None]) -> None:
+        with self._lock:
+            self._jobs.pop(future, None)
+            self._ended.pop(future, None)
+        if future.set_running_or_notify_cancel():
+            finish()
+
+
+def _call_in_job(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, BaseException | None]:
+    """Return the result or the exception: submitit would return only the text of the exception."""
+    try:
+        return fn(*args, **kwargs), None
+    except Exception as error:
+        return None, error

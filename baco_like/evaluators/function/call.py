@@ -6,17 +6,24 @@ The workers of isolated functions import this module, so it does not import exec
 from __future__ import annotations
 
 import concurrent.futures
+import importlib
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from baco_like.evaluators._processes.worker_main import Handler, Report
 from baco_like.exceptions import Infeasible
+from baco_like.journal.events import config_from_json, observed_event
 from baco_like.records.reading import finite_number, outcome_from, outcome_of_exception
 from baco_like.records.trial import Outcome, Status, Trial
+
+if TYPE_CHECKING:
+    from baco_like.evaluators.protocol import Evaluator
 
 DEFAULT_FAILURES: tuple[type[BaseException], ...] = (
     Infeasible,
@@ -156,3 +163,52 @@ def _concatenate(values: list[Any]) -> list[Any]:
         else:
             joined += value if isinstance(value, (list, tuple)) else [value]
     return joined
+
+
+_FAILURES = (*DEFAULT_FAILURES, MemoryError)
+"""A worker has a limit of memory, so that `MemoryError` is a failure of the configuration, not of the machine."""
+
+
+def serve_function(settings: Mapping[str, Any]) -> Handler:
+    """Return the worker's handler that calls the function."""
+    function = _import(settings)
+
+    def evaluate(trial: Trial, report: Report) -> Outcome:
+        def call_with_limit(trial: Trial) -> Any:
+            report.stage("run", settings["timeout"])
+            return function(trial)
+
+        objective, repeats = settings["objective"], settings["repeats"]
+        return FunctionCall(call_with_limit, objective, _FAILURES, repeats, 0)(trial)
+
+    return _make_handler(evaluate)
+
+
+def serve_evaluator(settings: Mapping[str, Any]) -> Handler:
+    """Return the worker's handler that passes configurations to the evaluator."""
+    evaluator: Evaluator = _import(settings)(**settings["arguments"])
+
+    def evaluate(trial: Trial, report: Report) -> Outcome:
+        report.stage("run")
+        evaluator.submit(trial)
+        (outcome,) = evaluator.wait()
+        return outcome
+
+    return _make_handler(evaluate)
+
+
+def _make_handler(evaluate: Callable[[Trial, Report], Outcome]) -> Handler:
+    def handle(request: Any, report: Report) -> Any:
+        config = config_from_json(request["config"])
+        trial = Trial(request["id"], config, task=request.get("task"))
+        outcome = evaluate(trial, report)
+        row = observed_event([trial.with_outcome(outcome)])["outcomes"][0]
+        return {"outcome": row, "problem": outcome.problem}
+
+    return handle
+
+
+def _import(settings: Mapping[str, Any]) -> Any:
+    sys.path[:0] = settings["path"]
+    module, _, name = settings["name"].partition(":")
+    return getattr(importlib.import_module(module), name)

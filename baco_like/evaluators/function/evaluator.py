@@ -12,7 +12,6 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like._checks import whole_number
-from baco_like.evaluators.executors.dask import adapt_executor
 from baco_like.evaluators.executors.futures import (
     FuturesEvaluator,
     LostWorker,
@@ -24,6 +23,7 @@ from baco_like.evaluators.executors.futures import (
     submit_call,
     without_tag,
 )
+from baco_like.evaluators.executors.pools import adapt_executor
 from baco_like.evaluators.function.call import DEFAULT_FAILURES, FunctionCall
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Trial

@@ -28,7 +28,7 @@ from baco_like.evaluators.settings_table import (
     Table,
     whole,
 )
-from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
+from baco_like.evaluators.wrappers import RepeatedEvaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.journal.events import read_outcome
 from baco_like.journal.fields import check_outcomes
@@ -55,7 +55,7 @@ KEYS = (
     _MEMORY,
 )
 
-_SERVING = "baco_like.evaluators.function.serving"
+_SERVING = "baco_like.evaluators.function.call"
 
 
 class IsolatedEvaluator(FuturesEvaluator):
@@ -65,7 +65,7 @@ class IsolatedEvaluator(FuturesEvaluator):
     An exception of the handler ends the run.
 
     Args:
-        serve: Name of the function of `baco_like.evaluators.function.serving` that serves in the workers.
+        serve: Name of the function of `baco_like.evaluators.function.call` that serves in the workers.
         name: ``package.module:function``, imported in the workers.
         settings: Further settings of ``serve``, as JSON values.
         timeout: Seconds for a request, until its handler enters a stage with its own limit.

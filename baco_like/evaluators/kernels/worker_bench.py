@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from baco_like.evaluators._processes.exchange import Reply
-from baco_like.evaluators._processes.worker import Worker
+from typing_extensions import override
+
+from baco_like.evaluators._processes.worker import Reply, Worker
 from baco_like.evaluators.command.reference import ERROR
 from baco_like.evaluators.kernels.problems import Complete, completion, find_problem
 from baco_like.evaluators.kernels.settings import KernelSettings
 from baco_like.evaluators.kernels.timing import KEPT, LONGEST, KernelLimits, is_seconds
-from baco_like.evaluators.staged import StageFailure
+from baco_like.evaluators.staged import Built, StageFailure
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Trial
@@ -206,7 +207,7 @@ class KernelBench:
 
 
 @dataclass
-class WorkerKernel:
+class WorkerKernel(Built):
     """A kernel in the worker.
 
     Attributes:
@@ -214,8 +215,6 @@ class WorkerKernel:
         config: The configuration, or what else the worker needs for it.
         seconds: Wall time by stage, to be completed.
         key: The worker's key of the kernel.
-        identity: See `baco_like.evaluators.staged.IdentifiedProgram`.
-        notes: Sentences about the measurement for the user, by kind.
     """
 
     bench: KernelBench
@@ -224,7 +223,7 @@ class WorkerKernel:
     key: int = -1
     identity: str | None = None
     error: float = 0.0
-    notes: dict[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
     numbers: dict[str, float] = field(default_factory=dict)
 
     def compile(self) -> None:
@@ -237,6 +236,7 @@ class WorkerKernel:
         self.read(reply)
         self.identity = reply.value["identity"]
 
+    @override
     def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:
         """Run the kernel ``count`` times; the first call runs it once before, and checks that result."""
         bench, limits = self.bench, self.bench.limits
@@ -260,10 +260,12 @@ class WorkerKernel:
         self.notes, self.numbers = reply.value["notes"], reply.value["metrics"]
         return values
 
+    @override
     def metrics(self) -> Mapping[str, Any]:
         """Return the largest relative error of the results, and the numbers of the language."""
         return {ERROR: self.error, **self.numbers}
 
+    @override
     def discard(self) -> None:
         """Let the worker drop the kernel."""
         self.bench.drop(self.key)

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators._processes import group
+from baco_like.evaluators._processes import child as group
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
 @pytest.fixture
-def child() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+def child() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     mark = group.new_mark()
     made = subprocess.Popen(
-        ["sleep", "60"], env={**os.environ, **group.mark_variable(mark)}, start_new_session=True
+        ["sleep", "60"], env={**os.environ, group.MARK: str(mark)}, start_new_session=True
     )
-    while mark.encode() not in Path(f"/proc/{made.pid}/environ").read_bytes():
+    while str(mark).encode() not in Path(f"/proc/{made.pid}/environ").read_bytes():
         time.sleep(0.001)  # a program that has just begun has no environment yet
     yield made, mark
     made.kill()
@@ -32,7 +32,7 @@ def child() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
 
 @pytest.mark.parametrize("few", [0, 256])
 def test_a_marked_process_is_killed(
-    child: tuple[subprocess.Popen[bytes], str], few: int, monkeypatch: pytest.MonkeyPatch
+    child: tuple[subprocess.Popen[bytes], int], few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group, "_MAX_PROBED", few)
     process, mark = child
@@ -42,14 +42,14 @@ def test_a_marked_process_is_killed(
     assert process.wait(10) == -signal.SIGKILL
 
 
-def test_an_earlier_one_is_not_looked_at(child: tuple[subprocess.Popen[bytes], str]) -> None:
+def test_an_earlier_one_is_not_looked_at(child: tuple[subprocess.Popen[bytes], int]) -> None:
     process, mark = child
     group.kill_marked(mark, since=process.pid)
     assert process.poll() is None
 
 
 def test_without_a_last_number_all_are_looked_at(
-    child: tuple[subprocess.Popen[bytes], str], monkeypatch: pytest.MonkeyPatch
+    child: tuple[subprocess.Popen[bytes], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group, "_last_number", lambda: None)
     process, mark = child

@@ -10,7 +10,8 @@ import threading
 import pytest
 
 from baco_like.evaluators._processes import process
-from baco_like.evaluators._processes.process import Stop, check_cpus, cpus_from_table, restrict_cpus
+from baco_like.evaluators._processes.child import restrict_cpus
+from baco_like.evaluators._processes.process import Stop, check_cpus, cpus_from_table
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 

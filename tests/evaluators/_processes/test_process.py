@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from baco_like.evaluators._processes import guardian
-from baco_like.evaluators._processes.group import signal_name
+from baco_like.evaluators._processes import child as child_module
+from baco_like.evaluators._processes.child import signal_name
 from baco_like.evaluators._processes.process import MAX_BYTES, Finished, run_command
 
 PYTHON = sys.executable
@@ -65,7 +65,7 @@ def tag() -> str:
 
 
 def children_of_ours() -> set[str]:
-    guardian.prepare()  # it stays
+    child_module.prepare()  # it stays
     return set(Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split())
 
 
@@ -269,8 +269,8 @@ def test_descriptors_are_closed() -> None:
 def test_ctrl_c_kills_the_group_and_is_raised_again(
     tag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send = guardian._send
-    monkeypatch.setattr(guardian, "_send", lambda line: (send(line), (tmp_path / "on").touch()))
+    send = child_module._send
+    monkeypatch.setattr(child_module, "_send", lambda line: (send(line), (tmp_path / "on").touch()))
     inner = f"{PYTHON} -c 'import time; time.sleep(60)' {tag}"
     interrupt = "until [ -e on ]; do sleep 0.01; done; kill -s INT $PPID"
     before = children_of_ours()
@@ -307,9 +307,9 @@ def test_ctrl_c_during_the_start_kills_the_command(
 
 def test_a_killed_caller_leaves_nothing_running(tag: str) -> None:
     code = (
-        "import os; from baco_like.evaluators._processes import guardian, process\n"
-        "send = guardian._send\n"
-        "guardian._send = lambda line: (send(line), print('guarded', flush=True))\n"
+        "import os; from baco_like.evaluators._processes import child, process\n"
+        "send = child._send\n"
+        "child._send = lambda line: (send(line), print('guarded', flush=True))\n"
         f"inner = \"{PYTHON} -c 'import time; time.sleep(60)' \" + os.environ['TAG']\n"
         "process.run_command(['sh', '-c', inner + ' & wait'])"
     )
@@ -325,12 +325,12 @@ def test_a_killed_caller_leaves_nothing_running(tag: str) -> None:
 
 def test_a_lost_guardian_is_replaced(tag: str) -> None:
     run_command(["true"])
-    shell = guardian._shells[os.getpid()]
+    shell = child_module._shells[os.getpid()]
     shell.kill()
     shell.wait()
     assert run_command(["sh", "-c", "exit 3"]).code == 3
     assert run_command(["sh", "-c", "exit 4"]).code == 4
-    assert guardian._shells[os.getpid()].poll() is None
+    assert child_module._shells[os.getpid()].poll() is None
 
 
 def test_without_pidfd_it_works_the_same(monkeypatch: pytest.MonkeyPatch, tag: str) -> None:

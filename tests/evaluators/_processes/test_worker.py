@@ -21,9 +21,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from baco_like.evaluators._processes import exchange, guardian
-from baco_like.evaluators._processes.exchange import Reply
-from baco_like.evaluators._processes.worker import Worker
+from baco_like.evaluators._processes import child
+from baco_like.evaluators._processes import worker as worker_module
+from baco_like.evaluators._processes.worker import Reply, Worker
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status
 
@@ -44,7 +44,7 @@ INVALID = "it wrote something else than an answer into its pipe"
 @pytest.fixture
 def worker(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    guardian.prepare()  # it stays
+    child.prepare()  # it stays
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
     before = children.read_text().split()
     made = Worker("worker_targets:misbehaving", settings={"limit": LIMIT})
@@ -154,7 +154,7 @@ def test_a_death_is_told_and_the_next_request_starts_another(
 )
 def test_a_message_of_another_form_is_refused(line: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        exchange.read_message(line.replace("@", '"number": 1, "at": 1.5').encode())
+        worker_module.read_message(line.replace("@", '"number": 1, "at": 1.5').encode())
 
 
 VALUES = st.recursive(
@@ -176,7 +176,7 @@ FIELDS = st.sampled_from(["number", "at", "stage", "limit", "note", "answer", "e
 @given(st.binary() | st.dictionaries(FIELDS, VALUES).map(lambda value: json.dumps(value).encode()))
 def test_any_line_is_a_valid_message_or_a_value_error(line: bytes) -> None:
     try:
-        message = exchange.read_message(line)
+        message = worker_module.read_message(line)
     except ValueError:
         return
     assert math.isfinite(message["at"])
@@ -210,7 +210,7 @@ def test_forged_messages_cannot_fill_the_memory_or_the_journal(
     reply = worker.request(["forge", *stages], timeout=PATIENCE)
     assert "it named more than 100 stages" in reply.describe()
     assert len(reply.seconds) < 110
-    monkeypatch.setattr(exchange, "_MAX_REPLY", 1000)
+    monkeypatch.setattr(worker_module, "_MAX_REPLY", 1000)
     reply = worker.request(["forge", *60 * ['{@, "note": 1}']], timeout=PATIENCE)
     assert "more than" in reply.describe()
     assert len(reply.notes) < 60
@@ -263,8 +263,8 @@ def test_the_limit_of_the_request_holds_without_one_of_a_stage(worker: Worker) -
 def test_the_last_limit_that_was_set_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stage may have a limit that is longer than the remaining time."""
     now = [10.0]
-    monkeypatch.setattr(exchange, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    one = exchange._Exchange(0, 0, 0.8)
+    monkeypatch.setattr(worker_module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    one = worker_module._Exchange(0, 0, 0.8)
     now[0] += 0.5
     for stage, limit, remaining in (("compile", 1.0, 1.0), ("run", None, 0.75)):
         fields = {"number": 0, "at": now[0], "stage": stage, "limit": limit}

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from baco_like.evaluators.c_kernels.evaluator import count_bytes
 from baco_like.evaluators.command.metrics import section_bytes
+
+from baco_like.evaluators.kernels.c import count_bytes
 
 pytestmark = pytest.mark.skipif(
     shutil.which("cc") is None or sys.platform != "linux", reason="needs a C compiler for ELF"

@@ -17,8 +17,8 @@ import pytest
 
 from baco_like.evaluators import CommandBench, StagedEvaluator
 from baco_like.evaluators._processes.temporary import FolderSnapshot
-from baco_like.evaluators.command import energy
 from baco_like.evaluators.command import evaluator as command
+from baco_like.evaluators.command import measure as energy
 from baco_like.evaluators.settings_table import RunArguments, Table
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.parameters.categorical import Categorical

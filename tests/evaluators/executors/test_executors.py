@@ -34,9 +34,9 @@ from baco_like.evaluators import (
     ProcessLanes,
     RayExecutor,
 )
-from baco_like.evaluators.executors.dask import DaskExecutor
+from baco_like.evaluators.executors.evaluator import beat
 from baco_like.evaluators.executors.futures import answer, count_workers, is_lost
-from baco_like.evaluators.executors.heartbeats import beat
+from baco_like.evaluators.executors.pools import DaskExecutor
 from baco_like.exceptions import MissingExtra
 from baco_like.records import Utilisation, read_utilisation
 from baco_like.records.workers import worker_record

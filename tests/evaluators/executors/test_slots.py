@@ -28,6 +28,7 @@ from baco_like import (
 )
 from baco_like.cli import main
 from baco_like.evaluators import (
+    Built,
     ProcessLanes,
     Repeats,
     SlotsEvaluator,
@@ -148,7 +149,7 @@ class LaboratoryBench:
         pass
 
 
-class LaboratoryBuilt:
+class LaboratoryBuilt(Built):
     def __init__(
         self, laboratory: Laboratory, slot: str, trial: Trial, seconds: dict[str, float]
     ) -> None:
@@ -169,9 +170,6 @@ class LaboratoryBuilt:
             laboratory.measuring[self.slot] -= 1
         self.seconds["run"] = 0.25
         return (float(self.trial["x"]),) * count
-
-    def discard(self) -> None:
-        pass
 
 
 def test_each_slot_measures_one_trial_at_a_time_and_builds_ahead() -> None:

@@ -139,18 +139,18 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jobs:
 def test_a_job_that_ends_without_a_result_is_a_lost_worker(
     jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("baco_like.evaluators.executors.jobs._RESULT_TIMEOUT", 0.05)
+    monkeypatch.setattr("baco_like.evaluators.executors.pools._RESULT_TIMEOUT", 0.05)
     with SubmititExecutor(jobs, 2, interval=0.001) as executor:
         lost, late, good = (executor.submit(abs, -n) for n in (1, 2, 3))
         jobs.jobs[2].finish()
         assert good.result(30) == 3
-        monkeypatch.setattr("baco_like.evaluators.executors.jobs._RESULT_TIMEOUT", 60.0)
+        monkeypatch.setattr("baco_like.evaluators.executors.pools._RESULT_TIMEOUT", 60.0)
         jobs.jobs[1].finish(with_result=False)
         with pytest.raises(TimeoutError):
             late.result(0.05)
         jobs.jobs[1].finish()  # the file system shows it at last
         assert late.result(30) == 2
-        monkeypatch.setattr("baco_like.evaluators.executors.jobs._RESULT_TIMEOUT", 0.05)
+        monkeypatch.setattr("baco_like.evaluators.executors.pools._RESULT_TIMEOUT", 0.05)
         jobs.jobs[0].finish(with_result=False)
         with pytest.raises(LostWorker, match=r"job 7 has ended without a result \(PREEMPTED\)"):
             lost.result(30)
@@ -159,7 +159,7 @@ def test_a_job_that_ends_without_a_result_is_a_lost_worker(
 def test_a_lost_job_is_sent_again(
     jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("baco_like.evaluators.executors.jobs._RESULT_TIMEOUT", 0.0)
+    monkeypatch.setattr("baco_like.evaluators.executors.pools._RESULT_TIMEOUT", 0.0)
     submit = jobs.submit
 
     def submit_and_finish(fn: Callable[..., Any], *args: Any) -> Job:

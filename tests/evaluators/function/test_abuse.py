@@ -16,7 +16,7 @@ import patient
 import pytest
 
 from baco_like.evaluators import Evaluator, isolated_function
-from baco_like.evaluators._processes import guardian
+from baco_like.evaluators._processes import child
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.settings_table import RunArguments, Table
 from baco_like.records.trial import Trial
@@ -89,7 +89,7 @@ def zombies() -> set[str]:
 @pytest.mark.parametrize("make", [by_command, by_isolation], ids=["command", "function"])
 @pytest.mark.parametrize("does", MISDEEDS)
 def test_the_run_goes_on(make: Callable[[Path], Evaluator], does: str, tmp_path: Path) -> None:
-    guardian.prepare()
+    child.prepare()
     before = zombies()
     tag, evaluator = f"tag-{uuid.uuid4().hex}", make(tmp_path)
     word, texts = MISDEEDS[does]

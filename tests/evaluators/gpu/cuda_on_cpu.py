@@ -57,7 +57,7 @@ template <class... A> static void launched(unsigned x, unsigned y, A... argument
 
 
 def run(problem, config, size, arrays, expected, folder):
-    """Return the output of the kernel of a configuration, launched as by `baco_like.evaluators.gpu.cuda`."""
+    """Return the output of the kernel of a configuration, launched as by `baco_like.evaluators.kernels.cuda`."""
     grid, block = ((*shape, 1)[:2] for shape in problem.launch(config, size))
     launch = LAUNCH.replace("@X@", str(block[0])).replace("@Y@", str(block[1]))
     source = [HEADER, problem.SOURCE, launch.replace("@KERNEL@", problem.KERNEL), "int main()\n{"]

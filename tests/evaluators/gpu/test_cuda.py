@@ -25,8 +25,8 @@ from baco_like.evaluators import (
     registry,
 )
 from baco_like.evaluators.comparison import Expected
-from baco_like.evaluators.gpu.cuda.nvrtc import CompileError, Compiler
 from baco_like.evaluators.kernels import complete_config
+from baco_like.evaluators.kernels.cuda_worker import CompileError, Compiler
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, MissingExtra
 from baco_like.records.trial import Outcome, Status, Trial

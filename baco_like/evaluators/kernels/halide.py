@@ -1,4 +1,8 @@
-"""The evaluator of Halide pipelines and its settings."""
+"""Halide pipelines: schedules that are compiled just in time, checked and timed in a worker process.
+
+Needs the extra ``halide``. A problem file (`baco_like.evaluators.kernels.problems`) has one more function:
+``build(config, *buffers)`` returns the scheduled `halide.Func`. Ready files: ``examples/kernels/halide_*.py``.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +58,7 @@ def halide_evaluator(
         raise EvaluatorError(f"{found.origin} hides the package halide; rename this file")
     threads = settings.threads
     bench = make_bench(
-        "baco_like.evaluators.halide.pipelines:serve",
+        "baco_like.evaluators.kernels.halide_worker:serve",
         settings,
         space,
         folder,

@@ -1,4 +1,4 @@
-"""The evaluator of pass pipelines: compiles a program by clang, ``opt`` and ``llc``, and counts or measures it."""
+"""Pass pipelines of LLVM: `opt` and `llc` build a program from C or bitcode, whose output must stay that of ``-O0``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like.evaluators._processes.process import (
     CPUS_KEY,
@@ -22,7 +23,7 @@ from baco_like.evaluators._processes.process import (
     run_command,
 )
 from baco_like.evaluators._processes.temporary import LazyFolder, locate_program, require_program
-from baco_like.evaluators.command.metrics import section_bytes
+from baco_like.evaluators.command.measure import section_bytes
 from baco_like.evaluators.command.passes import LEVELS, PASSES, Passes, tool_beside
 from baco_like.evaluators.command.template import Template, to_text
 from baco_like.evaluators.repeats import Repeats, repeats_keys
@@ -40,7 +41,7 @@ from baco_like.evaluators.settings_table import (
     time_scale,
     whole,
 )
-from baco_like.evaluators.staged import StagedEvaluator, StageFailure
+from baco_like.evaluators.staged import Built, StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Trial
 
@@ -377,7 +378,7 @@ class LlvmBench:
         self._forget()
 
 
-class LlvmProgram:
+class LlvmProgram(Built):
     """The program of one trial, in its own folder.
 
     Args:
@@ -389,7 +390,6 @@ class LlvmProgram:
         self._bench, self._settings, self._seconds = bench, bench.settings, seconds
         self._folder, self._metrics = LazyFolder(), dict[str, float]()
         self._is_checked = False
-        self.identity: str | None = None
 
     def path(self, name: str) -> Path:
         """Return the path of a file of this program."""
@@ -453,6 +453,7 @@ class LlvmProgram:
             raise StageFailure(word, f"run: {finished.describe()}", bound=bound)
         return finished
 
+    @override
     def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:
         """Return the values; the first call compares the output, of a counted value if it is at most ``near``.
 
@@ -504,15 +505,13 @@ class LlvmProgram:
                 raise StageFailure("compile", f"size: {error}") from None
         return self._metrics[measure]
 
+    @override
     def metrics(self) -> dict[str, float]:
-        """Return the other numbers."""
+        """Return the other numbers; the note has the values of the optimization levels, to compare with."""
+        self.notes = {"optimization levels": self._bench.levels()}
         return {name: self._metrics[name] for name in self._bench.metric_names}
 
-    @property
-    def notes(self) -> Mapping[str, str]:
-        """The values of the optimization levels, to compare with."""
-        return {"optimization levels": self._bench.levels()}
-
+    @override
     def discard(self) -> None:
         """Remove the files."""
         self._folder.close()

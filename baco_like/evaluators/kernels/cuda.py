@@ -1,4 +1,25 @@
-"""The evaluator of CUDA kernels, its settings, and the metrics of a kernel: registers, memory and energy."""
+"""CUDA kernels by CuPy: compiled by NVRTC, launched, checked and timed by events in a worker process.
+
+Needs the extra ``cupy`` and an Nvidia GPU. A problem file (`baco_like.evaluators.kernels.problems`) has four more
+names:
+
+- ``SOURCE``: the CUDA C++ source. Each parameter of the space is a macro of its name;
+- ``KERNEL``: the name of the kernel, or an instance of a template with placeholders, such as ``"scale<{tile}>"``. Its
+  arguments are the inputs and then the outputs, or as the problem's ``arguments`` say;
+- ``macros(size)``: a mapping of additional macros;
+- ``launch(config, size)``: the grid and the block, two tuples.
+
+Optional names:
+
+- ``CONSTANTS``: inputs that are ``__constant__`` arrays and not arguments, as a mapping from the array's name to the
+  number of the argument;
+- ``scratch(size)``: arrays like the other arrays that the kernel writes to; the last arguments;
+- ``launches(config, size)``: the additional arguments (``int`` and ``float`` numbers) of each launch, if one run takes
+  several launches;
+- ``shared_memory(config, size)``: bytes of dynamic shared memory.
+
+Ready files: ``examples/kernels/cuda_*.py``.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +33,7 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like._optional import require_installed
-from baco_like.evaluators._processes.exchange import Reply
+from baco_like.evaluators._processes.worker import Reply
 from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
 from baco_like.evaluators.kernels.worker_bench import WorkerKernel, make_bench
 from baco_like.evaluators.repeats import Repeats
@@ -181,7 +202,7 @@ def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) 
     if metering.scale is not None and slow_ratio is not None:
         raise EvaluatorError(f"slow_ratio = {slow_ratio}: leave it out, as energy is the objective")
     bench = make_bench(
-        "baco_like.evaluators.gpu.cuda.programs:serve",
+        "baco_like.evaluators.kernels.cuda_worker:serve",
         settings,
         space,
         folder,

@@ -1,4 +1,16 @@
-"""The evaluator of OpenCL kernels and its settings."""
+"""OpenCL kernels: built, launched, checked and timed by events in a worker process.
+
+Needs the extra ``opencl`` and a driver; PoCL runs kernels on the CPU. A problem file
+(`baco_like.evaluators.kernels.problems`) has four more names:
+
+- ``SOURCE``: the OpenCL C source. Each parameter of the space is a macro of its name;
+- ``KERNEL``: the name of the kernel; its arguments are the inputs and then the outputs, or as the problem's
+  ``arguments`` say;
+- ``macros(size)``: a mapping of additional macros;
+- ``launch(config, size)``: the global and the local work size, two tuples.
+
+Ready files: ``examples/kernels/opencl_*.py``.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +60,7 @@ def opencl_evaluator(
     """
     require_installed("pyopencl", "opencl")
     bench = make_bench(
-        "baco_like.evaluators.gpu.opencl.programs:serve",
+        "baco_like.evaluators.kernels.opencl_worker:serve",
         settings,
         space,
         folder,

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from baco_like.evaluators._processes.group import signal_name
+from baco_like.evaluators._processes.child import signal_name
 from baco_like.evaluators._processes.worker_main import Report, describe_error
 from baco_like.evaluators.kernels.arguments import Arguments, HostBlock, same_bytes
 from baco_like.evaluators.kernels.problems import draw_twice, load_problem
