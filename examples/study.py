@@ -29,10 +29,11 @@ def kernel(config):
 def main(evaluations):
     strategies = ["auto", "simulated_annealing", "random_search"]
     runs = Path("study.jsonl")  # keeps each run; a second call continues
-    frame = study(strategies, [kernel, "conditional_kernel", "tour_8"], 2, evaluations, path=runs)
-    studies.plot_curves(frame, "curves.png")
-    studies.plot_critical_difference(frame, "ranks.png")
-    print(studies.study_to_markdown(frame))
+    result = study(strategies, [kernel, "conditional_kernel", "tour_8"], 2, evaluations, path=runs)
+    studies.plot_curves(result, "curves.png")
+    studies.plot_critical_difference(result.figures.ranks, "ranks.png")
+    print(studies.to_markdown(result.figures))
+    frame = result.to_dataframe()
     ranks = frame.groupby(["problem", "strategy"]).best.last().groupby("problem").idxmin()
     print("best:", {problem: strategy for problem, (_, strategy) in ranks.items()})
 

@@ -1,6 +1,6 @@
-"""Compare strategies: `study` on functions, `comparison` on recorded spaces; `score` and `landscape` measure them."""
+"""Compare strategies on functions and recorded spaces by `study`; `score` and `landscape` measure them."""
 
-from baco_like.benchmarking import comparison, landscape, problems, score, studies
+from baco_like.benchmarking import landscape, problems, score, studies
 from baco_like.benchmarking.studies import study
 
-__all__ = ["comparison", "landscape", "problems", "score", "studies", "study"]
+__all__ = ["landscape", "problems", "score", "studies", "study"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from baco_like.exceptions import BacoError
 
 if TYPE_CHECKING:
-    from baco_like.benchmarking.comparison.runs import Contender
+    from baco_like.benchmarking.studies.runs import Contender
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -264,31 +264,31 @@ def _add_schema(commands: Any) -> None:
 def _add_compare(commands: Any) -> None:
     add = commands.add_parser(
         "compare",
-        help="compare strategies on recorded spaces or on functions",
-        description="Run strategies on recorded spaces, or on functions with a space, and score them. The same "
-        "command continues an interrupted comparison; more repeats, strategies or spaces extend a finished one.",
-    )
-    either, add = add.add_mutually_exclusive_group(required=True), add.add_argument
+        help="compare strategies on recorded spaces and on functions",
+        description="Run strategies on recorded spaces and on functions with a space, and score them. The same "
+        "command continues an interrupted comparison; more repeats, strategies or problems extend a finished one.",
+    ).add_argument
     names = (
         "names as in 'baco-like strategies'; settings follow, as in genetic_algorithm:population=20:mutation=0.1; "
-        "with --problems also samplers of Optuna, as in optuna:TPESampler"
+        "also samplers of Optuna, as in optuna:TPESampler"
     )
     add("--strategies", type=parse_contenders, required=True, metavar="A,B,C", help=names)
-    recordings = "folder with T4 results or Kernel Tuner caches (.json, .json.gz), or one such file"
-    either.add_argument("--spaces", type=_path, metavar="DIR", help=recordings)
-    problems = "module:function, standard problems such as branin or tour_12, or recorded files"
-    either.add_argument("--problems", type=_words, metavar="A,B", help=problems)
+    problems = (
+        "files with T4 results or Kernel Tuner caches (.json, .json.gz), folders of them, module:function, or "
+        "standard problems such as branin or tour_12"
+    )
+    add("--problems", type=_words, required=True, metavar="A,B", help=problems)
     repeats = _whole(2, " (for intervals)")
     add("--repeats", type=repeats, default=20, metavar="N", help="runs of each (default: 20)")
     budget = (
-        "evaluations of a run (default: as many as random search needs for 95 %% of the way to each optimum; with "
-        "--problems 60)"
+        "evaluations of a run (default: 60; on recorded spaces as many as random search needs for 95 %% of the way "
+        "to the optimum)"
     )
     add("--budget", type=_whole(1), metavar="N", help=budget)
     add("--seed", type=_whole(0), default=0, metavar="S", help="the runs have seeds S, S + 1, ...")
     add("--jobs", type=_whole(1), default=2, metavar="N", help="processes (default: 2)")
     directions = ["minimize", "maximize"]
-    add("--direction", choices=directions, default="minimize", help="of the values")
+    add("--direction", choices=directions, default="minimize", help="of recorded values")
     draw = "draw each value from the recorded repeats; configurations may be evaluated again"
     add("--draw", action="store_true", help=draw)
     out = Path("runs/compare")
@@ -440,7 +440,7 @@ def parse_contenders(text: str) -> list[Contender]:
 
 
 def _parse_contender(text: str) -> Contender:
-    from baco_like.benchmarking.studies.study import read_contender
+    from baco_like.benchmarking.studies.contenders import read_contender
 
     try:
         return read_contender(text)

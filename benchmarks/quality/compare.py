@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,27 +27,17 @@ import runs
 from peers import problems
 
 
-def arguments() -> argparse.Namespace:
-    parser = runs.arguments(__doc__, "without it only the rows are written")
-    parser.set_defaults(budget=220)
-    parser.add_argument("--data", type=Path, default=os.environ.get("BACO_LIKE_DATA"))
-    parser.add_argument("--peers", help=f"separated by commas, of {', '.join(peers.PEERS)}")
-    parser.add_argument(
-        "--spaces", help="names or groups (gpu, compiler, synthetic, modelled), likewise"
-    )
+def arguments(doc: str | None, budget: int, limit: float, names: str) -> argparse.ArgumentParser:
+    """Return the parser of a script that runs peers on spaces and keeps the rows."""
+    parser = runs.arguments(doc, budget=budget, peers=peers.PEERS)
+    parser.add_argument("--spaces", help=f"{names}, separated by commas")
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--limit", type=float, default=120.0, help="CPU seconds of one run")
-    parser.add_argument(
-        "--exactly", action="store_true", help="no more evaluations than --budget on any space"
-    )
-    args = parser.parse_args()
-    if args.out is None:
-        parser.error("--out is needed: the rows are kept there")
-    return args
+    parser.add_argument("--limit", type=float, default=limit, help="CPU seconds of one run")
+    return parser
 
 
 def chosen_spaces(text: str | None, groups: dict[str, str]) -> list[str]:
-    names = runs.select(text, [*groups, *groups.values()] if text else groups)
+    names = runs.select(text, [*groups, *groups.values()]) if text else groups
     return [one for one, group in groups.items() if one in names or group in names]
 
 
@@ -72,6 +63,35 @@ def work(
     return {**told, "version": peers.PEERS[peer].version, "commit": runs.commit(), **found}
 
 
+def measure(args: argparse.Namespace, wanted: Mapping[str, int]) -> None:
+    """Append the missing rows of the peers on the spaces, with so many evaluations, to the file."""
+    if args.out is None:
+        raise SystemExit("--out is needed: the rows are kept there")
+    names = present(args.peers) if args.seeds else []
+    have = {(row["space"], row["peer"], row["seed"]): row["budget"] for row in done(args.out)}
+    jobs = [
+        (space, peer, seed, evaluations, args.limit, args.data)
+        for seed in range(args.first_seed, args.first_seed + args.seeds)
+        for space, evaluations in wanted.items()
+        for peer in names
+        if have.get((space, peer, seed), 0) < evaluations
+    ]
+    for i, row in enumerate(runs.worked(run_or_note, jobs, args.processes), 1):
+        if row:
+            with args.out.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        print(f"\r{i}/{len(jobs)}", end="", file=sys.stderr, flush=True)
+
+
+def run_or_note(space: str, peer: str, *rest: Any) -> runs.Row:
+    """Return the row of a run; nothing for a package that cannot describe the space."""
+    try:
+        return work(space, peer, *rest)
+    except ValueError as error:
+        print(f"{peer} is left out on {space}: {error}", file=sys.stderr)
+        return {}
+
+
 def done(out: Path | None) -> list[dict[str, Any]]:
     """Return the rows of the file; if several have the same peer, space and seed, only the longest."""
     longest: dict[Any, dict[str, Any]] = {}
@@ -82,31 +102,17 @@ def done(out: Path | None) -> list[dict[str, Any]]:
     return list(longest.values())
 
 
-def evaluations(space: str, args: argparse.Namespace) -> int:
-    if args.exactly:
-        return args.budget
-    return max(args.budget, problems.problem(space, args.data).evaluations)
-
-
 def main() -> None:
-    args = arguments()
+    parser = arguments(__doc__, 220, 120.0, "names or groups (gpu, compiler, synthetic, modelled)")
+    parser.add_argument(
+        "--exactly", action="store_true", help="no more evaluations than --budget on any space"
+    )
+    args = parser.parse_args()
     groups = problems.names(args.data)
-    spaces = chosen_spaces(args.spaces, groups)
-    seeds = range(args.first_seed, args.first_seed + args.seeds)
-    names = present(runs.select(args.peers, peers.PEERS)) if seeds else []
-    have = {(row["space"], row["peer"], row["seed"]): row["budget"] for row in done(args.out)}
-    wanted = {space: evaluations(space, args) for space in spaces} if seeds else {}
-    jobs = [
-        (space, peer, seed, wanted[space], args.limit, args.data)
-        for seed in seeds
-        for space in spaces
-        for peer in names
-        if have.get((space, peer, seed), 0) < wanted[space]
-    ]
-    for i, row in enumerate(runs.worked(work, jobs, args.processes), 1):
-        with args.out.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        print(f"{i}/{len(jobs)} {row['peer']} on {row['space']}", file=sys.stderr, flush=True)
+    spaces = chosen_spaces(args.spaces, groups) if args.seeds else []
+    more = 0 if args.exactly else 1
+    own = {s: problems.problem(s, args.data).evaluations * more for s in spaces}
+    measure(args, {space: max(args.budget, own[space]) for space in spaces})
     if args.table is not None:
         from peers import report  # imported late: only the report needs matplotlib
 

@@ -34,7 +34,7 @@ import numpy as np
 from scipy import stats
 
 from baco_like import MaxEvals, Optimizer, Outcome, Trial, run
-from baco_like.benchmarking.comparison.spaces import RecordedSpace, find_spaces
+from baco_like.benchmarking.studies import RecordedProblem, find_recorded
 from baco_like.records import Confirmation, ConfirmationPlan
 from baco_like.records.confirmation import CandidateResults
 from baco_like.records.trial import select_best
@@ -105,7 +105,7 @@ def key(config: Mapping[str, Any]) -> str:
     return json.dumps(dict(config), sort_keys=True)
 
 
-def gpu_cases(recorded: RecordedSpace) -> Iterator[Case]:
+def gpu_cases(recorded: RecordedProblem) -> Iterator[Case]:
     space, names = recorded.space, recorded.recorded.names
     outcomes = recorded.recorded.entries.items()
     repeats = {key(dict(zip(names, values, strict=True))): o.repeats for values, o in outcomes}
@@ -283,7 +283,7 @@ def main() -> None:
 def all_cases(data: Path | None) -> Iterator[tuple[str, list[Case]]]:
     yield "C kernel", list(kernel_cases(DEFAULT))
     yield "C kernel, default 640 times slower", list(kernel_cases(PLAINEST))
-    for recorded in find_spaces(data / "recorded", "minimize")[0] if data else ():
+    for recorded in find_recorded(data / "recorded", "minimize")[0] if data else ():
         yield recorded.name, list(gpu_cases(recorded))
 
 

@@ -20,7 +20,7 @@ import argparse
 import itertools
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -314,49 +314,31 @@ def stopping_table(rows: Sequence[runs.Row], best: Mapping[str, float]) -> str:
 
 
 def main() -> None:
-    parser: argparse.ArgumentParser = runs.arguments(__doc__)
-    parser.add_argument("--data", type=Path, help="folder of the recorded spaces, as for suite.py")
+    parser = runs.arguments(__doc__, budget=EVALUATIONS, spaces=SPACES)
     parser.add_argument(
         "--outlook-seeds", type=int, help="seeds whose outlook is computed; the default is all"
     )
     parser.add_argument(
         "--optuna-seeds", type=int, default=0, help="seeds that Optuna's evaluators rate too"
     )
-    parser.add_argument("--spaces", help="names, separated by commas")
     parser.add_argument("--importance", type=Path, help="Markdown file of the importance")
     parser.add_argument("--outlook", type=Path, help="Markdown file of the outlook")
-    parser.set_defaults(budget=EVALUATIONS)
     args = parser.parse_args()
-    names = runs.select(args.spaces, SPACES)
-    jobs = [(name, seed) for seed in range(args.seeds) for name in names]
-    rows = runs.completed(
-        _Job(args),
-        jobs,
-        lambda row: (row["space"], row["seed"]),
-        args.out,
-        args.processes,
-    )
-    rows = [row for row in rows if row["space"] in names]
-    head = f"{runs.provenance()}\n\n{args.budget} evaluations of the default strategy on {len(names)} spaces."
+    jobs = [(name, seed) for seed in range(args.seeds) for name in args.spaces]
+    rows = runs.finished(partial(run_job, args), jobs, ("space", "seed"), args)
+    head = f"{runs.provenance()}\n\n{args.budget} evaluations of the default strategy on {len(args.spaces)} spaces."
     tables = [importance_table(rows, args.data), optuna_table(rows, args.data)]
     runs.publish("\n\n".join(["# Importance", head, *filter(None, tables)]), args.importance)
     rows = [row for row in rows if row["outlooks"]]
-    best = {name: problems.problem(name, args.data).best for name in names}
+    best = {name: problems.problem(name, args.data).best for name in args.spaces}
     parts = [outlook_table(rows, best), "## Stopping rule", stopping_table(rows, best)]
     runs.publish("\n\n".join(["# Outlook", head, *parts]), args.outlook)
 
 
-class _Job:
-    """Runs a job; an object, because processes receive it by pickling."""
-
-    def __init__(self, args: argparse.Namespace) -> None:
-        self.args = args
-
-    def __call__(self, name: str, seed: int) -> runs.Row:
-        args = self.args
-        wanted = args.outlook_seeds is None or seed < args.outlook_seeds
-        checked = range(FIRST, args.budget - AHEAD + 1, AHEAD) if wanted else ()
-        return one_job(name, seed, args.data, args.budget, checked, seed < args.optuna_seeds)
+def run_job(args: argparse.Namespace, name: str, seed: int) -> runs.Row:
+    wanted = args.outlook_seeds is None or seed < args.outlook_seeds
+    checked = range(FIRST, args.budget - AHEAD + 1, AHEAD) if wanted else ()
+    return one_job(name, seed, args.data, args.budget, checked, seed < args.optuna_seeds)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import argparse
 import time
-from functools import cache
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +79,7 @@ def rank_correlation(name: str, data: Path, kind: str) -> float:
     return float(spearmanr(problem.costs[both], proxy[both]).statistic)
 
 
-def one_run(name: str, data: Path, variant: str, seed: int, evaluations: int) -> runs.Row:
+def one_run(name: str, variant: str, seed: int, *, data: Path, evaluations: int) -> runs.Row:
     """Return the simulated seconds of a run until it is within 5 % at the target."""
     problem, recorded = problems.problem(name, data), recording_of(name, data)
     kind, _, strategy = variant.partition(", ")
@@ -118,45 +118,22 @@ def one_run(name: str, data: Path, variant: str, seed: int, evaluations: int) ->
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=os.environ.get("BACO_LIKE_DATA"))
-    parser.add_argument("--out", type=Path, help="JSONL file of the runs; it is continued")
-    parser.add_argument("--table", type=Path, help="write the table to this file")
-    parser.add_argument("--spaces", default=",".join(SPACES))
-    parser.add_argument("--variants", default=";".join(VARIANTS), help="separated by semicolons")
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--evaluations", type=int, default=150, help="most evaluations of a run")
-    parser.add_argument("--processes", type=int, default=1)
-    args = parser.parse_args()
-    jobs = [
-        (space, args.data, variant, seed, args.evaluations)
-        for seed in range(args.seeds)
-        for space in args.spaces.split(",")
-        for variant in args.variants.split(";")
-    ]
-    rows = runs.completed(
-        one_run,
-        jobs,
-        lambda row: (row["space"], args.data, row["variant"], row["seed"], args.evaluations),
-        args.out,
-        args.processes,
-    )
+    defaults = {"seeds": 10, "budget": 150, "processes": 1}
+    args = runs.arguments(__doc__, **defaults, spaces=SPACES, variants=VARIANTS).parse_args()
+    jobs = list(product(args.spaces, args.variants, range(args.seeds)))
+    work = partial(one_run, data=args.data, evaluations=args.budget)
+    rows = runs.finished(work, jobs, ("space", "variant", "seed"), args)
     kinds = ("good", "device", "misleading")
     ranks = [
         [space, *(f"{rank_correlation(space, args.data, kind):.2f}" for kind in kinds)]
-        for space in args.spaces.split(",")
+        for space in args.spaces
     ]
-    text = "\n\n".join(
-        [
-            runs.provenance(),
-            report_of(rows, VARIANTS, REFERENCE),
-            "Rank correlation of the proxies with the target:",
-            runs.table(["space", *kinds], ranks),
-        ]
-    )
-    runs.publish(text, args.table)
+    parts = [runs.provenance(), report_of(rows, VARIANTS, REFERENCE)]
+    parts += [
+        "Rank correlation of the proxies with the target:",
+        runs.table(["space", *kinds], ranks),
+    ]
+    runs.publish("\n\n".join(parts), args.table)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,8 @@ repetitions included.
 
 import contextlib
 import io
-import math
 import random
 import signal
-import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import cache
@@ -20,8 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from baco_like.benchmarking.comparison.runs import RunJob, StrategyRun, run_job
-from baco_like.benchmarking.comparison.spaces import OUTSIDE, RecordedSpace, read_space
+from baco_like.benchmarking.problems.problem import OUTSIDE
+from baco_like.benchmarking.studies import RecordedProblem, RunJob, StrategyRun
+from baco_like.benchmarking.studies.contenders import do_run
+from baco_like.benchmarking.studies.runs import Evaluation
 
 Config = dict[str, Any]
 Walk = Generator[Config, float | None, None]
@@ -43,46 +43,36 @@ FIRST = 20
 def do(job: RunJob) -> StrategyRun:
     """Do one run, ours or another package's."""
     if job.contender.strategy not in PACKAGES:
-        return run_job(job)
-    recorded = _recorded(job.source)
+        return do_run(job)
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
-        return run(recorded, job)
+        return run(job)
 
 
-_recorded = cache(read_space)
-
-
-def run(recorded: RecordedSpace, job: RunJob) -> StrategyRun:
+def run(job: RunJob) -> StrategyRun:
+    evaluation = Evaluation(job)
     start, patience = PACKAGES[job.contender.strategy]
-    walk = start(recorded, job.seed, **job.contender.settings)
-    rows: list[int] = []
-    known: set[Any] = set()
-    clock, asked, begun = 0.0, 0, time.process_time()
+    walk = start(job.problem, job.seed, **job.contender.settings)
+    known: dict[Any, float | None] = {}
     config = next(walk)
-    while True:
-        row = recorded.row(config)
+    for _ in range(patience * job.budget.evaluations):
+        row = job.problem.row(config)
         key = tuple(config.values()) if row == OUTSIDE else row
         if key not in known:
-            known.add(key)
-            rows.append(row)
-            clock += float(np.nan_to_num(recorded.seconds[row]))
-        asked += 1
-        spent = job.budget.is_spent(len(rows), clock)
-        if spent or asked >= patience * job.budget.evaluations:
+            known[key] = evaluation(len(known), config).value
+        if evaluation.is_spent:
             break
-        cost = float(recorded.costs[row])
-        config = walk.send(None if math.isnan(cost) else cost)
-    return StrategyRun(*job.key, np.array(rows, dtype=np.int64), time.process_time() - begun)
+        config = walk.send(known[key])
+    return evaluation.finish()
 
 
 # pyATF.
 
 
-def pyatf_technique(recorded: RecordedSpace, seed: int, technique: str) -> Walk:
+def pyatf_technique(recorded: RecordedProblem, seed: int, technique: str) -> Walk:
     with keep_signal_handlers():
         from pyatf import search_techniques
-    space = _pyatf_space(recorded.source)
+    space = _pyatf_space(recorded)
     random.seed(seed)
     chosen = getattr(search_techniques, TECHNIQUES[technique])()
     chosen.initialize(space.num_tps)
@@ -94,12 +84,11 @@ def pyatf_technique(recorded: RecordedSpace, seed: int, technique: str) -> Walk:
 
 
 @cache
-def _pyatf_space(place: Any) -> Any:
+def _pyatf_space(recorded: RecordedProblem) -> Any:
     """Return pyATF's tree of a recorded space: each parameter is constrained by those before it."""
     with keep_signal_handlers():
         from pyatf import TP, Set
         from pyatf.search_space import SearchSpace
-    recorded = _recorded(place)
     names = recorded.recorded.names
     rows = [v for v, e in recorded.recorded.entries.items() if e.failed != "constraints"]
     parameters = []
@@ -136,7 +125,7 @@ def keep_signal_handlers() -> Iterator[None]:
 # Bayesian packages: without constraints, values as numbers; a failure is reported as the worst cost so far.
 
 
-def scikit_optimize(recorded: RecordedSpace, seed: int) -> Walk:
+def scikit_optimize(recorded: RecordedProblem, seed: int) -> Walk:
     from skopt import Optimizer
     from skopt.space import Integer
 
@@ -151,7 +140,7 @@ def scikit_optimize(recorded: RecordedSpace, seed: int) -> Walk:
         optimizer.tell(point, worst if cost is None else cost)
 
 
-def bayesian_optimization(recorded: RecordedSpace, seed: int) -> Walk:
+def bayesian_optimization(recorded: RecordedProblem, seed: int) -> Walk:
     from bayes_opt import BayesianOptimization
     from bayes_opt.acquisition import UpperConfidenceBound
 
@@ -179,13 +168,13 @@ def bayesian_optimization(recorded: RecordedSpace, seed: int) -> Walk:
         optimizer.register(point, -(worst if cost is None else cost))
 
 
-def _varying(recorded: RecordedSpace) -> dict[str, tuple[Any, ...]]:
+def _varying(recorded: RecordedProblem) -> dict[str, tuple[Any, ...]]:
     domains = recorded.recorded.domains
     return {name: domains[name] for name in recorded.recorded.names if len(domains[name]) > 1}
 
 
 def _config(
-    recorded: RecordedSpace, domains: Mapping[str, tuple[Any, ...]], point: Mapping[str, Any]
+    recorded: RecordedProblem, domains: Mapping[str, tuple[Any, ...]], point: Mapping[str, Any]
 ) -> Config:
     return {
         name: domains[name][round(float(point[name]))] if name in domains else values[0]

@@ -15,22 +15,25 @@ import argparse
 import contextlib
 import importlib.metadata
 import importlib.util
-import os
 import signal
 import sys
 from collections import Counter
 from operator import itemgetter
-from pathlib import Path
 
 import claims
 import other_packages
 import runs
 from claims import BUDGETS, Entry, Evidence, Part
 
-from baco_like.benchmarking.comparison.plan import run_missing
-from baco_like.benchmarking.comparison.runs import Contender, RunJob, StrategyRun
-from baco_like.benchmarking.comparison.spaces import RecordedSpace, find_spaces
-from baco_like.benchmarking.comparison.store import ComparisonSpecification, RunStore
+from baco_like.benchmarking.studies import (
+    Contender,
+    RecordedProblem,
+    RunJob,
+    RunStore,
+    StrategyRun,
+    find_recorded,
+)
+from baco_like.benchmarking.studies.store import Specification, run_missing
 from baco_like.exceptions import BacoError
 from baco_like.strategies import STRATEGIES, create_strategy
 
@@ -47,25 +50,16 @@ _SLOW_WAIT = 9.5
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=os.environ.get("BACO_LIKE_DATA"))
-    parser.add_argument("--parts", help=f"separated by commas, of {', '.join(claims.PARTS)}")
-    parser.add_argument("--repeats", type=int, help="runs of each at most (default: the papers')")
-    parser.add_argument("--largest-budget", type=int, default=1600, help="of the 2022 survey's")
-    parser.add_argument(
-        "--slow-repeats", type=int, help="the same for SMAC and the Bayesian packages"
-    )
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="3 runs of each, SMAC and the Bayesian packages left out",
-    )
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--out", type=Path, required=True, help="JSONL file of the runs")
-    parser.add_argument("--table", type=Path, help="Markdown file; standard output otherwise")
-    return parser.parse_args()
+    """Return the arguments; without ``--seeds`` there are as many runs of each as in the papers."""
+    parser = runs.arguments(__doc__, seeds=None, budget=1600, parts=claims.PARTS)
+    slow = "seeds of SMAC and the Bayesian packages"
+    parser.add_argument("--slow-seeds", type=int, help=slow)
+    quick = "3 runs of each, SMAC and the Bayesian packages left out"
+    parser.add_argument("--quick", action="store_true", help=quick)
+    args = parser.parse_args()
+    if args.out is None:
+        parser.error("--out is needed: the runs are kept there")
+    return args
 
 
 def available(entry: Entry) -> str | None:
@@ -80,18 +74,18 @@ def available(entry: Entry) -> str | None:
 
 
 def repeats_of(entry: Entry, part: Part, args: argparse.Namespace) -> int:
-    limit = args.slow_repeats if entry.slow else None
-    limit = limit if limit is not None else args.repeats
+    limit = args.slow_seeds if entry.slow else None
+    limit = limit if limit is not None else args.seeds
     if args.quick:
         return 0 if entry.slow else min(3, limit or 3)
     return part.repeats if limit is None else min(part.repeats, limit)
 
 
 def planned_jobs(
-    parts: list[Part], spaces: list[RecordedSpace], args: argparse.Namespace
+    parts: list[Part], spaces: list[RecordedProblem], args: argparse.Namespace
 ) -> tuple[list[RunJob], dict[str, str]]:
     """Return the jobs (an entry of several parts once), and the omitted entries with their reasons."""
-    largest = args.largest_budget
+    largest = args.budget
     most: dict[Entry, int] = {}
     missing = {}
     for part in parts:
@@ -117,7 +111,7 @@ def planned_jobs(
     )  # a stable sort keeps the papers' order among equally urgent entries
     jobs = [
         RunJob(
-            one.source,
+            one,
             Contender(entry.label, entry.strategy, entry.settings),
             seed,
             entry.budget(one),
@@ -130,7 +124,7 @@ def planned_jobs(
 
 def counted(parts: list[Part], found: list[StrategyRun]) -> str:
     """Return the number of runs of the entries."""
-    runs_of = Counter((run.label, run.space) for run in found)
+    runs_of = Counter((run.label, run.problem) for run in found)
     slow = {entry.label for part in parts for entry in part.entries if entry.slow}
     said = []
     for title, some in (
@@ -147,26 +141,25 @@ def counted(parts: list[Part], found: list[StrategyRun]) -> str:
     return "; ".join(said) + "."
 
 
-def specification(jobs: list[RunJob]) -> ComparisonSpecification:
-    return ComparisonSpecification(
-        {"version": importlib.metadata.version("baco-like")},
-        {job.source.name: job.source.digest for job in jobs},
-        {
+def specification(jobs: list[RunJob]) -> Specification:
+    return {
+        "common": {"version": importlib.metadata.version("baco-like")},
+        "problems": {job.problem.name: job.problem.digest for job in jobs},
+        "contenders": {
             job.contender.label: [job.contender.strategy, dict(job.contender.settings), job.draw]
             for job in jobs
         },
-    )
+    }
 
 
 def main() -> None:
     args = arguments()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    names = runs.select(args.parts, claims.PARTS)
     if args.data is None or not (args.data / "recorded").is_dir():
         raise SystemExit("no recorded spaces there: give --data DIR, or set BACO_LIKE_DATA")
-    parts = [claims.PARTS[name] for name in names]
+    parts = [claims.PARTS[name] for name in args.parts]
     try:
-        spaces, _ = find_spaces(args.data / "recorded", "minimize")
+        spaces, _ = find_recorded(args.data / "recorded", "minimize")
         jobs, missing = planned_jobs(parts, spaces, args)
         store = RunStore.open(args.out, specification(jobs))
         with contextlib.suppress(KeyboardInterrupt):

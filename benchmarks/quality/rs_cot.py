@@ -1,6 +1,6 @@
 """Run BaCO's own test problem: 10 ordinals, 339,724,440 feasible configurations; 57 % violate a hidden constraint.
 
-    OMP_NUM_THREADS=1 python benchmarks/quality/rs_cot.py --data DIR [--out rows.jsonl] [--table results/rs_cot.md]
+    OMP_NUM_THREADS=1 python benchmarks/quality/rs_cot.py --data DIR [--out runs.jsonl] [--table rs_cot.md]
 
 The space is scenarios/rs_cot_1024_scenario.json of the public repository baco-authors/baco, in --data or in the folder
 named by BACO_LIKE_DATA. The objective comes from the repository's test; its exact optimum is -16.3496. The original's
@@ -8,27 +8,27 @@ figures are from 10 seeds with its unchanged scenario.
 """
 
 import math
-import os
 import statistics
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import runs
-from ablations import EverywhereFeasible
 
 from baco_like import Infeasible, Space
-from baco_like.acquisitions.optimizers.searches import SampledSearch
-from baco_like.evaluators.function.evaluator import FunctionEvaluator
-from baco_like.strategies import Bayesian, Phased, RandomSearch, create_strategy
-from baco_like.surrogates.forest import RandomForest
-from baco_like.surrogates.gp.gaussian_process import GaussianProcess
-from baco_like.surrogates.gp.prior import FLAT_PRIORS
+from baco_like.benchmarking import study
+from baco_like.benchmarking.problems import FunctionProblem
+from baco_like.benchmarking.studies import Contender, StudyResult
 
-OPTIMUM = -16.3496
-ORIGINAL = {20: -2.55, 40: -10.94, 60: -13.72}
+NAME, OPTIMUM = "rs_cot_1024", -16.3496
+ORIGINAL = {20: "-2.55", 40: "-10.94", 60: "-13.72"}
 """Mean best value of the BaCO program, 20 first points."""
+
+CONTENDERS = [
+    *(Contender(f"ours, {n} first points", "bayesian", {"initial": n}) for n in (10, 20)),
+    *(Contender(f"preset baco, {n} first points", "baco", {"initial": n}) for n in (10, 20)),
+    Contender("uniform sampling", "random_search"),
+]
 
 
 def objective(v: Mapping[str, Any]) -> float:
@@ -42,87 +42,36 @@ def objective(v: Mapping[str, Any]) -> float:
     return float(1e-5 * squares - waves + logs[0] - logs[1] + logs[2] - logs[3])
 
 
-@cache
-def space_of(data: str) -> Space:
-    return Space.from_baco(Path(data) / "scenarios" / "rs_cot_1024_scenario.json")
-
-
-def _phased(initial: int = 10, **parts: Any) -> Phased:
-    return Phased(Bayesian(**parts), initial)
-
-
-STRATEGIES: Mapping[str, Any] = {
-    "ours, 10 first points": _phased(),
-    "ours, 20 first points": _phased(20),
-    "preset baco, 10 first points": create_strategy("baco", {}),
-    "preset baco, 20 first points": create_strategy("baco", {"initial": 20}),
-    "uniform sampling": RandomSearch(),
-    "best of 10,000 random instead of local search": _phased(search=SampledSearch(10_000)),
-    "best of 1,000 random instead of local search": _phased(search=SampledSearch(1_000)),
-    "no feasibility model": _phased(feasibility=EverywhereFeasible()),
-    "no minimum feasibility": _phased(largest_minimum=0.0),
-    "minimum feasibility up to 0.1": _phased(largest_minimum=0.1),
-    "no priors": _phased(surrogate=GaussianProcess(priors=FLAT_PRIORS)),
-    "random forest": _phased(surrogate=RandomForest()),
-}
-"""The first five are the comparison with the original, the others say what each part is worth here."""
-
-
-def work(data: str, name: str, seed: int, budget: int) -> runs.Row:
-    evaluator = FunctionEvaluator(objective)
-    found = runs.one_run(space_of(data), STRATEGIES[name], evaluator, seed, budget)
-    return {"strategy": name, "seed": seed, "budget": budget, **found}
-
-
-def report(rows: list[runs.Row], budgets: tuple[int, ...]) -> str:
-    original = [
-        "BaCO (its own program)",
-        *(f"{ORIGINAL[n]:.2f}" if n in ORIGINAL else "" for n in budgets),
+def report(result: StudyResult, budgets: tuple[int, ...]) -> str:
+    lines = [
+        [
+            "BaCO (its own program)",
+            *(ORIGINAL.get(n, "") for n in budgets),
+            *[""] * (len(budgets) + 1),
+        ]
     ]
-    lines = [[*original, *[""] * (len(budgets) + 2)]]
-    for name in STRATEGIES:
-        mine = [row for row in rows if row["strategy"] == name]
-        if mine:
-            lines.append([name, *_figures(mine, budgets)])
+    for label, curves in result.figures.curves.items():
+        best = {n: curves[NAME][:, n - 1] for n in budgets}
+        means = ["{:.2f} ({:.2f} to {:.2f})".format(*runs.interval(x)) for x in best.values()]
+        medians = [f"{statistics.median(x.tolist()):.2f}" for x in best.values()]
+        failures = [int(np.isnan(run.costs).sum()) for run in result.runs if run.label == label]
+        lines.append([label, *means, *medians, f"{min(failures)}-{max(failures)}"])
     head = ["", *(f"mean best after {n}" for n in budgets), *(f"median {n}" for n in budgets)]
-    head += [f"distinct of {max(budgets)}", "failures"]
-    return runs.table(head, lines)
-
-
-def _figures(rows: list[runs.Row], budgets: tuple[int, ...]) -> list[str]:
-    means, medians = [], []
-    for n in budgets:
-        best = [runs.best_after(row["values"], n) for row in rows]
-        mean, low, high = runs.interval(best)
-        means.append(f"{mean:.2f} ({low:.2f} to {high:.2f})")
-        medians.append(f"{statistics.median(best):.2f}")
-    distinct = min(row["distinct"] for row in rows)
-    failures = [row["values"].count(None) for row in rows]
-    return [*means, *medians, f"{distinct}", f"{min(failures)}-{max(failures)}"]
+    return runs.table([*head, "failures"], lines)
 
 
 def main() -> None:
-    parser = runs.arguments(__doc__)
-    parser.add_argument("--data", default=os.environ.get("BACO_LIKE_DATA"))
-    parser.add_argument("--strategies", help="separated by semicolons")
-    args = parser.parse_args()
-    names = runs.select(args.strategies, STRATEGIES, ";")
-    if args.data is None or not (Path(args.data) / "scenarios").is_dir():
+    args = runs.arguments(__doc__).parse_args()
+    if args.data is None or not (args.data / "scenarios").is_dir():
         raise SystemExit("no scenarios there: give --data DIR, or set BACO_LIKE_DATA")
-    jobs = [(args.data, name, seed, args.budget) for seed in range(args.seeds) for name in names]
-
-    def key(row: runs.Row) -> runs.Job:
-        return args.data, row["strategy"], row["seed"], row["budget"]
-
-    requested = set(jobs)
-    rows = [
-        r for r in runs.completed(work, jobs, key, args.out, args.processes) if key(r) in requested
-    ]
-    text = report(rows, runs.shown_budgets(args.budget))
-    head = f"# BaCO's test problem rs_cot_1024, {args.seeds} seeds, optimum {OPTIMUM}\n\n{runs.provenance()}"
-    explained = (
-        "In brackets: 95 % bootstrap interval of the mean over seeds. Distinct: least over seeds."
+    space = Space.from_baco(args.data / "scenarios" / "rs_cot_1024_scenario.json")
+    problem = FunctionProblem(NAME, space, objective, optimum=OPTIMUM)
+    result = study(
+        *(CONTENDERS, [problem], args.seeds, args.budget), path=args.out, processes=args.processes
     )
+    head = f"# BaCO's test problem {NAME}, {args.seeds} seeds, optimum {OPTIMUM}\n\n{runs.provenance()}"
+    explained = "In brackets: 95 % bootstrap interval of the mean over seeds."
+    text = report(result, runs.shown_budgets(args.budget))
     runs.publish(f"{head}\n\n{text}\n\n{explained}", args.table)
 
 

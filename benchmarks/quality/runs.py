@@ -3,26 +3,28 @@
 import argparse
 import importlib.metadata
 import json
+import os
 import platform
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from baco_like import MaxEvals, Optimizer, Space, run
+from baco_like.benchmarking.studies.report import markdown_table
 from baco_like.evaluators import Evaluator
 from baco_like.strategies import Strategy
 
 Row = dict[str, Any]
 Job = tuple[Any, ...]
 BUDGETS = (20, 40, 60)
-RESULTS = Path(__file__).parent / "results"
+table = markdown_table
 
 
 def one_run(
@@ -79,19 +81,21 @@ def worked(work: Callable[..., Row], jobs: Sequence[Job], processes: int) -> Ite
             yield future.result()
 
 
+def resampled(values: Any, rng: np.random.Generator, draws: int) -> np.ndarray:
+    """Return the means of bootstrap samples of the rows (seeds), ``(draws, ...)``."""
+    x = np.asarray(values, dtype=float)
+    return x[rng.integers(len(x), size=(draws, len(x)))].mean(axis=1)
+
+
+def ends(samples: Any) -> tuple[float, float]:
+    """Return the ends of the 95 % percentile interval of bootstrapped statistics."""
+    low, high = np.quantile(samples, [0.025, 0.975])
+    return float(low), float(high)
+
+
 def interval(values: Sequence[float], draws: int = 10_000) -> tuple[float, float, float]:
     """Return the mean and its 95 % interval by the percentile bootstrap over seeds."""
-    x = np.asarray(values, dtype=float)
-    rng = np.random.default_rng(0)
-    means = x[rng.integers(len(x), size=(draws, len(x)))].mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(x.mean()), float(low), float(high)
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table; all columns after the first are aligned as numbers."""
-    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+    return float(np.mean(values)), *ends(resampled(values, np.random.default_rng(0), draws))
 
 
 def provenance() -> str:
@@ -113,20 +117,43 @@ def commit() -> str:
 
 
 def arguments(
-    doc: str | None, without_table: str = "standard output otherwise"
+    doc: str | None,
+    *,
+    seeds: int | None = 20,
+    budget: int = max(BUDGETS),
+    processes: int = 2,
+    **choices: Iterable[str],
 ) -> argparse.ArgumentParser:
-    """Return a parser with the options that every script has."""
+    """Return a parser with the options that every script has, and one for each list of names to choose from."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--budget", type=int, default=max(BUDGETS), help="evaluations of one run")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument(
-        "--out", type=Path, help="JSONL file of the rows; an existing one is continued"
-    )
-    parser.add_argument("--table", type=Path, help=f"Markdown file to write; {without_table}")
+    add = parser.add_argument
+    add("--data", type=Path, default=os.environ.get("BACO_LIKE_DATA"), help="the public data")
+    add("--seeds", type=int, default=seeds)
+    add("--budget", type=int, default=budget, help="evaluations of one run at most")
+    add("--processes", type=int, default=processes)
+    add("--out", type=Path, help="JSONL file of the rows; an existing one is continued")
+    add("--table", type=Path, help="Markdown file to write; standard output otherwise")
+    for name, known in choices.items():
+        mark = ";" if any("," in each for each in known) else ","
+        shown = f"{mark} ".join(known).replace("%", "%%")
+        read = partial(select, known=list(known), separator=mark)
+        add(f"--{name}", type=read, default=list(known), help=f"of {shown}, separated by {mark}")
     return parser
+
+
+def finished(
+    work: Callable[..., Row], jobs: Sequence[Job], names: Sequence[str], args: argparse.Namespace
+) -> list[Row]:
+    """Return the rows of the requested jobs, whose values they have under these names; missing ones are run."""
+
+    def key(row: Row) -> Job:
+        return tuple(row[name] for name in names)
+
+    wanted = set(jobs)
+    rows = completed(work, jobs, key, args.out, args.processes)
+    return [row for row in rows if key(row) in wanted]
 
 
 def publish(text: str, path: Path | None) -> None:
@@ -143,14 +170,15 @@ def shown_budgets(budget: int) -> tuple[int, ...]:
     return tuple(n for n in BUDGETS if n <= budget) or (budget,)
 
 
-def select(names: str | None, known: Iterable[str], separator: str = ",") -> list[str]:
-    """Return the names in a separated list, or all known names.
+def select(names: str, known: Iterable[str], separator: str = ",") -> list[str]:
+    """Return the names in a separated list.
 
     Raises:
-        SystemExit: A name is unknown.
+        argparse.ArgumentTypeError: A name is unknown.
     """
-    wanted = list(known) if names is None else names.split(separator)
+    wanted = names.split(separator)
     wrong = [name for name in wanted if name not in known]
     if wrong:
-        raise SystemExit(f"{wrong[0]!r} is unknown; there are {f'{separator} '.join(known)}")
+        there = f"{separator} ".join(known)
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is unknown; there are {there}")
     return wanted

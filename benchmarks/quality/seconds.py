@@ -5,10 +5,10 @@
 A replayed device has a clock: each evaluation takes the recorded time of its build, its check and the repeats that it
 used. A run ends when the value of the best configuration so far, by its recorded value of all repeats, is within 5 % of
 the optimum of the table (least time / 0.95). The figure is the clock at that moment. A run that does not get there
-within `--evaluations` counts with the clock at its end.
+within `--budget` counts with the clock at its end.
 
 `default` uses all recorded repeats and has a budget of evaluations. `repeats` measures three times first, and more only
-while a configuration may win. `repeats, seconds` also has a budget in seconds: the time that `--evaluations` average
+while a configuration may win. `repeats, seconds` also has a budget in seconds: the time that `--budget` average
 configurations take. Ratios are geometric means over seeds, of the same seeds side by side; intervals are bootstrapped
 over the seeds of each space.
 """
@@ -17,10 +17,10 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import argparse
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ def path_of(name: str, data: Path) -> Path:
     return data / "recorded" / folder / f"{device}_T4.json.gz"
 
 
-def one_run(name: str, data: Path, variant: str, seed: int, evaluations: int) -> runs.Row:
+def one_run(name: str, variant: str, seed: int, *, data: Path, evaluations: int) -> runs.Row:
     """Return the simulated seconds of a run until it is within 5 %, and how it got there."""
     options = dict(VARIANTS[variant])
     space, recorded = problems.problem(name, data).space, recording_of(name, data)
@@ -118,7 +118,7 @@ def report_of(rows: Sequence[runs.Row], known: Sequence[str], reference: str) ->
             logs = np.array(
                 [np.log(r["seconds"] / first[r["seed"]]) for r in own[v] if r["seed"] in first]
             )
-            drawn[v].append(logs[rng.integers(len(logs), size=(RESAMPLES, len(logs)))].mean(axis=1))
+            drawn[v].append(runs.resampled(logs, rng, RESAMPLES))
             line.append(_ratio(logs.mean(), drawn[v][-1]))
         lines.append(line)
     means = {v: np.mean(some, axis=0) for v, some in drawn.items()}
@@ -127,38 +127,16 @@ def report_of(rows: Sequence[runs.Row], known: Sequence[str], reference: str) ->
 
 
 def _ratio(log: float, resampled: np.ndarray) -> str:
-    low, high = np.exp(np.quantile(resampled, [0.025, 0.975]))
+    low, high = np.exp(runs.ends(resampled))
     return f"{np.exp(log):.2f} ({low:.2f} to {high:.2f})"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=os.environ.get("BACO_LIKE_DATA"))
-    parser.add_argument(
-        "--out", type=Path, help="JSONL with one row per run; a later call continues it"
-    )
-    parser.add_argument("--table", type=Path, help="write the table to this file")
-    parser.add_argument("--spaces", default=",".join(SPACES))
-    parser.add_argument("--variants", default=";".join(VARIANTS), help="separated by semicolons")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--evaluations", type=int, default=150, help="most evaluations of a run")
-    parser.add_argument("--processes", type=int, default=1)
-    args = parser.parse_args()
-    jobs = [
-        (space, args.data, variant, seed, args.evaluations)
-        for seed in range(args.seeds)
-        for space in args.spaces.split(",")
-        for variant in args.variants.split(";")
-    ]
-    rows = runs.completed(
-        one_run,
-        jobs,
-        lambda row: (row["space"], args.data, row["variant"], row["seed"], args.evaluations),
-        args.out,
-        args.processes,
-    )
+    defaults = {"seeds": 5, "budget": 150, "processes": 1}
+    args = runs.arguments(__doc__, **defaults, spaces=SPACES, variants=VARIANTS).parse_args()
+    jobs = list(product(args.spaces, args.variants, range(args.seeds)))
+    work = partial(one_run, data=args.data, evaluations=args.budget)
+    rows = runs.finished(work, jobs, ("space", "variant", "seed"), args)
     text = f"{runs.provenance()}\n\n{report_of(rows, list(VARIANTS), REFERENCE)}"
     runs.publish(text, args.table)
 

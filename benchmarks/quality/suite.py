@@ -14,9 +14,6 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import argparse
-import json
-import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,13 +23,12 @@ from typing import Any
 
 import compare
 import numpy as np
-import peers
 import runs
 from peers import problems
 from peers.figures import Runs, best_so_far
 from peers.problems import Problem
 
-from baco_like.benchmarking.score.baseline import random_curve
+from baco_like.benchmarking.score import random_curve
 
 AGAINST = ("bayesian", "baco", "random_forest")
 """Our other model-based strategies; the default must not be worse than the best of them."""
@@ -225,51 +221,16 @@ def _shown(one: Scored) -> str:
     return f"{one.mean:.2f} ± {(high - low) / 2:.2f}"
 
 
-def arguments() -> argparse.Namespace:
-    parser = runs.arguments(__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("BACO_LIKE_DATA"))
-    parser.add_argument("--peers", default="auto", help=f"of {', '.join(peers.PEERS)}")
-    parser.add_argument("--spaces", help="names or groups, separated by commas")
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--limit", type=float, default=600.0, help="CPU seconds of one run")
-    args = parser.parse_args()
-    if args.data is not None:
-        args.data = Path(args.data)
-    if args.out is None:
-        parser.error("--out is needed: the rows are kept there")
-    return args
-
-
 def main() -> None:
-    args = arguments()
+    parser = compare.arguments(__doc__, max(SHOWN), 600.0, "names or groups")
+    parser.set_defaults(peers=["auto"])
+    args = parser.parse_args()
     groups = problems.suite_names(args.data)
     spaces = compare.chosen_spaces(args.spaces, groups)
-    names = compare.present(runs.select(args.peers, peers.PEERS))
-    have = {(r["space"], r["peer"], r["seed"]): r["budget"] for r in compare.done(args.out)}
-    jobs = [
-        (space, peer, seed, args.budget, args.limit, args.data)
-        for space in spaces
-        for peer in names
-        for seed in range(args.first_seed, args.first_seed + args.seeds)
-        if have.get((space, peer, seed), 0) < args.budget
-    ]
-    for i, row in enumerate(runs.worked(_run_or_note, jobs, args.processes), 1):
-        if row:
-            with args.out.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-        print(f"\r{i}/{len(jobs)}", end="", file=sys.stderr, flush=True)
-    rows = [r for r in compare.done(args.out) if r["space"] in spaces and r["peer"] in names]
+    compare.measure(args, dict.fromkeys(spaces, args.budget))
+    rows = [r for r in compare.done(args.out) if r["space"] in spaces and r["peer"] in args.peers]
     text = report(table_of(rows, args.data, args.budget), groups, args.budget)
     runs.publish(f"# The suite\n\n{runs.provenance()}\n\n{text}", args.table)
-
-
-def _run_or_note(space: str, peer: str, *rest: Any) -> runs.Row:
-    """Return the row of a run; nothing for a package that cannot describe the space."""
-    try:
-        return compare.work(space, peer, *rest)
-    except ValueError as error:
-        print(f"{peer} is left out on {space}: {error}", file=sys.stderr)
-        return {}
 
 
 if __name__ == "__main__":

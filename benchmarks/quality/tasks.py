@@ -23,12 +23,12 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import argparse
 import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -307,7 +307,7 @@ def is_made(name: str, variant: str) -> bool:
     return variant != "two" or len(DEVICES.get(name, ())) != 2
 
 
-def one_run(name: str, data: Path, variant: str, seed: int) -> runs.Row:
+def one_run(name: str, variant: str, seed: int, *, data: Path) -> runs.Row:
     """Return the result of a job."""
     problem, started = problem_of(name, data), time.process_time()
     others = {SEPARATE: separate_runs, LEFT_OUT: left_out_run, ONE_TASK: one_task_runs}
@@ -320,11 +320,9 @@ def one_run(name: str, data: Path, variant: str, seed: int) -> runs.Row:
 
 def table_of(rows: Sequence[runs.Row]) -> str:
     """Return the table of all problems in Markdown."""
-    lines = [
-        "| problem | best single | single / best | separate / best | best two | two / best | separate / best "
-        "| evaluations behind | each | separate | evaluations behind | CPU s per suggestion |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    head = ["problem", "best single", "single / best", "separate / best", "best two", "two / best"]
+    head += ["separate / best", "evaluations behind", "each", "separate", "evaluations behind"]
+    lines = []
     for name in dict.fromkeys(row["problem"] for row in rows):
         own = [row for row in rows if row["problem"] == name]
         by = {
@@ -349,17 +347,15 @@ def table_of(rows: Sequence[runs.Row]) -> str:
             behind([r["curve"] for r in by["each"]], [r["curve"] for r in by[SEPARATE]]),
             f"{np.mean([r['cpu'] / r['evaluations'] for r in by['single']]):.2f}",
         ]
-        lines.append("| " + " | ".join(cells) + " |")
-    parts = [*lines, "", *paired_lines(rows), "", *selector_lines(rows), *one_task_lines(rows)]
-    return "\n".join(parts)
+        lines.append(cells)
+    table = runs.table([*head, "CPU s per suggestion"], lines)
+    notes = [*selector_lines(rows), *one_task_lines(rows)]
+    return "\n\n".join([table, paired_table(rows), "\n".join(notes)])
 
 
-def paired_lines(rows: Sequence[runs.Row]) -> list[str]:
+def paired_table(rows: Sequence[runs.Row]) -> str:
     """Return a table of the slowdown of separate runs relative to joint runs with the same seed."""
-    lines = [
-        "| separate runs / joint runs, paired by seed | single | two | each |",
-        "|---|---|---|---|",
-    ]
+    lines = []
     for name in dict.fromkeys(row["problem"] for row in rows):
         own = {(r["variant"], r["seed"]): r for r in rows if r["problem"] == name}
         cells = []
@@ -373,8 +369,8 @@ def paired_lines(rows: Sequence[runs.Row]) -> list[str]:
                     joint = row["curve"][-1] if is_each else row["score"]
                     differences.append((other["curve"][-1] if is_each else other[goal]) - joint)
             cells.append(ratio(differences) if differences else "-")
-        lines.append("| " + " | ".join([name, *cells]) + " |")
-    return lines
+        lines.append([name, *cells])
+    return runs.table(["separate runs / joint runs, paired by seed", *GOALS], lines)
 
 
 def selector_lines(rows: Sequence[runs.Row]) -> list[str]:
@@ -419,46 +415,23 @@ def behind(joint: Sequence[Sequence[float]], separate: Sequence[Sequence[float]]
         float((curves[b].mean(axis=0) <= final[a].mean()).sum())
         for a, b in [(slice(None), slice(None)), *zip(drawn, other, strict=True)]
     ]
-    low, high = np.quantile(numbers[1:], [0.025, 0.975])
+    low, high = runs.ends(numbers[1:])
     return f"{max(numbers[0] - 1, 0):.0f} ({max(low - 1, 0):.0f} to {max(high - 1, 0):.0f})"
 
 
 def ratio(logs: Sequence[float]) -> str:
     """Return the geometric mean of ratios with the 95 % bootstrap interval over seeds."""
-    values = np.array(logs)
-    rng = np.random.default_rng(0)
-    means = values[rng.integers(len(values), size=(4000, len(values)))].mean(axis=1)
-    low, high = np.exp(np.quantile(means, [0.025, 0.975]))
-    return f"{np.exp(values.mean()):.3f} ({low:.3f} to {high:.3f})"
+    value, low, high = np.exp(runs.interval(logs, 4000))
+    return f"{value:.3f} ({low:.3f} to {high:.3f})"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=os.environ.get("BACO_LIKE_DATA"))
-    parser.add_argument("--out", type=Path, help="JSONL file of the runs; it is continued")
-    parser.add_argument("--table", type=Path, help="write the table to this file")
-    parser.add_argument("--problems", default=";".join(PROBLEMS), help="separated by semicolons")
-    parser.add_argument("--variants", default=";".join(VARIANTS), help="separated by semicolons")
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--processes", type=int, default=1)
-    args = parser.parse_args()
+    args = runs.arguments(__doc__, processes=1, problems=PROBLEMS, variants=VARIANTS).parse_args()
     jobs = [
-        (name, args.data, variant, seed)
-        for seed in range(args.seeds)
-        for name in args.problems.split(";")
-        for variant in args.variants.split(";")
-        if is_made(name, variant)
+        job for job in product(args.problems, args.variants, range(args.seeds)) if is_made(*job[:2])
     ]
-    rows = runs.completed(
-        one_run,
-        jobs,
-        lambda row: (row["problem"], args.data, row["variant"], row["seed"]),
-        args.out,
-        args.processes,
-    )
-    text = table_of(rows)
+    work = partial(one_run, data=args.data)
+    text = table_of(runs.finished(work, jobs, ("problem", "variant", "seed"), args))
     runs.publish(f"{runs.provenance()}\n\n{text}" if args.table else text, args.table)
 
 

@@ -10,11 +10,11 @@ figure is the number of evaluations to reach a share of the optimum; a run that 
 """
 
 import math
-import os
 import statistics
 import time
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import numpy as np
 import runs
 
 from baco_like import MaxEvals, Optimizer, Sharing, WarmStart, run
-from baco_like.benchmarking.comparison.spaces import RecordedSpace, find_spaces
+from baco_like.benchmarking.studies import RecordedProblem, find_recorded
 from baco_like.evaluators import ReplayEvaluator
 
 PAIRS = {
@@ -51,9 +51,9 @@ Pair = tuple[dict[str, Any], float | None]
 
 
 @cache
-def space_of(data: str, kernel: str, device: str) -> RecordedSpace:
+def space_of(data: str, kernel: str, device: str) -> RecordedProblem:
     path = Path(data) / "recorded" / f"{kernel}_milo" / f"{device}_T4.json.gz"
-    (found,), _ = find_spaces(path, "minimize")
+    (found,), _ = find_recorded(path, "minimize")
     return found
 
 
@@ -258,32 +258,18 @@ def _curve(row: runs.Row) -> Any:
 
 
 def main() -> None:
-    parser = runs.arguments(__doc__)
-    parser.set_defaults(budget=150, processes=1)
-    parser.add_argument("--data", default=os.environ.get("BACO_LIKE_DATA"))
-    parser.add_argument("--arms", help="separated by commas: " + ", ".join(ARMS))
-    parser.add_argument("--pairs", help="separated by semicolons: " + "; ".join(PAIRS))
+    parser = runs.arguments(__doc__, budget=150, processes=1, pairs=PAIRS, arms=ARMS)
     parser.add_argument("--plot", type=Path, help="PNG file to write")
     parser.add_argument("--costs", action="store_true", help="measure the time of suggestions too")
     args = parser.parse_args()
-    arms = runs.select(args.arms, ARMS)
-    pairs = runs.select(args.pairs, PAIRS, ";")
-    if args.data is None or not (Path(args.data) / "recorded").is_dir():
+    if args.data is None or not (args.data / "recorded").is_dir():
         raise SystemExit("no recorded spaces there: give --data DIR, or set BACO_LIKE_DATA")
+    data = str(args.data)
     jobs = [
-        (args.data, pair, arm, seed, args.budget)
-        for seed in range(args.seeds)
-        for pair in pairs
-        for arm in arms
+        (pair, arm, seed, args.budget)
+        for seed, pair, arm in product(range(args.seeds), args.pairs, args.arms)
     ]
-
-    def key(row: runs.Row) -> runs.Job:
-        return args.data, row["pair"], row["arm"], row["seed"], row["budget"]
-
-    wanted = set(jobs)
-    rows = [
-        r for r in runs.completed(work, jobs, key, args.out, args.processes) if key(r) in wanted
-    ]
+    rows = runs.finished(partial(work, data), jobs, ("pair", "arm", "seed", "budget"), args)
     head = f"# Warm start from another device, {args.seeds} seeds of {args.budget} evaluations\n\n{runs.provenance()}"
     explained = (
         "Saved: evaluations fewer than without a warm start, mean over seeds with its 95 % bootstrap interval (seed by "
@@ -291,7 +277,7 @@ def main() -> None:
     )
     parts = [head, report(rows, args.budget), explained]
     if args.costs:
-        parts.append(f"## Processor time\n\n{costs(args.data)}")
+        parts.append(f"## Processor time\n\n{costs(data)}")
     runs.publish("\n\n".join(parts), args.table)
     if args.plot is not None:
         plot(rows, args.plot)

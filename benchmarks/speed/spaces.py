@@ -336,20 +336,9 @@ def conditions() -> str:
     )
 
 
-def rejection(arguments: argparse.Namespace) -> None:
-    """Print the savings by the chain of trees on rs_cot_1024, and the bias of the walk."""
-    import chain_of_trees
-
-    values, constraints = given("rs_cot_1024", data_folder(arguments.data))
-    chain_of_trees.claims(values, constraints)
-    chain_of_trees.bias(values, constraints)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument(
-        "command", nargs="?", default="compare", choices=["compare", "one", "rejection"]
-    )
+    parser.add_argument("command", nargs="?", default="compare", choices=["compare", "one"])
     parser.add_argument("which", nargs="*", help="for `one`: the space and the package")
     parser.add_argument("--data", help="folder with the public spaces and scenarios")
     parser.add_argument("--spaces", help="comma-separated; default: all")
@@ -365,8 +354,6 @@ def main() -> None:
         print(conditions(), flush=True)
     if arguments.command == "one":
         one(*arguments.which, data_folder(arguments.data))
-    elif arguments.command == "rejection":
-        rejection(arguments)
     else:
         compare(arguments)
 

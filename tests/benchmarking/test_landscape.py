@@ -13,7 +13,6 @@ from scipy.sparse import csr_array
 
 from baco_like import MaxEvals, Optimizer, Permutation, Real, Space, run
 from baco_like.benchmarking import landscape
-from baco_like.benchmarking.landscape import neighbours
 from baco_like.evaluators import ReplayEvaluator
 from baco_like.records.history import History
 from baco_like.records.trial import Outcome
@@ -174,7 +173,7 @@ def test_a_plateau_of_failures_leads_to_the_minimum_only_with_linked_ties():
 def test_codes_too_many_for_one_key(monkeypatch):
     table = recorded(3)
     expected = landscape.flow_graph(table).flow
-    monkeypatch.setattr(neighbours, "_MAX_KEY", 300)
+    monkeypatch.setattr(landscape, "_MAX_KEY", 300)
     assert (landscape.flow_graph(table).flow != expected).nnz == 0
 
 

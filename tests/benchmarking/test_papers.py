@@ -60,8 +60,8 @@ def test_every_part_reports_and_continues(tmp_path: Path) -> None:
     for shift in (1, 4):
         (tmp_path / "recorded" / f"{shift}.json").write_text(json.dumps(table(shift)))
     out = tmp_path / "rows.jsonl"
-    words = ("--data", str(tmp_path), "--out", str(out), "--quick", "--repeats", "2")
-    words += ("--largest-budget", "25", "--processes", "1")
+    words = ("--data", str(tmp_path), "--out", str(out), "--quick", "--seeds", "2")
+    words += ("--budget", "25", "--processes", "1")
     parts = "constraints,survey,stochastic,difficulty"
     done = script(*words, "--parts", parts)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -87,7 +87,7 @@ def test_every_part_reports_and_continues(tmp_path: Path) -> None:
     (tmp_path / "recorded" / "1.json").write_text(json.dumps(table(2)))
     refused = script(*words, "--parts", "difficulty")
     assert refused.returncode == 1
-    assert "space 1 = " in refused.stderr
+    assert "problem 1 = " in refused.stderr
 
 
 def test_pyatf_runs_on_its_own_tree(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_pyatf_runs_on_its_own_tree(tmp_path: Path) -> None:
     (tmp_path / "recorded").mkdir()
     (tmp_path / "recorded" / "a.json").write_text(json.dumps(table(4)))
     words = ("--data", str(tmp_path), "--out", str(tmp_path / "rows.jsonl"), "--quick")
-    done = script(*words, "--parts", "pyatf", "--repeats", "2", "--processes", "1")
+    done = script(*words, "--parts", "pyatf", "--seeds", "2", "--processes", "1")
     assert done.returncode == 0, done.stderr[-2000:]
     assert "| pyATF round robin |" in done.stdout
     assert "0.342 against -2.361" in done.stdout
@@ -114,8 +114,8 @@ def test_bayesian_packages_propose_what_constraints_exclude(
     pytest.importorskip({"scikit-optimize": "skopt", "bayesian-optimization": "bayes_opt"}[name])
     import other_packages
 
-    from baco_like.benchmarking.comparison.runs import Contender, RunBudget, RunJob
-    from baco_like.benchmarking.comparison.spaces import OUTSIDE, find_spaces
+    from baco_like.benchmarking.problems.problem import OUTSIDE
+    from baco_like.benchmarking.studies import Contender, RunBudget, RunJob, find_recorded
 
     asked = []
     propose = other_packages._config
@@ -127,8 +127,8 @@ def test_bayesian_packages_propose_what_constraints_exclude(
     monkeypatch.setattr(other_packages, "FIRST", 12)
     monkeypatch.setattr(other_packages, "_config", counted)
     (tmp_path / "a.json").write_text(json.dumps(table(4)))
-    (one,), _ = find_spaces(tmp_path, "minimize")
-    run = other_packages.do(RunJob(one.source, Contender(name, name), 1, RunBudget(14)))
+    (one,), _ = find_recorded(tmp_path, "minimize")
+    run = other_packages.do(RunJob(one, Contender(name, name), 1, RunBudget(14)))
     assert len(asked) == 14
     assert len(run.rows) == len({tuple(config.values()) for config in asked})
     failed = np.isnan(one.costs[run.rows])

@@ -1,23 +1,61 @@
-"""Studies on functions: what they run, keep and return, their tables, and the standard problems."""
+"""Studies: what they run, keep and return, their figures, reports and plots, and the command."""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import json
 import math
 import pickle
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from recorded_table import t4
 from scipy.stats import rankdata
 
-from baco_like import BacoWarning, Integer, MissingExtra, Permutation, Real, Space, StrategyError
+from baco_like import (
+    BacoWarning,
+    Integer,
+    MissingExtra,
+    Optimizer,
+    Permutation,
+    Real,
+    Space,
+    StrategyError,
+)
 from baco_like.benchmarking import problems, studies, study
-from baco_like.benchmarking.comparison import Contender
+from baco_like.benchmarking.problems.problem import OUTSIDE
+from baco_like.benchmarking.problems.recorded import RecordedProblem, find_recorded
+from baco_like.benchmarking.score import CUTOFF
+from baco_like.benchmarking.studies import Contender, RunBudget, RunJob, RunStore, StrategyRun
+from baco_like.benchmarking.studies.contenders import do_run, read_contender
+from baco_like.benchmarking.studies.figures import (
+    COLUMNS,
+    clock,
+    compute_figures,
+    curves_of,
+    cutoff_of,
+    final_costs,
+)
+from baco_like.benchmarking.studies.parallel import run_parallel
 from baco_like.benchmarking.studies.plots import joined_groups
-from baco_like.benchmarking.studies.runs import run_study_job
-from baco_like.benchmarking.studies.study import read_contender
+from baco_like.benchmarking.studies.runs import budget_on
+from baco_like.benchmarking.studies.store import run_missing
 from baco_like.cli import main
+from baco_like.exceptions import JournalError
+from baco_like.running.progress import Display
+
+RANDOM = Contender("random", "random_search")
+LISTED = Contender("listed", "exhaustive")
 
 PROBLEM = """
 from baco_like import Integer, Space
@@ -38,77 +76,105 @@ height.direction = "maximize"
 
 
 @pytest.fixture
-def module(tmp_path, monkeypatch):
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (tmp_path / "own_study_problems.py").write_text(PROBLEM)
     monkeypatch.chdir(tmp_path)
     yield "own_study_problems"
     sys.modules.pop("own_study_problems", None)
 
 
-def test_a_study_returns_every_evaluation(module):
-    frame = study(["random_search", "exhaustive"], [f"{module}:bowl", f"{module}:height"], 3, 8)
-    assert list(frame.columns[:5]) == ["problem", "strategy", "seed", "evaluation", "value"]
-    bowl = frame[(frame.problem == "bowl") & (frame.strategy == "random_search")]
-    assert bowl.groupby("seed").size().tolist() == [8, 8, 8]
-    for _, run in bowl.groupby("seed"):
-        assert run.best.tolist() == np.fmin.accumulate(run.value.to_numpy()).tolist()
-        assert run.regret.equals(run.best)  # the optimum is 0
-    height = frame[(frame.problem == "height") & (frame.seed == 0)]
-    assert height.groupby("strategy").size().tolist() == [
-        3,
-        3,
-    ]  # the space has three configurations
-    assert height.value.isna().sum() == 2
-    assert (height.groupby("strategy").best.last() == 3).all()
-    assert height.regret.isna().all()
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("spaces")
+    (root / "one.json").write_text(json.dumps(t4()))
+    with gzip.open(root / "two.json.gz", "wt") as file:
+        json.dump(t4(30, 3.0), file)
+    return root
 
 
-def test_a_function_with_a_space_is_a_problem():
-    def double(config):
-        return 2.0 * config["a"]
-
-    double.space = Space({"a": [1, 2, 3]})
-    frame = study(["exhaustive"], [double], 1, 3)
-    assert (frame.problem == "double").all()
-    assert sorted(frame.value) == [2.0, 4.0, 6.0]
-    with pytest.raises(StrategyError, match="a function with a Space as its attribute"):
-        study(["exhaustive"], [test_a_function_with_a_space_is_a_problem])
+@pytest.fixture(scope="module")
+def recorded(folder: Path) -> list[RecordedProblem]:
+    return find_recorded(folder, "minimize")[0]
 
 
-def test_a_study_continues_and_contradictions_are_errors(module, tmp_path):
-    path = tmp_path / "runs.jsonl"
-    first = study(["random_search"], [f"{module}:bowl"], 2, 5, path=path)
-    size = path.stat().st_size
-    again = study(["random_search"], [f"{module}:bowl"], 2, 5, path=path)
-    assert again.equals(first)
-    assert path.stat().st_size == size
-    more = study(["random_search"], [f"{module}:bowl"], 3, 5, path=path)
-    assert more[more.seed < 2].equals(first)
-    with pytest.raises(Exception, match="evaluations = 5, now it is 6"):
-        study(["random_search"], [f"{module}:bowl"], 2, 6, path=path)
+@pytest.fixture(scope="module")
+def one(recorded: list[RecordedProblem]) -> RecordedProblem:
+    return recorded[0]
 
 
-def test_processes_give_the_same_results(module):
-    given = (["random_search"], [f"{module}:bowl", "tour_8"], 2, 4)
-    columns = ["problem", "seed", "value"]
-    assert study(*given, processes=2)[columns].equals(study(*given)[columns])
+def own(function: Any, name: str = "own", **settings: Any) -> problems.FunctionProblem:
+    return problems.FunctionProblem(name, Space({"a": [1, 2, 3]}), function, **settings)
 
 
-def test_samplers_of_optuna_take_part():
+# Runs
+
+
+def test_a_run_evaluates_the_suggestions_of_its_strategy(one: RecordedProblem) -> None:
+    found = do_run(RunJob(one, LISTED, 0, RunBudget(30)))
+    order = [one.row(config) for config in one.space.decode(one.space.feasible.listed)]
+    assert found.rows is not None
+    assert found.rows.tolist() == order[:30]
+    np.testing.assert_array_equal(found.costs, one.costs[order[:30]])
+    assert found.cpu > 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "count"), [(0.0, 5), (6.0, None), (1e9, 15)]
+)  # a run that its time never ends has three times its evaluations
+def test_a_run_continues_until_its_time_is_spent(
+    one: RecordedProblem, seconds: float, count: int | None
+) -> None:
+    rows = do_run(RunJob(one, RANDOM, 1, RunBudget(5, seconds))).rows
+    assert rows is not None
+    times = np.cumsum(one.seconds[rows])
+    assert len(rows) == count if count else times[-1] >= seconds > times[-2]
+    everything = do_run(RunJob(one, RANDOM, 1, RunBudget(1000))).rows
+    assert everything is not None
+    assert everything[: len(rows)].tolist() == rows.tolist()
+    assert len(everything) == len(set(everything.tolist())) == 76  # it ends with the space
+
+
+def test_the_seed_decides_a_run_and_its_draws(one: RecordedProblem) -> None:
+    a, b, c = (do_run(RunJob(one, RANDOM, seed, RunBudget(40), draw=True)) for seed in (1, 1, 2))
+    assert a.rows is not None
+    assert b.rows is not None
+    assert c.rows is not None
+    assert a.rows.tolist() == b.rows.tolist() != c.rows.tolist()
+    np.testing.assert_array_equal(a.costs, b.costs)
+    for row, cost in zip(a.rows.tolist(), a.costs.tolist(), strict=True):
+        entry = one.entries[row]
+        assert np.isnan(cost) if entry.value is None else cost in entry.repeats
+    assert (a.costs != one.costs[a.rows])[np.isfinite(a.costs)].any()
+
+
+def test_configurations_outside_the_table_are_failures(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(json.dumps(t4(3)))
+    space = Space({"x": list(range(9)), "y": [1, 2]})
+    (tmp_path / "t.space.json").write_text(json.dumps(space.to_dict()))
+    (small,), _ = find_recorded(tmp_path, "minimize")
+    found = do_run(RunJob(small, RANDOM, 0, RunBudget(18)))
+    assert found.rows is not None
+    assert (found.rows == OUTSIDE).sum() == 12
+    (curve,) = curves_of([found], small)
+    first = int(np.argmax(np.isfinite(small.costs[found.rows])))
+    assert np.isnan(curve[:first]).all()
+    assert np.isfinite(curve[first:]).all()
+
+
+def test_the_budget_is_the_methodologys(one: RecordedProblem) -> None:
+    last = one.baseline.evaluations()[1]
+    assert budget_on(one, None) == RunBudget(last, one.baseline.time_range()[1])
+    assert budget_on(one, 7) == RunBudget(7)
+    assert budget_on(problems.load_problem("branin"), None) == RunBudget(60)
+
+
+def test_samplers_of_optuna_take_part(one: RecordedProblem) -> None:
     optuna = pytest.importorskip("optuna")
-    space = Space(
-        {
-            "x": Real(0, 1),
-            "n": Integer(1, 8),
-            "k": [1, 2, 4],
-            "p": Permutation(list("abc")),
-            "one": [7],
-        },
-        ["n % k == 0"],
-    )
+    parameters = {"x": Real(0, 1), "n": Integer(1, 8), "k": [1, 2, 4]}
+    space = Space({**parameters, "p": Permutation(list("abc")), "one": [7]}, ["n % k == 0"])
     seen = []
 
-    def value(config):
+    def value(config: Any) -> Any:
         assert space.contains(config)
         seen.append(config)
         return None if config["p"][0] == "c" else config["x"] + config["n"]
@@ -116,100 +182,130 @@ def test_samplers_of_optuna_take_part():
     before = optuna.logging.get_verbosity()
     problem = problems.FunctionProblem("own", space, value)
     random = Contender("random", "optuna:RandomSampler")
-    frame = study(["optuna:TPESampler", random], [problem], 1, 12)
-    assert frame.groupby("strategy").size().tolist() == [12, 12]
-    assert len(seen) == 24
+    result = study(["optuna:TPESampler", random], [problem, one], 1, 8)
+    assert [len(run.costs) for run in result.runs] == [8] * 4
+    assert len(seen) == 16
     assert optuna.logging.get_verbosity() == before
+    assert set(result.figures.evaluations) == {"optuna:TPESampler", "random"}
+    conditional = study([random], ["conditional_kernel", "conditional_nested"], 1, 15)
+    assert [len(run.costs) for run in conditional.runs] == [15, 15]
     with pytest.raises(StrategyError, match="did you mean optuna:TPESampler"):
         study(["optuna:TPSampler"], [problem])
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("brannin", "did you mean 'branin'"),
-        ("no_such_module:f", "cannot import 'no_such_module'"),
-        ("math:tau_of_nothing", "the module 'math' has no 'tau_of_nothing'"),
-        ("math:pi", "must be a FunctionProblem, or a function with a Space"),
-    ],
-)
-def test_a_wrong_problem_is_explained(name, message):
-    with pytest.raises(StrategyError, match=message):
-        study(["random_search"], [name])
+# The store
 
 
-def test_ranks_agree_with_scipy(module):
-    frame = study(["random_search", "exhaustive", "genetic_algorithm"], [f"{module}:bowl"], 4, 6)
-    table = frame.groupby(["seed", "strategy"], sort=False).best.last().unstack()
-    expected = rankdata(table.to_numpy(), axis=1).mean(axis=0)
-    found = studies.mean_ranks(frame)
-    assert [found.ranks[name] for name in table.columns] == pytest.approx(expected.tolist())
-    # Demsar 2006, Table 5: the critical value of Nemenyi's test for three classifiers is 2.343.
-    assert found.critical_difference == pytest.approx(2.343 * np.sqrt(3 * 4 / (6 * 4)), rel=1e-3)
-    text = studies.study_to_markdown(frame)
-    assert "## bowl, 4 runs" in text
-    assert "| exhaustive |" in text
+def specification(**changes: Any) -> dict[str, Any]:
+    parts = {
+        "common": {"draw": False},
+        "problems": {"s": {"digest": "00", "evaluations": 5}},
+        "contenders": {"a": {"strategy": "random_search", "settings": {}}},
+    }
+    return {**parts, **changes}
 
 
-def test_a_run_without_success_has_the_worst_value():
-    space = Space({"a": list(range(1, 9))})
-    problem = problems.FunctionProblem(
-        "odd", space, lambda c: None if c["a"] % 2 else float(c["a"]), "maximize", 8.0
-    )
-    frame = study(["exhaustive", "random_search"], [problem], 8, 1)
-    summary = studies.summarise_study(frame).set_index("strategy")
-    worst = frame["value"].min()
-    lost = frame.best.isna().groupby(frame.strategy).sum()
-    assert lost.sum() > 0
-    for name, runs in frame.groupby("strategy"):
-        assert summary.loc[name, "mean"] == pytest.approx(runs.best.fillna(worst).mean())
-        assert summary.loc[name, "regret"] == pytest.approx(8 - runs.best.fillna(worst).mean())
+def finished(seed: int, full: bool = False) -> StrategyRun:
+    run = StrategyRun("s", "a", seed, np.array([1.5, np.nan]), 0.25)
+    if not full:
+        return run
+    return replace(run, rows=np.array([3, OUTSIDE]), penalised=np.array([0, 4]))
 
 
-def test_tables_and_plots_without_any_success(tmp_path):
-    problem = problems.FunctionProblem("fails", Space({"a": [1, 2, 3]}), lambda c: None)
-    frame = study(["exhaustive", "random_search"], [problem], 2, 3)
-    text = studies.study_to_markdown(frame)
-    assert "| exhaustive | - | - | - | 100% |" in text
-    assert "mean rank " not in text
-    with pytest.raises(ValueError, match="a problem with a success"):
-        studies.mean_ranks(frame)
-    pytest.importorskip("matplotlib")
-    studies.plot_curves(frame, tmp_path / "curves.png")
+@pytest.mark.parametrize("full", [False, True])
+def test_stored_runs_are_read_back(tmp_path: Path, full: bool) -> None:
+    path = tmp_path / "runs.jsonl"
+    store = RunStore.open(path, specification())
+    for seed in range(3):
+        store.add(finished(seed, full))
+    again = RunStore.open(path, specification())
+    assert list(again.runs) == [("s", "a", seed) for seed in range(3)]
+    for key, run in again.runs.items():
+        assert (run.key, run.cpu) == (key, 0.25)
+        np.testing.assert_array_equal(run.costs, [1.5, np.nan])
+        np.testing.assert_array_equal(run.rows, [3, OUTSIDE] if full else None)
+        np.testing.assert_array_equal(run.penalised, [0, 4] if full else None)
 
 
-@pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_an_optimum_that_is_beaten_gives_a_warning(direction):
-    problem = problems.FunctionProblem(
-        "beaten", Space({"a": [1, 2, 3]}), lambda c: c["a"], direction, 2.0
-    )
-    with pytest.warns(BacoWarning, match="is better than optimum = 2, so") as caught:
-        frame = study(["exhaustive"], [problem], 1, 3)
-    assert caught[0].filename == __file__
-    assert frame.regret.min() == -1.0
+def test_torn_records_are_run_again(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    store = RunStore.open(path, specification())
+    store.add(finished(0))
+    whole = path.read_bytes()
+    store.add(finished(1))
+    for cut in (len(whole) + 1, len(path.read_bytes()) - 3):
+        path.write_bytes(path.read_bytes()[:cut])
+        again = RunStore.open(path, specification())
+        assert list(again.runs) == [("s", "a", 0)]
+        again.add(finished(1))
+        assert path.read_bytes().startswith(whole)
+        assert len(RunStore.open(path, specification()).runs) == 2
 
 
-def test_strategies_of_a_study_have_settings_as_on_the_command_line():
-    problem = problems.FunctionProblem("own", Space({"a": [1, 2, 3]}), lambda c: c["a"])
-    name = "genetic_algorithm:population=7"
-    assert read_contender(name) == Contender(name, "genetic_algorithm", {"population": 7})
-    assert set(study([name], [problem], 1, 2).strategy) == {name}
-    with pytest.raises(StrategyError, match=r"'population' in .* needs the form name=value"):
-        study(["genetic_algorithm:population"], [problem])
+def test_a_store_can_be_extended_but_not_contradicted(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    RunStore.open(path, specification()).add(finished(0))
+    more = {"b": {"strategy": "exhaustive", "settings": {}}}
+    assert RunStore.open(path, specification(contenders=more)).runs
+    before = path.read_bytes()
+    other = {"b": {"strategy": "exhaustive", "settings": {"x": 1}}}
+    for change, message in [
+        ({"common": {"draw": True}}, "draw = False, now it is True"),
+        (
+            {"problems": {"s": {"digest": "01", "evaluations": 5}}},
+            "problem s: digest = '00', now it is '01'",
+        ),
+        (
+            {"problems": {"s": {"digest": "00", "evaluations": 6}}},
+            "problem s: evaluations = 5, now it is 6",
+        ),
+        ({"contenders": other}, "strategy b: settings: x = None, now it is 1"),
+    ]:
+        with pytest.raises(JournalError, match=message):
+            RunStore.open(path, specification(**change))
+        assert path.read_bytes() == before
 
 
-def test_one_strategy_or_problem_instead_of_a_list_is_explained():
-    problem = problems.FunctionProblem("own", Space({"a": [1, 2, 3]}), lambda c: c["a"])
-    with pytest.raises(StrategyError, match=r"strategies = 'auto': expected a list"):
-        study("auto", [problem])
-    for single in ("branin", problem):
-        with pytest.raises(StrategyError, match=r"problems = .*: expected a list"):
-            study(["auto"], single)
+def test_another_journal_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    Optimizer(Space({"a": [1, 2]}), strategy="random_search", storage=path).suggest()
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match="no finished runs"):
+        RunStore.open(path, specification())
+    assert path.read_bytes() == before
 
 
-def raise_for_seed_one(job):
+def test_only_missing_runs_are_run(tmp_path: Path, recorded: list[RecordedProblem]) -> None:
+    path, stream = tmp_path / "runs.jsonl", io.StringIO()
+    jobs = [
+        RunJob(problem, contender, seed, RunBudget(6))
+        for seed in range(3)
+        for problem in recorded
+        for contender in (RANDOM, LISTED)
+    ]
+    spec = {"common": {}, "problems": {}, "contenders": {}}
+    before = run_missing(jobs, RunStore.open(path, spec), 1, stream)
+    assert "12/12  " in stream.getvalue()
+    path.write_bytes(path.read_bytes()[:-20])  # ten runs and a torn one
+    worked, stream = [], io.StringIO()
+
+    def work(job: RunJob) -> StrategyRun:
+        worked.append(job.key)
+        return do_run(job)
+
+    again = run_missing(jobs, RunStore.open(path, spec), 1, stream, work)
+    assert worked == [jobs[-1].key]
+    assert [run.key for run in again] == [run.key for run in before] == [job.key for job in jobs]
+    for a, b in zip(again, before, strict=True):
+        np.testing.assert_array_equal(a.rows, b.rows)
+    stream = io.StringIO()
+    assert len(run_missing(jobs[:4], RunStore.open(path, spec), 1, stream)) == 4
+    assert stream.getvalue() == ""
+
+
+def fail_for_seed_one(job: RunJob) -> StrategyRun:
     if job.seed != 1:
-        return run_study_job(job)
+        return do_run(job)
     if job.problem.name == "foreign":
         raise json.JSONDecodeError("wrong", "text", 0)  # cannot be rebuilt from its message alone
     raise MissingExtra("torch", "gp")
@@ -222,81 +318,363 @@ def raise_for_seed_one(job):
         ("own", StrategyError, "torch is not installed"),
     ],
 )
-def test_an_error_in_a_run_names_the_run(tmp_path, monkeypatch, name, kind, message):
-    monkeypatch.setattr(sys.modules[study.__module__], "run_study_job", raise_for_seed_one)
-    problem = problems.FunctionProblem(name, Space({"a": [1, 2, 3]}), math.isnan)
-    path = tmp_path / "runs.jsonl"
-    where = f"strategy 'exhaustive' on problem '{name}' with seed 1: {message}"
+def test_an_error_in_a_run_names_the_run(
+    tmp_path: Path, name: str, kind: type[Exception], message: str
+) -> None:
+    store = RunStore.open(tmp_path / "runs.jsonl", specification())
+    jobs = [RunJob(own(math.isnan, name), LISTED, seed, RunBudget(3)) for seed in (0, 1)]
+    where = f"strategy 'listed' on problem '{name}' with seed 1: {message}"
     with pytest.raises(kind, match=where) as caught:
-        study(["exhaustive"], [problem], [0, 1], 3, path=path)
+        run_missing(jobs, store, 1, io.StringIO(), fail_for_seed_one)
     copy = pickle.loads(pickle.dumps(caught.value))  # as another process sends it
     assert str(copy) == str(caught.value)
-    events = map(json.loads, path.read_text().splitlines())
-    assert [event["seed"] for event in events if "seed" in event] == [0]  # the finished run is kept
+    assert list(store.runs) == [jobs[0].key]  # the finished run is kept
 
 
-def test_joined_groups():
+def divmod_by(n: int) -> tuple[int, int]:
+    return divmod(1, n)
+
+
+def test_an_error_in_a_process_is_raised_here() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(run_parallel(divmod_by, [1, 0, 2], 2))
+
+
+# Studies
+
+
+def test_a_study_returns_every_evaluation(module: str) -> None:
+    result = study(["random_search", "exhaustive"], [f"{module}:bowl", f"{module}:height"], 3, 8)
+    frame = result.to_dataframe()
+    bowl = frame[(frame.problem == "bowl") & (frame.strategy == "random_search")]
+    assert bowl.groupby("seed").size().tolist() == [8, 8, 8]
+    for _, run in bowl.groupby("seed"):
+        assert run.evaluation.tolist() == list(range(1, 9))
+        assert run.best.tolist() == np.fmin.accumulate(run.value.to_numpy()).tolist()
+        assert run.regret.equals(run.best)  # the optimum is 0
+    height = frame[(frame.problem == "height") & (frame.seed == 0)]
+    # The space has three configurations.
+    assert height.groupby("strategy").size().tolist() == [3, 3]
+    assert height.value.isna().sum() == 2
+    assert (height.groupby("strategy").best.last() == 3).all()
+    assert height.regret.isna().all()
+    assert set(height.direction) == {"maximize"}
+    assert frame.groupby("problem").optimum.first().isna().to_dict() == {
+        "bowl": False,
+        "height": True,
+    }
+
+
+def test_a_study_continues_and_contradictions_are_errors(
+    module: str, one: RecordedProblem, tmp_path: Path
+) -> None:
+    path, given = tmp_path / "runs.jsonl", [f"{module}:bowl", one]
+    first = study(["random_search"], given, 2, 5, path=path).to_dataframe()
+    before = path.read_bytes()
+    assert study(["random_search"], given, 2, 5, path=path).to_dataframe().equals(first)
+    assert path.read_bytes() == before
+    more = study(["random_search"], given, 3, 5, path=path).to_dataframe()
+    assert more[more.seed < 2].reset_index(drop=True).equals(first)
+    with pytest.raises(JournalError, match="evaluations = 5, now it is 6"):
+        study(["random_search"], given, 2, 6, path=path)
+
+
+def test_processes_give_the_same_results(module: str, one: RecordedProblem) -> None:
+    given = (["random_search"], [f"{module}:bowl", "tour_8", one], 2, 4)
+    columns = ["problem", "seed", "value"]
+    alone, together = (study(*given, processes=n).to_dataframe()[columns] for n in (1, 2))
+    assert together.equals(alone)
+
+
+def test_contenders_have_settings_as_on_the_command_line() -> None:
+    text = "kernel_tuner_bo:acquisition=ei:initial=5"
+    settings = {"acquisition": "ei", "initial": 5}
+    assert read_contender(text) == Contender(text, "kernel_tuner_bo", settings)
+    with pytest.raises(StrategyError, match=r"'population' in .* needs the form name=value"):
+        study(["genetic_algorithm:population"], ["branin"])
+
+
+def test_a_wrong_call_is_explained() -> None:
+    problem = own(lambda c: c["a"])
+    with pytest.raises(StrategyError, match=r"strategies = 'auto': expected a list"):
+        study("auto", [problem])
+    for single in ("branin", problem):
+        with pytest.raises(StrategyError, match=r"problems = .*: expected a list"):
+            study(["auto"], single)  # type: ignore[arg-type]
+    with pytest.raises(StrategyError, match="problem 'own' appears twice"):
+        study(["auto"], [problem, problem])
+    with pytest.raises(ValueError, match="evaluations = 0: expected at least one"):
+        study(["auto"], [problem], 1, 0)
+    with pytest.raises(StrategyError, match="recorded repeats, which 'own' does not have"):
+        study(["auto"], [problem], draw=True)
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_an_optimum_that_is_beaten_gives_a_warning(direction: Any) -> None:
+    problem = own(lambda c: c["a"], direction=direction, optimum=2.0)
+    with pytest.warns(BacoWarning, match="is better than optimum = 2, so") as caught:
+        result = study(["exhaustive"], [problem], 1, 3)
+    assert caught[0].filename == __file__
+    assert result.to_dataframe().regret.min() == -1.0
+
+
+# Figures
+
+
+def test_ranks_agree_with_scipy(module: str) -> None:
+    result = study(["random_search", "exhaustive", "genetic_algorithm"], [f"{module}:bowl"], 4, 6)
+    frame = result.to_dataframe()
+    table = frame.groupby(["seed", "strategy"], sort=False).best.last().unstack()
+    expected = rankdata(table.to_numpy(), axis=1).mean(axis=0)
+    found = result.figures.ranks
+    assert found is not None
+    assert [found.ranks[name] for name in table.columns] == pytest.approx(expected.tolist())
+    # Demsar 2006, Table 5: the critical value of Nemenyi's test for three classifiers is 2.343.
+    assert found.critical_difference == pytest.approx(2.343 * np.sqrt(3 * 4 / (6 * 4)), rel=1e-3)
+
+
+def test_a_run_without_success_has_the_worst_value() -> None:
+    problem = problems.FunctionProblem(
+        "odd",
+        Space({"a": list(range(1, 9))}),
+        lambda c: None if c["a"] % 2 else float(c["a"]),
+        "maximize",
+        8.0,
+    )
+    result = study(["exhaustive", "random_search"], [problem], 8, 1)
+    frame = result.to_dataframe()
+    worst = frame["value"].min()
+    assert frame.best.isna().any()
+    for name, runs in frame.groupby("strategy"):
+        row, best = result.figures.row(name, "odd"), runs.best.fillna(worst)
+        assert row["mean"] == pytest.approx(best.mean())
+        assert row["median_low"] <= row["median"] == best.median() <= row["median_high"]
+        assert row["regret"] == pytest.approx(8 - best.mean())
+        assert row["failures"] == runs.value.isna().mean()
+
+
+def test_tables_and_plots_without_any_success(tmp_path: Path) -> None:
+    names = ["exhaustive", "random_search", "genetic_algorithm"]
+    equal = study(names, [own(lambda c: 1.0)], 1, 3).figures.ranks
+    assert equal is not None
+    assert set(equal.ranks.values()) == {2.0}
+    result = study(names, [own(lambda c: None)], 2, 3)
+    assert "| exhaustive | 100% |" in studies.to_markdown(result.figures)
+    assert result.figures.ranks is None
+    pytest.importorskip("matplotlib")
+    studies.plot_curves(result, tmp_path / "curves.png")
+
+
+def test_with_noise_the_cost_is_the_recorded_cost_of_the_incumbent(one: RecordedProblem) -> None:
+    ok = [row for row, entry in enumerate(one.entries) if entry.value is not None][:3]
+    failing = next(row for row, entry in enumerate(one.entries) if entry.value is None)
+    rows = np.array([failing, ok[0], ok[1], ok[1], ok[2], ok[0]])
+    drawn = np.array([np.nan, 5.0, 4.0, 8.0, 7.0, 9.0])  # means: 5; 5, 4; 5, 6; 5, 6, 7; 7, 6, 7
+    long = StrategyRun("one", "a", 0, drawn, 0.0, rows)
+    short = replace(long, seed=1, rows=rows[:3], costs=drawn[:3])
+    a, b = one.costs[ok[0]], one.costs[ok[1]]
+    np.testing.assert_array_equal(
+        curves_of([long, short], one), [[np.nan, a, b, a, a, b], [np.nan, a, b, b, b, b]]
+    )
+
+
+def runs_of(recorded: list[RecordedProblem], label: str, best_first: bool) -> list[StrategyRun]:
+    """Return runs that see the table's costs in ascending or in descending order."""
+    found = []
+    for problem in recorded:
+        order = np.argsort(problem.costs[:-1])[: len(problem.baseline.costs)]
+        order = order if best_first else order[::-1]
+        count = budget_on(problem, None).evaluations
+        for seed in range(3):
+            rows = np.concatenate([order[:1], np.roll(order[1:], -seed)])[:count]
+            found.append(StrategyRun(problem.name, label, seed, problem.costs[rows], 0.01, rows))
+    return found
+
+
+@pytest.fixture(scope="module")
+def figures(recorded: list[RecordedProblem]) -> studies.StudyFigures:
+    runs = runs_of(recorded, "worst", False) + runs_of(recorded, "best", True)
+    budgets = {problem.name: budget_on(problem, None).evaluations for problem in recorded}
+    return compute_figures(runs, recorded, budgets)
+
+
+def test_finding_the_optimum_at_once_scores_1_and_the_worst_below_0(
+    figures: studies.StudyFigures,
+) -> None:
+    for standings in (figures.evaluations, figures.time):
+        assert standings["best"].score > 0.9
+        assert standings["worst"].score < 0 < standings["best"].low <= standings["best"].score
+        for each in standings.values():
+            assert each.low <= each.high
+            assert (each.band[0] <= each.band[1]).all()
+            assert each.score == pytest.approx(np.mean(list(each.by_problem.values())))
+    assert figures.wins.tolist() == [[0, 0], [2, 0]]
+    assert figures.ranks is not None
+    assert figures.ranks.ranks == {"best": 1.0, "worst": 2.0}
+
+
+def test_the_table_has_every_figure(
+    figures: studies.StudyFigures, recorded: list[RecordedProblem]
+) -> None:
+    text = studies.to_markdown(figures)
+    assert text.index("| best |") < text.index("| worst |")
+    assert f"{figures.evaluations['best'].score:.3f} (" in text
+    lines = list(csv.DictReader(studies.to_csv(figures).splitlines()))
+    assert list(lines[0]) == list(COLUMNS)
+    assert [(line["strategy"], line["problem"]) for line in lines] == [
+        (label, problem) for label in ("worst", "best") for problem in ("one", "two", "all")
+    ]
+    worst, best = (figures.row(label) for label in ("worst", "best"))
+    assert float(lines[5]["score_evaluations"]) == best["score_evaluations"]
+    assert float(lines[5]["score_time_low"]) == figures.time["best"].low
+    assert (best["wins"], best["losses"], worst["wins"], worst["losses"]) == (2, 0, 0, 2)
+    assert best["fraction_of_optimum"] == 1.0
+    runs = [run for run in runs_of(recorded, "worst", False) if run.problem == "one"]
+    optimum = recorded[0].baseline.optimum
+    expected = np.mean([optimum / np.nanmin(run.costs) for run in runs])
+    assert figures.row("worst", "one")["fraction_of_optimum"] == pytest.approx(expected)
+    assert figures.row("worst", "one")["mean"] == pytest.approx(
+        np.mean([run.costs.min() for run in runs])
+    )
+
+
+def test_a_run_without_a_success_counts_as_the_worst(one: RecordedProblem) -> None:
+    rows = np.full(3, OUTSIDE)
+    curves = curves_of([StrategyRun("one", "a", 0, one.costs[rows], 0.0, rows)], one)
+    assert final_costs(curves, 7.0, 3).tolist() == [7.0]
+
+
+def test_the_clock_sums_the_recorded_times(one: RecordedProblem) -> None:
+    runs = [
+        StrategyRun("one", "a", s, one.costs[rows], 0.0, np.array(rows))
+        for s, rows in enumerate([[0, 4, OUTSIDE], [7]])
+    ]
+    times = clock(runs, one)
+    assert times[0] == pytest.approx([one.seconds[0], *[one.seconds[0] + one.seconds[4]] * 2])
+    assert times[1, 0] == one.seconds[7]
+    assert np.isnan(times[1, 1:]).all()
+
+
+def test_a_budget_corresponds_to_a_cutoff(one: RecordedProblem) -> None:
+    baseline = one.baseline
+    assert cutoff_of(baseline, baseline.evaluations()[1]) == CUTOFF
+    shares = [cutoff_of(baseline, n) for n in (1, 3, 6, 1000)]
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < shares[-1] == 1.0
+    for n in (3, 6):
+        assert abs(baseline.evaluations(cutoff_of(baseline, n))[1] - n) <= 2
+
+
+def test_joined_groups() -> None:
     ranks = np.array([1.0, 1.5, 2.4, 4.0])
     assert joined_groups(ranks, 1.0) == [(0, 1), (1, 2)]
     assert joined_groups(ranks, 0.1) == []
     assert joined_groups(ranks, 5.0) == [(0, 3)]
 
 
-def test_samplers_of_optuna_are_asked_for_active_parameters_only():
-    pytest.importorskip("optuna")
-    frame = study(["optuna:TPESampler"], ["conditional_kernel", "conditional_nested"], 1, 15)
-    assert frame.groupby("problem").value.count().to_dict() == {
-        "conditional_kernel": 15,
-        "conditional_nested": 15,
-    }
-
-
-@pytest.mark.parametrize("name", problems.PROBLEMS)
-def test_no_draw_of_a_standard_problem_is_better_than_its_optimum(name):
-    problem = problems.load_problem(name)
-    configs = problem.space.sample(100, seed=1)
-    values = np.array([problem(config) for config in configs], dtype=float)
-    assert np.isfinite(values).any()
-    copy = pickle.loads(pickle.dumps(problem))
-    assert copy(configs[0]) == pytest.approx(values[0], nan_ok=True)
-    if not name.startswith(("flags", "mixed_0", "mixed_1")) or name.startswith("mixed_14"):
-        assert problem.best_value <= np.nanmin(values) + 1e-9
+# The command
 
 
 @pytest.mark.parametrize(
-    ("name", "config"),
+    ("given", "message"),
     [
-        ("branin", {"x": np.pi, "y": 2.275}),
-        ("hartmann_3", {"x0": 0.114614, "x1": 0.555649, "x2": 0.852547}),
-        ("hartmann_order", {"order": (2, 0, 4, 1, 3, 5)}),
+        ("randm_search", "did you mean 'random_search'"),
+        ("random_search:x=1", "no setting 'x'"),
+        ("kernel_tuner_bo:initial", "needs the form name=value"),
+        ("kernel_tuner_bo:acquisition=best", "is unknown"),
+        ("random_search,random_search", "twice"),
+        (",", "at least one"),
+        ("random_search --repeats 1", "a whole number from 2"),
     ],
 )
-def test_published_optima(name, config):
-    problem = problems.load_problem(name)
-    if name == "hartmann_order":
-        levels = sorted([0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573])
-        best = (0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573)
-        config = {"order": tuple(levels.index(level) for level in best)}
-    assert problem(config) == pytest.approx(problem.best_value, abs=1e-4)
+def test_a_wrong_argument_ends_before_anything_is_written(
+    given: str, message: str, folder: Path, tmp_path: Path, capsys: Any
+) -> None:
+    out = tmp_path / "out"
+    words = ["--strategies", *given.split(), "--problems", str(folder), "--out", str(out)]
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", *words])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+    assert not out.exists()
 
 
-def test_two_fifths_of_mixed_14_fail():
-    problem = problems.load_problem("mixed_14_0")
-    values = [problem(config) for config in problem.space.sample(1000, seed=3)]
-    assert len(problem.space.names) == 14
-    assert 0.35 < np.isnan(values).mean() < 0.45
+def test_a_folder_without_recorded_spaces_ends_with_one_line(tmp_path: Path, capsys: Any) -> None:
+    out, words = tmp_path / "out", ["compare", "--strategies", "random_search", "--problems"]
+    assert main([*words, str(tmp_path), "--out", str(out)]) == 2
+    assert "no recorded space" in capsys.readouterr().err
+    assert not out.exists()
 
 
-def test_the_command_writes_tables_and_plots(module, tmp_path, capsys):
-    command = [
-        "compare",
-        "--strategies",
-        "random_search,exhaustive",
-        "--problems",
-        f"{module}:bowl",
+def test_the_command_writes_all_files_and_continues(
+    folder: Path, module: str, tmp_path: Path, capsys: Any
+) -> None:
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "out"
+    words = ["compare", "--strategies", "random_search,exhaustive", "--jobs", "1"]
+    words += ["--problems", f"{folder},{module}:bowl", "--out", str(out), "--budget", "6"]
+    assert main([*words, "--repeats", "2"]) == 0
+    plots = {"curves.png", "ranks.png", "scores.png", "scores_over_time.png", "wins.png"}
+    texts = {"runs.jsonl", "table.md", "figures.csv", "evaluations.csv"}
+    assert {path.name for path in out.iterdir()} == texts | plots
+    assert all((out / name).read_bytes().startswith(b"\x89PNG") for name in plots)
+    text = (out / "table.md").read_text()
+    assert "## bowl, 2 runs, 6 evaluations" in text
+    assert text in capsys.readouterr().out
+    kept = (out / "runs.jsonl").read_bytes()
+    assert main([*words, "--repeats", "3"]) == 0
+    assert (out / "runs.jsonl").read_bytes().startswith(kept)
+    assert len((out / "runs.jsonl").read_text().splitlines()) == 1 + 3 * 2 * 3
+    assert main([*words[:-1], "7", "--repeats", "2"]) == 2
+    assert "evaluations = 6, now it is 7" in capsys.readouterr().err
+
+
+def test_a_budget_too_small_to_score_leaves_the_score_out(
+    folder: Path, tmp_path: Path, capsys: Any
+) -> None:
+    words = ["compare", "--strategies", "random_search", "--problems", str(folder / "one.json")]
+    assert main([*words, "--repeats", "2", "--budget", "1", "--out", str(tmp_path)]) == 0
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_study_continues(
+    folder: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    out = tmp_path / "out"
+    words = ["--strategies", "random_search", "--problems", str(folder), "--budget", "30"]
+    words += ["--out", str(out), "--repeats"]
+    command = [sys.executable, "-m", "baco_like", "compare", *words, "3000"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        runs = out / "runs.jsonl"
+        ends = time.monotonic() + 200
+        while not (runs.exists() and runs.read_bytes().count(b"\n") > 8):
+            assert time.monotonic() < ends
+            time.sleep(0.02)
+        process.send_signal(number)
+        # The children close the pipe at their end, not before.
+        said, _ = process.communicate(timeout=200)
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert "interrupted" in said
+    kept = runs.read_bytes()
+    assert main(["compare", *words, "2", "--jobs", "1"]) == 0
+    assert runs.read_bytes().startswith(kept[: kept.rindex(b"\n") + 1])
+
+
+def test_lines_of_progress_show_the_count_and_the_time_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("baco_like.running.progress.time.monotonic", lambda: now[0])
+    stream = io.StringIO()
+    lines = Display(stream, 10, done=4, interval=10.0)
+    for done, step in ((5, 30.0), (6, 1.0), (7, 20.0)):
+        now[0] += step
+        lines.show(done, "a on b")
+    assert stream.getvalue().splitlines() == [
+        " 5/10  a on b, 150 s left",
+        " 7/10  a on b, 51 s left",
     ]
-    command += ["--repeats", "2", "--budget", "5", "--jobs", "1", "--out", str(tmp_path / "out")]
-    assert main(command) == 0
-    assert "## bowl, 2 runs" in capsys.readouterr().out
-    names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"table.md", "evaluations.csv", "summary.csv", "curves.png", "ranks.png"} <= names

@@ -240,18 +240,6 @@ def test_values_return_in_their_original_types():
     assert [alone.to_row(config) for config in alone.space] == [(3,)]
 
 
-ROOT = Path(__file__).parents[2]
-DATA = Path(os.environ.get("BACO_LIKE_DATA", ROOT.parent / "shared" / "data"))
-
-
-@pytest.mark.skipif(not (DATA / "recorded").is_dir(), reason="no public data: set BACO_LIKE_DATA")
-def test_the_same_run_on_three_recorded_gpu_spaces():
-    script = ROOT / "benchmarks" / "quality" / "through_kernel_tuner.py"
-    done = forked.run(script, "--data", DATA, "--strategy", "genetic_algorithm")
-    assert done.returncode == 0, done.stderr + done.stdout
-    assert done.stdout.count("100 evaluations") == done.stdout.count("the same run") == 3
-
-
 # Kernel Tuner's functions with our strategies.
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from baco_like import Optimizer, Space, WarmStart
-from baco_like.benchmarking.comparison.spaces import find_spaces
+from baco_like.benchmarking.studies import find_recorded
 from baco_like.cli import main
 from baco_like.cli.run_file import read as read_run_file
 from baco_like.evaluators.replay import load
@@ -81,8 +81,8 @@ def test_every_reader_has_the_limit_and_the_argument(table):
         load(table)
     assert len(load(table, large=True)) == 40
     with pytest.raises(EvaluatorError, match=message):
-        find_spaces(table.parent, "minimize")
-    (found,), _ = find_spaces(table.parent, "minimize", large=True)
+        find_recorded(table.parent, "minimize")
+    (found,), _ = find_recorded(table.parent, "minimize", large=True)
     assert found.source.large
     with pytest.raises(RunFileError, match=message):
         Optimizer(SPACE, {"time": "minimize"}, warm_start=table)

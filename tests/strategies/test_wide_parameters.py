@@ -11,7 +11,7 @@ from nightly import cover
 from scipy.spatial.distance import cdist
 
 from baco_like import Space
-from baco_like.benchmarking.landscape.neighbours import neighbour_pairs, read_space_columns
+from baco_like.benchmarking.landscape import neighbour_pairs, read_space_columns
 from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import ParameterKind, register_parameter

@@ -39,4 +39,4 @@ def unknown_problem(name: str) -> str:
     """Return the message for a name that is neither one of `PROBLEMS` nor ``module:attribute``."""
     near = difflib.get_close_matches(name, PROBLEMS, 1)
     hint = f"did you mean {near[0]!r}?" if near else f"the problems are {', '.join(PROBLEMS)}."
-    return f"there is no problem {name!r}; {hint} Your own is written module:function"
+    return f"there is no problem or file {name!r}; {hint} Your own is written module:function"

@@ -1,23 +1,44 @@
-"""A function to optimize, with its space: what studies run strategies on."""
+"""A function to optimize, with its space, and the result of an evaluation."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from typing_extensions import override
 
+from baco_like._typing import Rng
 from baco_like.exceptions import StrategyError
-from baco_like.records import Direction
+from baco_like.records import Direction, Outcome, outcome_from, outcome_of_exception
 from baco_like.spaces.space import Space
 
 Function = Callable[[Mapping[str, Any]], Any]
 """Returns the value of a configuration; None, NaN or an exception is a failure."""
+
+
+OUTSIDE = -1
+"""The row of a configuration that a recorded table does not have, or that has no table."""
+
+
+class Evaluated(NamedTuple):
+    """The result of one evaluation of a problem.
+
+    Attributes:
+        outcome: Value or failure.
+        row: Row of the recorded table, or `OUTSIDE`.
+        seconds: Time on the simulated clock; 0 without a recording.
+    """
+
+    outcome: Outcome
+    row: int = OUTSIDE
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +72,23 @@ class FunctionProblem:
     def best_value(self) -> float | None:
         """The best value, or None if it is unknown; a function finds it at the first use."""
         return float(self.optimum()) if callable(self.optimum) else self.optimum
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the space: what is known of a function; runs on another space are not comparable."""
+        text = json.dumps(self.space.to_dict(), sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def evaluate(self, trial_id: int, config: Mapping[str, Any], _rng: Rng | None) -> Evaluated:
+        """Return the outcome of a configuration."""
+        try:
+            outcome = outcome_from(trial_id, self(dict(config)))
+        except Exception as error:  # as in `tune`, an exception is a failure of the configuration
+            outcome = outcome_of_exception(trial_id, error)
+        # Without the warning that a NaN gives: here it is how problems fail.
+        if outcome.value is None:
+            outcome = Outcome.failure(trial_id, outcome.failed or "runtime", outcome.message)
+        return Evaluated(outcome)
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,23 +1,37 @@
-"""Studies: strategies on functions with a space, their results as a DataFrame, tables and plots."""
+"""Studies: strategies on functions and on recorded spaces, their figures, reports and plots."""
 
-from baco_like.benchmarking.studies.plots import plot_critical_difference, plot_curves
-from baco_like.benchmarking.studies.runs import StudyJob
-from baco_like.benchmarking.studies.study import find_problems, study
-from baco_like.benchmarking.studies.tables import (
-    MeanRanks,
-    mean_ranks,
-    study_to_markdown,
-    summarise_study,
+from baco_like.benchmarking.problems.recorded import RecordedProblem, RecordedSource, find_recorded
+from baco_like.benchmarking.studies.figures import MeanRanks, Standing, StudyFigures
+from baco_like.benchmarking.studies.plots import (
+    plot_critical_difference,
+    plot_curves,
+    plot_scores,
+    plot_wins,
 )
+from baco_like.benchmarking.studies.report import to_csv, to_markdown
+from baco_like.benchmarking.studies.runs import Contender, RunBudget, RunJob, StrategyRun
+from baco_like.benchmarking.studies.store import RunStore
+from baco_like.benchmarking.studies.study import StudyResult, find_problems, study
 
 __all__ = [
+    "Contender",
     "MeanRanks",
-    "StudyJob",
+    "RecordedProblem",
+    "RecordedSource",
+    "RunBudget",
+    "RunJob",
+    "RunStore",
+    "Standing",
+    "StrategyRun",
+    "StudyFigures",
+    "StudyResult",
     "find_problems",
-    "mean_ranks",
+    "find_recorded",
     "plot_critical_difference",
     "plot_curves",
+    "plot_scores",
+    "plot_wins",
     "study",
-    "study_to_markdown",
-    "summarise_study",
+    "to_csv",
+    "to_markdown",
 ]

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from baco_like._optional import require
-from baco_like.benchmarking.comparison.runs import Contender
-from baco_like.benchmarking.problems.problem import FunctionProblem
 from baco_like.exceptions import StrategyError
 from baco_like.parameters import Integer, Parameter, Permutation, Real, SteppedReal
-from baco_like.records import Outcome
+
+if TYPE_CHECKING:
+    from baco_like.benchmarking.studies.runs import Evaluation, Problem, RunJob
 
 PREFIX = "optuna:"
 """Begins the name of a sampler where a strategy is expected: ``optuna:TPESampler``."""
@@ -49,26 +49,20 @@ def create_sampler(name: str, settings: Mapping[str, Any], seed: int) -> Any:
         raise StrategyError(f"{name}: {error}") from None
 
 
-def run_sampler(
-    problem: FunctionProblem,
-    contender: Contender,
-    seed: int,
-    evaluations: int,
-    evaluate: Callable[[int, Mapping[str, Any]], Outcome],
-) -> None:
+def run_sampler(job: RunJob, evaluation: Evaluation) -> None:
     """Run a sampler of Optuna on a problem.
 
     TPE receives failures as failed trials, which it ignores; the other samplers receive the worst value so far.
     """
     optuna = require("optuna", "optuna")
-    sampler = create_sampler(contender.strategy, contender.settings, seed)
+    sampler = create_sampler(job.contender.strategy, job.contender.settings, job.seed)
     previous = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
-        study = optuna.create_study(sampler=sampler, direction=problem.direction)
-        _Questions(problem, study, isinstance(sampler, optuna.samplers.TPESampler)).ask(
-            evaluations, evaluate
-        )
+        study = optuna.create_study(sampler=sampler, direction=job.problem.direction)
+        ignores_failures = isinstance(sampler, optuna.samplers.TPESampler)
+        questions = _Questions(job.problem, study, ignores_failures)
+        questions.ask(PATIENCE * job.budget.evaluations, evaluation)
     finally:
         optuna.logging.set_verbosity(previous)
 
@@ -76,7 +70,7 @@ def run_sampler(
 class _Questions:
     """Asks an Optuna study for configurations and reports their results."""
 
-    def __init__(self, problem: FunctionProblem, study: Any, ignores_failures: bool) -> None:
+    def __init__(self, problem: Problem, study: Any, ignores_failures: bool) -> None:
         self._problem, self._study, self._ignores_failures = problem, study, ignores_failures
         self._distributions = {
             key: made
@@ -85,18 +79,18 @@ class _Questions:
         }
         self._known: dict[tuple[Any, ...], float | None] = {}
 
-    def ask(self, evaluations: int, evaluate: Callable[[int, Mapping[str, Any]], Outcome]) -> None:
+    def ask(self, questions: int, evaluation: Evaluation) -> None:
         """Ask until the evaluations, or the questions, are spent."""
-        asked = 0
-        while len(self._known) < evaluations and asked < PATIENCE * evaluations:
+        for _ in range(questions):
+            if evaluation.is_spent:
+                return
             trial, config = self._ask_once()
-            asked += 1
             if not self._problem.space.contains(config):
                 self._tell(trial, None)
                 continue
             key = tuple(config.items())
             if key not in self._known:
-                self._known[key] = evaluate(len(self._known), config).value
+                self._known[key] = evaluation(len(self._known), config).value
             self._tell(trial, self._known[key])
 
     def _ask_once(self) -> tuple[Any, dict[str, Any]]:

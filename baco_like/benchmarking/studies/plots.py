@@ -1,31 +1,39 @@
-"""Plots of a study: curves of the best value, and a critical-difference diagram."""
+"""Plot a study: curves of the best value, scores, wins, and a critical-difference diagram."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from baco_like._optional import require, save_figure
+from baco_like._optional import open_plot, require, save_figure
 from baco_like._typing import Array
-from baco_like.benchmarking.comparison.plots import line_style
-from baco_like.benchmarking.studies.tables import LEVEL, mean_ranks
-
-if TYPE_CHECKING:
-    import pandas as pd
+from baco_like.benchmarking.studies.figures import MeanRanks, Standing, StudyFigures, interval
+from baco_like.benchmarking.studies.study import StudyResult
+from baco_like.records import sign_of
 
 _RESAMPLES = 400
 
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Okabe and Ito's palette, which colour-blind readers can tell apart; further lines change the line style."""
+_LINES = ("-", "--", ":", "-.")
 
-def plot_curves(frame: pd.DataFrame, path: str | Path) -> None:
+
+def line_style(index: int) -> tuple[str, str]:
+    """Return the colour and the line style of the line with this index."""
+    return _COLOURS[index % len(_COLOURS)], _LINES[index // len(_COLOURS) % len(_LINES)]
+
+
+def plot_curves(result: StudyResult, path: str | Path) -> None:
     """Plot the mean of the best value so far over the evaluations, one panel for each problem, with 95 % intervals.
 
     Where the optimum is known, the regret is plotted, on a logarithmic scale. A curve begins where every run has had a
     success.
 
     Args:
-        frame: The result of `study`.
+        result: The result of `study`.
         path: The file; its suffix decides the format.
 
     Raises:
@@ -34,66 +42,104 @@ def plot_curves(frame: pd.DataFrame, path: str | Path) -> None:
     require("matplotlib", "plot")
     from matplotlib.figure import Figure
 
-    names = list(dict.fromkeys(frame["problem"]))
-    labels = list(dict.fromkeys(frame["strategy"]))
-    columns = min(3, len(names))
-    rows = -(-len(names) // columns)
+    figures, problems = result.figures, result.problems
+    columns = min(3, len(problems))
+    rows = -(-len(problems) // columns)
     figure = Figure(figsize=(4.5 * columns, 3.2 * rows + 0.6), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for name, axes in zip(names, panels, strict=False):
-        of_problem = frame[frame["problem"] == name]
-        has_regret = bool((of_problem["regret"] > 0).any())
-        figure_name = "regret" if has_regret else "best"
-        for i, label in enumerate(labels):
-            table = of_problem[of_problem["strategy"] == label].pivot_table(
-                index="seed", columns="evaluation", values=figure_name
-            )
-            table = table.ffill(axis=1).dropna(axis=1)
-            low, mean, high = _band(table.to_numpy(dtype=np.float64))
+    for problem, axes in zip(problems, panels, strict=False):
+        sign, optimum = sign_of(problem.direction), problem.best_value
+        least = math.nan if optimum is None else sign * optimum
+        shown = {
+            label: c[problem.name][:, : figures.budgets[problem.name]]
+            for label, c in figures.curves.items()
+        }
+        has_regret = any((costs > least).any() for costs in shown.values())
+        for i, (label, costs) in enumerate(shown.items()):
+            values = costs - least if has_regret else sign * costs
+            at = np.flatnonzero(~np.isnan(values).any(axis=0))
+            draws = np.random.default_rng(0).integers(len(values), size=(_RESAMPLES, len(values)))
             colour, line = line_style(i)
-            at = table.columns.to_numpy()
-            axes.plot(at, mean, color=colour, ls=line, lw=1.6, label=label)
-            axes.fill_between(at, low, high, color=colour, alpha=0.15, lw=0)
+            means = values[:, at].mean(axis=0)
+            axes.plot(at + 1, means, color=colour, ls=line, lw=1.6, label=label)
+            band = interval(values[:, at][draws].mean(axis=1))
+            axes.fill_between(at + 1, *band, color=colour, alpha=0.15, lw=0)
         if has_regret:
             axes.set_yscale("log")
-        axes.set_title(name, fontsize=10)
+        axes.set_title(problem.name, fontsize=10)
         axes.set_xlabel("evaluation")
         axes.set_ylabel("regret" if has_regret else "best value")
         axes.grid(alpha=0.3)
-    for axes in panels[len(names) :]:
+    for axes in panels[len(problems) :]:
         axes.remove()
     handles, texts = panels[0].get_legend_handles_labels()
     figure.legend(handles, texts, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     save_figure(figure, Path(path))
 
 
-def _band(curves: Array) -> tuple[Array, Array, Array]:
-    """Return the mean of ``(runs, t)`` and the ends of its bootstrap interval, each ``(t,)``; NaN without runs."""
-    if not len(curves):
-        return (np.full(curves.shape[1], np.nan),) * 3
-    draws = np.random.default_rng(0).integers(len(curves), size=(_RESAMPLES, len(curves)))
-    means = curves[draws].mean(axis=1)
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    return low, curves.mean(axis=0), high
+def plot_scores(standings: Mapping[str, Standing], over: str, path: Path) -> None:
+    """Plot the mean score of the problems over the share of the budget, with bootstrap intervals.
+
+    Args:
+        standings: By label.
+        over: Kind of budget for the axis: ``evaluations`` or ``simulated time``.
+        path: The file to write.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    with open_plot(path, 8, 5) as axes:
+        for i, (label, standing) in enumerate(standings.items()):
+            colour, line = line_style(i)
+            percent, legend = 100 * standing.shares, f"{label} ({standing.score:.2f})"
+            axes.plot(percent, standing.curve, color=colour, ls=line, lw=1.8, label=legend)
+            axes.fill_between(percent, *standing.band, color=colour, alpha=0.15, lw=0)
+        axes.axhline(0.0, color="#9a9a9a", lw=1, zorder=0)
+        axes.axhline(1.0, color="#9a9a9a", lw=1, ls=":", zorder=0)
+        lowest = min(float(standing.curve.min()) for standing in standings.values())
+        axes.set_ylim(max(-1.0, min(-0.1, lowest)), 1.05)
+        axes.set_xlabel(f"share of the budget ({over}), %")
+        axes.set_ylabel("score: 0 random search, 1 optimum")
+        axes.grid(alpha=0.3)
+        axes.figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
 
 
-def plot_critical_difference(frame: pd.DataFrame, path: str | Path) -> None:
+def plot_wins(figures: StudyFigures, path: Path) -> None:
+    """Plot the number of problems on which the row is significantly better than the column.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    table, labels = figures.wins, figures.labels
+    side = 2.5 + 0.5 * len(labels)
+    with open_plot(path, side + 1, side) as axes:
+        image = axes.imshow(table, cmap="viridis", vmin=0, vmax=len(figures.problems))
+        axes.set_xticks(range(len(labels)), labels, rotation=45, ha="right", fontsize=8)
+        axes.set_yticks(range(len(labels)), labels, fontsize=8)
+        for i, line in enumerate(table):
+            for j, count in enumerate(line):
+                colour = "black" if count > len(figures.problems) / 2 else "white"
+                axes.text(j, i, str(count), ha="center", va="center", color=colour, fontsize=8)
+        axes.set_xlabel("loses")
+        axes.set_ylabel("wins")
+        axes.figure.colorbar(image, ax=axes, label="problems", shrink=0.8)
+
+
+def plot_critical_difference(found: MeanRanks, path: str | Path) -> None:
     """Plot the mean ranks of the strategies; bars join those that do not differ significantly.
 
     The diagram of Demsar (JMLR 7, 2006, Fig. 1), with Nemenyi's test; see `mean_ranks`.
 
     Args:
-        frame: The result of `study`.
+        found: The mean ranks of the figures of a study.
         path: The file; its suffix decides the format.
 
     Raises:
         MissingExtra: matplotlib is not installed.
-        ValueError: There are fewer than two strategies.
     """
     require("matplotlib", "plot")
     from matplotlib.figure import Figure
 
-    found = mean_ranks(frame)
     labels, ranks = list(found.ranks), np.array(list(found.ranks.values()))
     count = len(labels)
     groups = joined_groups(ranks, found.critical_difference)

@@ -1,106 +1,176 @@
-"""Run one strategy on one function, in any process."""
+"""One run of a study: its contender, its problem, its budget and its results."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from baco_like.benchmarking.comparison.runs import Contender, StrategyRun
-from baco_like.benchmarking.comparison.spaces import OUTSIDE
+from baco_like._random import Purpose, generator
+from baco_like._typing import Array, Ints
 from baco_like.benchmarking.problems.problem import FunctionProblem
-from baco_like.benchmarking.studies.optuna_samplers import PREFIX, run_sampler
-from baco_like.exceptions import SpaceExhausted
-from baco_like.optimizer import Optimizer, Search
-from baco_like.records import Outcome, outcome_from, outcome_of_exception, sign_of
+from baco_like.benchmarking.problems.recorded import RecordedProblem
+from baco_like.records import Outcome, sign_of
+
+Problem = FunctionProblem | RecordedProblem
+
+RunKey = tuple[str, str, int]
+"""Problem, label and seed, which identify a run within a study."""
+
+EVALUATIONS = 60
+"""Evaluations of a run on a function by default."""
+
+_MAX_FACTOR = 3
+"""Limit of a run's evaluations, as a multiple of its budget, while its simulated seconds are not spent."""
 
 
 @dataclass(frozen=True)
-class StudyJob:
+class Contender:
+    """A strategy in a study.
+
+    Attributes:
+        label: Its name in tables and plots.
+        strategy: Its registered name, or a sampler of Optuna as ``optuna:TPESampler``.
+        settings: Its settings that differ from the defaults.
+    """
+
+    label: str
+    strategy: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunBudget:
+    """The budget of a run: a number of evaluations, and a time that they must have taken.
+
+    Attributes:
+        evaluations: Number of evaluations; the strategy adapts its settings to it.
+        seconds: Time on the simulated clock.
+    """
+
+    evaluations: int
+    seconds: float = 0.0
+
+    def is_spent(self, evaluations: int, seconds: float) -> bool:
+        """Return whether both parts are spent, or the limit of evaluations is reached."""
+        if evaluations < self.evaluations:
+            return False
+        return seconds >= self.seconds or evaluations >= _MAX_FACTOR * self.evaluations
+
+
+def budget_on(problem: Problem, evaluations: int | None) -> RunBudget:
+    """Return the budget of a run. If ``evaluations`` is None, it is the methodology's on a recorded problem."""
+    if evaluations is not None:
+        return RunBudget(evaluations)
+    if not isinstance(problem, RecordedProblem):
+        return RunBudget(EVALUATIONS)
+    baseline = problem.baseline
+    _, last = baseline.evaluations()
+    if np.isnan(baseline.median_seconds):
+        return RunBudget(last)
+    return RunBudget(last, baseline.time_range()[1])
+
+
+@dataclass(frozen=True)
+class RunJob:
     """One run to do: everything that decides its result.
 
     Attributes:
-        problem: The function and its space.
-        contender: The strategy, or a sampler of Optuna as ``optuna:TPESampler``.
+        problem: The problem.
+        contender: The strategy.
         seed: The run's only seed.
-        evaluations: Number of evaluations.
+        budget: The end of the run.
+        draw: Whether each value is drawn from the recorded repeats, and configurations may be evaluated again. If
+            False, the recorded value is returned.
     """
 
-    problem: FunctionProblem
+    problem: Problem
     contender: Contender
     seed: int
-    evaluations: int
+    budget: RunBudget
+    draw: bool = False
 
     @property
-    def key(self) -> tuple[str, str, int]:
+    def key(self) -> RunKey:
         """Problem, label and seed, which identify the run within a study."""
         return self.problem.name, self.contender.label, self.seed
 
 
-class Evaluation:
-    """Evaluates a problem's function, keeps the values, and takes the time of the function out of the strategy's.
-
-    Args:
-        problem: The function.
+@dataclass(frozen=True, eq=False)
+class StrategyRun:
+    """A finished run.
 
     Attributes:
-        values: Values in order of evaluation; NaN for failures.
-        seconds: CPU time of the function.
+        problem: Name of the problem.
+        label: Label of the contender.
+        seed: The run's seed.
+        costs: Costs (minimised) in order of evaluation, ``(k,)``; NaN for failures.
+        cpu: CPU time of the strategy, in seconds.
+        rows: Rows of the recorded table, ``(k,)``; None for a function. The table's last row (-1) stands for
+            configurations that it lacks.
+        penalised: Number of distinct infeasible candidates that the strategy had penalised itself before it proposed
+            each row, ``(k,)``; None if it does not report it. They took no evaluation.
     """
 
-    def __init__(self, problem: FunctionProblem) -> None:
-        self._problem = problem
-        self.values: list[float] = []
-        self.seconds = 0.0
+    problem: str
+    label: str
+    seed: int
+    costs: Array
+    cpu: float
+    rows: Ints | None = None
+    penalised: Ints | None = None
 
-    def __call__(self, trial_id: int, config: Mapping[str, Any]) -> Outcome:
-        """Return the outcome of a configuration."""
+    @property
+    def key(self) -> RunKey:
+        """Problem, label and seed; the same as the key of its job."""
+        return self.problem, self.label, self.seed
+
+
+class Evaluation:
+    """Evaluates the configurations of one run, keeps the results, and measures the time of the problem itself.
+
+    Args:
+        job: The run.
+    """
+
+    def __init__(self, job: RunJob) -> None:
+        self._job = job
+        self._clock = self._cpu = 0.0
+        self._values: list[float] = []
+        self._rows: list[int] = []
+        self._penalised: list[int] = []
+        self._start = time.process_time()
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the run has reached its end."""
+        return self._job.budget.is_spent(len(self._values), self._clock)
+
+    def __call__(self, trial_id: int, config: Mapping[str, Any], tag: Any = None) -> Outcome:
+        """Return the outcome of a configuration; the tag of its trial may count penalised candidates."""
         start = time.process_time()
-        try:
-            outcome = outcome_from(trial_id, self._problem(dict(config)))
-        except Exception as error:  # as in `tune`, an exception is a failure of the configuration
-            outcome = outcome_of_exception(trial_id, error)
-        self.seconds += time.process_time() - start
-        # Without the warning that a NaN gives: here it is how problems fail.
-        if outcome.value is None:
-            outcome = Outcome.failure(trial_id, outcome.failed or "runtime", outcome.message)
-        self.values.append(math.nan if outcome.value is None else outcome.value)
+        job = self._job
+        rng = generator(job.seed, Purpose.EVALUATE, trial_id) if job.draw else None
+        outcome, row, seconds = job.problem.evaluate(trial_id, config, rng)
+        self._values.append(math.nan if outcome.value is None else outcome.value)
+        self._rows.append(row)
+        if isinstance(tag, Mapping) and "penalised" in tag:
+            self._penalised.append(tag["penalised"])
+        self._clock += seconds
+        self._cpu += time.process_time() - start
         return outcome
 
-
-def run_study_job(job: StudyJob) -> StrategyRun:
-    """Run a strategy on a function until its evaluations are spent or the space is exhausted."""
-    evaluation = Evaluation(job.problem)
-    start = time.process_time()
-    run = run_sampler if job.contender.strategy.startswith(PREFIX) else _run_strategy
-    run(job.problem, job.contender, job.seed, job.evaluations, evaluation)
-    seconds = time.process_time() - start - evaluation.seconds
-    costs = sign_of(job.problem.direction) * np.array(evaluation.values, dtype=np.float64)
-    rows = np.full(len(costs), OUTSIDE, dtype=np.int64)  # a function has no table
-    return StrategyRun(*job.key, rows, seconds, costs)
-
-
-def _run_strategy(
-    problem: FunctionProblem,
-    contender: Contender,
-    seed: int,
-    evaluations: int,
-    evaluate: Evaluation,
-) -> None:
-    optimizer = Optimizer(
-        problem.space,
-        problem.direction,
-        seed,
-        budget=evaluations,
-        strategy=Search(contender.strategy, contender.settings),
-    )
-    for _ in range(evaluations):
-        try:
-            trial = optimizer.suggest()
-        except SpaceExhausted:
-            break
-        optimizer.complete([evaluate(trial.id, trial.config)])
+    def finish(self) -> StrategyRun:
+        """Return the run, whose strategy has taken the time that the problem has not."""
+        cpu = time.process_time() - self._start - self._cpu
+        problem, has_table = self._job.problem, isinstance(self._job.problem, RecordedProblem)
+        costs = sign_of(problem.direction) * np.array(self._values, dtype=np.float64)
+        rows = np.array(self._rows, dtype=np.int64) if has_table else None
+        counts = self._penalised if len(self._penalised) == len(costs) else []
+        return StrategyRun(
+            *self._job.key, costs, cpu, rows, np.array(counts) if any(counts) else None
+        )

@@ -6,13 +6,13 @@ import numpy as np
 import runs
 
 from baco_like._typing import Array
-from baco_like.benchmarking.comparison.figures import curves_of
 from baco_like.benchmarking.score import (
     CHECKPOINTS,
     bootstrap_interval,
     mean_absolute_error,
     mean_deviation_factor,
 )
+from baco_like.benchmarking.studies.figures import curves_of
 from claims.evidence import Entry, Evidence, verdict
 from claims.survey import surveyed
 

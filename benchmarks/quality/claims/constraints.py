@@ -7,12 +7,12 @@ import numpy as np
 import runs
 
 from baco_like._typing import Array
-from baco_like.benchmarking.comparison.figures import compute_standing
 from baco_like.benchmarking.score import (
     Baseline,
     bootstrap_interval,
     score,
 )
+from baco_like.benchmarking.studies.figures import compute_standing
 from claims.evidence import Entry, Evidence, verdict
 
 TABLE_IV: Mapping[str, tuple[str, dict[str, Any], float]] = {

@@ -2,22 +2,18 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from baco_like._typing import Array
-from baco_like.benchmarking.comparison.figures import charge_penalised, clock, curves_of
-from baco_like.benchmarking.comparison.plan import budget_on
-from baco_like.benchmarking.comparison.runs import RunBudget, StrategyRun
-from baco_like.benchmarking.comparison.spaces import RecordedSpace
-from baco_like.benchmarking.score import (
-    Baseline,
-    at_budgets,
-    fraction_of_optimum,
-)
+from baco_like.benchmarking.problems.problem import OUTSIDE
+from baco_like.benchmarking.score import Baseline, at_budgets, fraction_of_optimum
+from baco_like.benchmarking.studies import RecordedProblem, RunBudget, StrategyRun
+from baco_like.benchmarking.studies.figures import clock, curves_of
+from baco_like.benchmarking.studies.runs import budget_on
 
 LOW, MEDIUM = (25, 50, 100, 200), (400, 800, 1600)
 """Budgets of the 2022 survey."""
@@ -48,7 +44,7 @@ class Entry:
         budget = "95 %" if self.evaluations is None else str(self.evaluations)
         return f"{self.name} @ {budget}" + (" drawn" if self.draw else "")
 
-    def budget(self, recorded: RecordedSpace) -> RunBudget:
+    def budget(self, recorded: RecordedProblem) -> RunBudget:
         return budget_on(recorded, self.evaluations)
 
     def __hash__(self) -> int:
@@ -69,7 +65,7 @@ class Evidence:
         resamples: Number of bootstrap resamples.
     """
 
-    spaces: Mapping[str, RecordedSpace]
+    spaces: Mapping[str, RecordedProblem]
     runs: Sequence[StrategyRun]
     missing: Mapping[str, str]
     resamples: int = 300
@@ -78,7 +74,7 @@ class Evidence:
     def _grouped(self) -> Mapping[tuple[str, str], list[StrategyRun]]:
         found: dict[tuple[str, str], list[StrategyRun]] = {}
         for run in self.runs:
-            found.setdefault((run.label, run.space), []).append(run)
+            found.setdefault((run.label, run.problem), []).append(run)
         return found
 
     def of(self, entry: Entry, space: str) -> list[StrategyRun]:
@@ -129,6 +125,16 @@ class Evidence:
             f"Left out ({why}): {_join_labels(labels)}." for why, labels in labels_by_reason.items()
         ]
         return "\n\n" + "\n".join(lines) if lines else ""
+
+
+def charge_penalised(run: StrategyRun) -> StrategyRun:
+    """Return the run with every penalised candidate counted as a failed evaluation."""
+    if run.penalised is None:
+        return run
+    new = np.diff(run.penalised, prepend=0)
+    at = np.repeat(np.arange(len(new)), new)
+    rows, costs = np.insert(run.rows, at, OUTSIDE), np.insert(run.costs, at, np.nan)
+    return replace(run, rows=rows, costs=costs, penalised=None)
 
 
 def _join_labels(labels: Sequence[str]) -> str:

@@ -7,8 +7,8 @@ import numpy as np
 import runs
 
 from baco_like._typing import Array
-from baco_like.benchmarking.comparison.figures import final_costs
 from baco_like.benchmarking.score import bootstrap_interval, significant_wins
+from baco_like.benchmarking.studies.figures import final_costs
 from claims.evidence import LOW, MEDIUM, Entry, Evidence, spearman, verdict
 
 FIRST_AND_BEST = {
@@ -52,7 +52,9 @@ def contests(evidence: Evidence, budgets: Sequence[int]) -> tuple[list[str], Arr
     for n in used:
         curves = [evidence.curves(surveyed(name, n)) for name in names]
         for space, one in evidence.spaces.items():
-            table += significant_wins([final_costs(each[space], one, n) for each in curves])
+            table += significant_wins(
+                [final_costs(each[space], one.baseline.costs[-1], n) for each in curves]
+            )
     return names, table
 
 

@@ -90,7 +90,6 @@ _PEERS = [
     Peer("scikit-optimize GP", "skopt", "scikit-optimize"),
     Peer("SMAC3", "smac", "smac"),
     Peer("BoTorch", "botorch", "botorch"),
-    Peer("HEBO", "hebo", "HEBO"),
     Peer("BaCO (its program)", "baco_program", "baco-like"),
 ]
 PEERS: Mapping[str, Peer] = {one.label: one for one in _PEERS}

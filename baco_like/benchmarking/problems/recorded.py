@@ -1,4 +1,4 @@
-"""Recorded spaces: a table of results together with the space that it covers."""
+"""Recorded problems: a table of results together with the space that it covers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._output import explain_os_error
-from baco_like._typing import Array
+from baco_like._typing import Array, Rng
+from baco_like.benchmarking.problems.problem import OUTSIDE, Evaluated
 from baco_like.benchmarking.score import Baseline, NothingToScore, score
 from baco_like.evaluators.replay import load
 from baco_like.exceptions import BacoError, EvaluatorError
@@ -24,16 +26,13 @@ from baco_like.results.recording import Recording
 from baco_like.spaces.formats.description import json_object
 from baco_like.spaces.space import Space
 
-OUTSIDE = -1
-"""The row of a configuration that the table does not have."""
-
 _TABLE_SUFFIXES = (".json.gz", ".json")
 _SPACE_SUFFIX = ".space.json"
 
 
 @dataclass(frozen=True)
-class SpaceSource:
-    """Identifies a recorded space; small enough to be sent to other processes.
+class RecordedSource:
+    """Identifies a recorded problem; small enough to be sent to other processes.
 
     Attributes:
         name: Name in tables and plots: the path relative to the given folder, without its suffix.
@@ -51,8 +50,8 @@ class SpaceSource:
 
 
 @dataclass(frozen=True, eq=False)
-class RecordedSpace:
-    """A space with the recorded outcomes of its configurations.
+class RecordedProblem:
+    """A space with the recorded outcomes of its configurations; other processes read the file again.
 
     Attributes:
         source: The file.
@@ -61,7 +60,7 @@ class RecordedSpace:
         recorded: The table.
     """
 
-    source: SpaceSource
+    source: RecordedSource
     space: Space
     recorded: Recording
 
@@ -69,6 +68,42 @@ class RecordedSpace:
     def name(self) -> str:
         """The name of its source."""
         return self.source.name
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of its values."""
+        return self.source.direction
+
+    @property
+    def digest(self) -> str:
+        """Digest of the direction and the contents of the file."""
+        return self.source.digest
+
+    @property
+    def best_value(self) -> float:
+        """The best recorded value."""
+        return sign_of(self.direction) * self.baseline.optimum
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        return read_once, (self.source,)
+
+    def evaluate(self, trial_id: int, config: Mapping[str, Any], rng: Rng | None) -> Evaluated:
+        """Return the recorded outcome; with a generator, a value that is drawn from the recorded repeats."""
+        row = self.row(config)
+        seconds = float(np.nan_to_num(self.seconds[row]))
+        if row == OUTSIDE:
+            outcome = Outcome.failure(trial_id, "constraints", "not in the recorded table")
+            return Evaluated(outcome, row, seconds)
+        entry = self.entries[row]
+        if entry.value is None:
+            outcome = Outcome.failure(trial_id, entry.failed or "runtime", entry.message)
+        elif rng is None or not entry.repeats:
+            outcome = Outcome.success(trial_id, (entry.value,))
+        else:
+            drawn = entry.repeats[int(rng.integers(len(entry.repeats)))]
+            outcome = Outcome.success(trial_id, (drawn,))
+        return Evaluated(outcome, row, seconds)
 
     @cached_property
     def entries(self) -> list[Outcome]:
@@ -86,7 +121,7 @@ class RecordedSpace:
     @cached_property
     def costs(self) -> Array:
         """Costs by row, ``(n + 1,)``; NaN for failures, and in the last position for `OUTSIDE`."""
-        sign = sign_of(self.source.direction)
+        sign = sign_of(self.direction)
         costs = [math.nan if e.value is None else sign * e.value for e in self.entries]
         return np.array([*costs, math.nan])
 
@@ -106,8 +141,8 @@ class RecordedSpace:
         return Baseline.from_costs(self.costs[kept], self.seconds[kept])
 
 
-def read_space(source: SpaceSource) -> RecordedSpace:
-    """Read a recorded space.
+def read_recorded(source: RecordedSource) -> RecordedProblem:
+    """Read a recorded problem.
 
     Raises:
         EvaluatorError: The table cannot be read, has fewer than two different values or another direction, or is so
@@ -129,20 +164,26 @@ def read_space(source: SpaceSource) -> RecordedSpace:
         # Without the configurations that a known constraint excluded during the recording.
         kept = [row for row, entry in recorded.entries.items() if entry.failed != "constraints"]
         space = Space.from_dataframe(dict(zip(recorded.names, row, strict=True)) for row in kept)
-    recorded_space = RecordedSpace(source, space, recorded)
-    baseline = recorded_space.baseline
+    problem = RecordedProblem(source, space, recorded)
+    baseline = problem.baseline
     try:
         # Any run shows whether there is something to score.
         score(baseline.costs[None, :1], baseline)
     except NothingToScore as error:
         raise EvaluatorError(f"{source.path}: {error}") from None
-    return recorded_space
+    return problem
 
 
-def find_spaces(
+@cache
+def read_once(source: RecordedSource) -> RecordedProblem:
+    """Return a recorded problem, which is read once in each process."""
+    return read_recorded(source)
+
+
+def find_recorded(
     root: Path, direction: Direction, *, large: bool = False
-) -> tuple[list[RecordedSpace], list[str]]:
-    """Read all recorded spaces of a folder and its subfolders.
+) -> tuple[list[RecordedProblem], list[str]]:
+    """Read all recorded problems of a folder and its subfolders.
 
     Args:
         root: The folder, or a single table.
@@ -150,7 +191,7 @@ def find_spaces(
         large: Whether files may have more than 64 MiB, unpacked.
 
     Returns:
-        The spaces, and one line for each file that is not a recorded space.
+        The problems, and one line for each file that is not a recorded space.
 
     Raises:
         EvaluatorError: There is no recorded space.
@@ -159,22 +200,22 @@ def find_spaces(
     with explain_os_error(EvaluatorError, "read", root):
         paths = [root] if is_file else sorted(p for p in root.rglob("*") if _is_table(p))
     base = root.parent if is_file else root
-    spaces: list[RecordedSpace] = []
+    problems: list[RecordedProblem] = []
     notes: list[str] = []
     for path in paths:
         try:
-            spaces.append(read_space(_source_of(path, base, direction, large)))
+            problems.append(read_recorded(_source_of(path, base, direction, large)))
         except BacoError as error:
             notes.append(f"left out: {error}")
-    if not spaces:
+    if not problems:
         reason = f" ({notes[0]})" if notes else ""
         raise EvaluatorError(
             f"no recorded space in {root}{reason}; give a folder of T4 results or Kernel Tuner caches"
         )
-    name, count = Counter(space.name for space in spaces).most_common(1)[0]
+    name, count = Counter(problem.name for problem in problems).most_common(1)[0]
     if count > 1:
         raise EvaluatorError(f"{root} has {name!r} twice, as .json and .json.gz; remove one")
-    return spaces, notes
+    return problems, notes
 
 
 def _is_table(path: Path) -> bool:
@@ -183,14 +224,14 @@ def _is_table(path: Path) -> bool:
     return is_named_so and os.path.isfile(path)
 
 
-def _source_of(path: Path, base: Path, direction: Direction, large: bool) -> SpaceSource:
+def _source_of(path: Path, base: Path, direction: Direction, large: bool) -> RecordedSource:
     description = _description_of(path)
     try:
         digest = hash_of_files([path, *([description] if description.exists() else [])], direction)
     except OSError as error:
         raise EvaluatorError(f"{path}: cannot be read: {error}") from None
     name = _remove_suffix(path.relative_to(base).as_posix())
-    return SpaceSource(name, path, direction, digest, large)
+    return RecordedSource(name, path, direction, digest, large)
 
 
 def _description_of(path: Path) -> Path:

@@ -1,0 +1,426 @@
+"""Compute the figures of a study: values with intervals, scores, fractions of the optimum, wins and mean ranks."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from baco_like._typing import Array, Ints, Mask, Rng
+from baco_like.benchmarking import score
+from baco_like.benchmarking.problems.recorded import RecordedProblem
+from baco_like.benchmarking.score import Baseline, Performance
+from baco_like.benchmarking.studies.runs import Problem, StrategyRun
+from baco_like.records import sign_of
+
+_TIMES = 200
+"""Number of points in time at which a score is computed."""
+_RESAMPLES, _TIME_RESAMPLES, _VALUE_RESAMPLES = 500, 100, 2000
+LEVEL = 0.95
+"""Confidence of the intervals, and 1 minus the level of the tests."""
+_MIN_CUTOFF = 0.05
+
+ALL = "all"
+"""Stands for all problems in the table of figures."""
+
+Curves = Mapping[str, Array]
+"""Best cost so far by problem, ``(runs, evaluations)`` each."""
+
+COLUMNS = (
+    *("strategy", "problem", "runs", "budget", "mean_rank", "mean", "mean_low", "mean_high"),
+    *("median", "median_low", "median_high", "regret", "regret_low", "regret_high"),
+    *("score_evaluations", "score_evaluations_low", "score_evaluations_high"),
+    *("score_time", "score_time_low", "score_time_high", "fraction_of_optimum"),
+    *("failures", "wins", "losses", "ms_per_suggestion"),
+)
+"""Columns of the table of figures."""
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Scores of a contender over all recorded problems, over evaluations or over time.
+
+    Attributes:
+        by_problem: Its score on each problem.
+        score: Mean of these scores.
+        low: Lower end of the mean's interval.
+        high: Upper end of the mean's interval.
+        shares: Shares of the budget, ``(p,)``.
+        curve: Mean score of the problems at these shares, ``(p,)``.
+        band: Interval of the curve, ``(2, p)``.
+    """
+
+    by_problem: Mapping[str, float]
+    score: float
+    low: float
+    high: float
+    shares: Array
+    curve: Array
+    band: Array
+
+
+@dataclass(frozen=True, eq=False)
+class MeanRanks:
+    """Mean ranks of strategies over all pairs of problem and seed (Demsar, JMLR 7, 2006, section 3.2.2).
+
+    Attributes:
+        ranks: Mean rank of each strategy, the best first.
+        critical_difference: Two mean ranks that differ by more differ significantly (Nemenyi's test, 5 %).
+        p_value: Of Friedman's test that all strategies are equally good; NaN for fewer than three.
+        blocks: Number of pairs of problem and seed.
+    """
+
+    ranks: dict[str, float]
+    critical_difference: float
+    p_value: float
+    blocks: int
+
+
+@dataclass(frozen=True, eq=False)
+class StudyFigures:
+    """The figures of a study; contenders and problems are in their given order.
+
+    Attributes:
+        labels: The contenders.
+        problems: Names of the problems.
+        budgets: Evaluations of a run, by problem.
+        curves: Best cost after each evaluation by label, then by problem, ``(runs, evaluations)``; see `curves_of`.
+        evaluations: Standing over evaluations, by label; empty if no problem is recorded, or one cannot be scored.
+        time: Standing over simulated time, by label; empty if a table has no times, or a contender has no success
+            within the time.
+        contests: For each problem, whether row i is significantly better than row j at the end of the budget. Problems
+            without a success and studies with a single seed have none.
+        ranks: The mean ranks; None for a single strategy or without a success.
+        rows: The table: for each contender a row for each problem, then one with the problem ``all``. Keys are
+            `COLUMNS`; a figure that does not exist is missing or NaN.
+    """
+
+    labels: Sequence[str]
+    problems: Sequence[str]
+    budgets: Mapping[str, int]
+    curves: Mapping[str, Curves]
+    evaluations: Mapping[str, Standing]
+    time: Mapping[str, Standing]
+    contests: Mapping[str, Mask]
+    ranks: MeanRanks | None
+    rows: Sequence[Mapping[str, Any]]
+
+    @property
+    def wins(self) -> Ints:
+        """Number of problems on which row i beats column j, ``(contenders, contenders)``."""
+        none = np.zeros((len(self.labels),) * 2, dtype=np.bool_)
+        table: Ints = np.sum([none, *self.contests.values()], axis=0, dtype=np.int64)
+        return table
+
+    def row(self, label: str, problem: str = ALL) -> Mapping[str, Any]:
+        """Return the row of a contender on a problem."""
+        return next(r for r in self.rows if (r["strategy"], r["problem"]) == (label, problem))
+
+
+def compute_figures(
+    runs: Sequence[StrategyRun], problems: Sequence[Problem], budgets: Mapping[str, int]
+) -> StudyFigures:
+    """Return the figures of finished runs.
+
+    Args:
+        runs: Runs of every contender on every problem with the same seeds.
+        problems: The problems.
+        budgets: Evaluations of a run, by the problem's name; later ones count for the score over time only.
+    """
+    labels = list(dict.fromkeys(run.label for run in runs))
+    groups: dict[str, dict[str, list[StrategyRun]]] = {
+        label: {
+            p.name: [r for r in runs if (r.label, r.problem) == (label, p.name)] for p in problems
+        }
+        for label in labels
+    }
+    curves = {
+        label: {p.name: curves_of(group[p.name], p) for p in problems}
+        for label, group in groups.items()
+    }
+    worst = {p.name: _worst_cost(p, [r for r in runs if r.problem == p.name]) for p in problems}
+    final = {
+        name: [final_costs(curves[label][name], cost, budgets[name]) for label in labels]
+        for name, cost in worst.items()
+    }
+    solved = [name for name, cost in worst.items() if not math.isnan(cost)]
+    contests = {
+        name: score.significant_wins(final[name])
+        for name in solved
+        if min(map(len, final[name])) > 1
+    }
+    recorded = {p.name: p for p in problems if isinstance(p, RecordedProblem)}
+    standings = _compute_standings(groups, curves, recorded, budgets)
+    rng = np.random.default_rng(0)
+    rows: dict[str, list[dict[str, Any]]] = {label: [] for label in labels}
+    for p in problems:
+        for i, label in enumerate(labels):
+            row: dict[str, Any] = {"strategy": label, "problem": p.name}
+            row["budget"] = budgets[p.name]
+            row |= _count_runs(groups[label][p.name])
+            row |= _summarise(final[p.name][i], p, rng)
+            at_end = score.at_budgets(curves[label][p.name], [budgets[p.name]])
+            row["fraction_of_optimum"] = _mean_fraction(at_end, p, worst[p.name])
+            if p.name in contests:
+                row["wins"] = int(contests[p.name][i].sum())
+                row["losses"] = int(contests[p.name][:, i].sum())
+            for over, by_label in standings.items():
+                if by_label and p.name in recorded:
+                    row[f"score_{over}"] = by_label[label].by_problem[p.name]
+            rows[label].append(row)
+    ranks = mean_ranks(labels, [final[name] for name in solved])
+    for label in labels:
+        row = {"strategy": label, "problem": ALL}
+        if ranks is not None:
+            row["mean_rank"] = ranks.ranks[label]
+        row |= _count_runs([run for run in runs if run.label == label])
+        row["fraction_of_optimum"] = np.mean([own["fraction_of_optimum"] for own in rows[label]])
+        row |= {k: sum(own.get(k, 0) for own in rows[label]) for k in ("wins", "losses")}
+        for over, by_label in standings.items():
+            if by_label:
+                own = by_label[label]
+                row |= _with_interval(f"score_{over}", own.score, (own.low, own.high))
+        rows[label].append(row)
+    return StudyFigures(
+        labels,
+        [p.name for p in problems],
+        budgets,
+        curves,
+        **standings,
+        contests=contests,
+        ranks=ranks,
+        rows=[row for label in labels for row in rows[label]],
+    )
+
+
+def curves_of(runs: Sequence[StrategyRun], problem: Problem) -> Array:
+    """Return the best cost of each run after each evaluation, ``(runs, evaluations)``; NaN before the first success.
+
+    If values were drawn, it is the recorded cost of the configuration with the smallest mean of drawn costs so far.
+    This cost may increase: it is the cost that a user would get, without the luck of a single measurement.
+    """
+    lines = [_best_costs(run, problem) for run in runs]
+    width = max(map(len, lines))
+    return np.array([np.pad(line, (0, width - len(line)), mode="edge") for line in lines])
+
+
+def _best_costs(run: StrategyRun, problem: Problem) -> Array:
+    if not len(run.costs):
+        return np.array([math.nan])
+    if run.rows is None or not isinstance(problem, RecordedProblem):
+        return np.asarray(np.fmin.accumulate(run.costs))
+    recorded = problem.costs[run.rows]
+    if np.array_equal(run.costs, recorded, equal_nan=True):
+        return np.asarray(np.fmin.accumulate(recorded))
+    sums: dict[int, float] = {}
+    counts: dict[int, int] = {}
+    means: dict[int, float] = {}
+    costs = np.full(len(run.rows), np.nan)
+    best: int | None = None
+    for i, (row, cost) in enumerate(zip(run.rows.tolist(), run.costs.tolist(), strict=True)):
+        if not np.isnan(cost):
+            sums[row] = sums.get(row, 0.0) + cost
+            counts[row] = counts.get(row, 0) + 1
+            means[row] = sums[row] / counts[row]
+            if best is None or row == best or means[row] < means[best]:
+                best = min(means, key=lambda r: means[r])
+        if best is not None:
+            costs[i] = problem.costs[best]
+    return costs
+
+
+def final_costs(curves: Array, worst: float, evaluations: int) -> Array:
+    """Return the best cost of each run at the end, ``(runs,)``; the worst one if all evaluations failed."""
+    last = score.at_budgets(curves, [evaluations])[:, 0]
+    return np.where(np.isnan(last), worst, last)
+
+
+def _worst_cost(problem: Problem, runs: Sequence[StrategyRun]) -> float:
+    """Return the worst recorded cost, or the worst that any run has observed; NaN without a success."""
+    if isinstance(problem, RecordedProblem):
+        return float(problem.baseline.costs[-1])
+    return float(np.fmax.reduce(np.concatenate([[math.nan], *(run.costs for run in runs)])))
+
+
+def _count_runs(runs: Sequence[StrategyRun]) -> dict[str, Any]:
+    evaluations = max(1, sum(len(run.costs) for run in runs))
+    return {
+        "runs": len(runs),
+        "failures": float(np.mean([np.isnan(run.costs).mean() for run in runs if len(run.costs)])),
+        "ms_per_suggestion": 1e3 * sum(run.cpu for run in runs) / evaluations,
+    }
+
+
+def _summarise(costs: Array, problem: Problem, rng: Rng) -> dict[str, float]:
+    """Return the mean, the median and the mean regret of final costs, with intervals."""
+    sign, optimum = sign_of(problem.direction), problem.best_value
+    regrets = costs - (math.nan if optimum is None else sign * optimum)
+    draws = rng.integers(len(costs), size=(_VALUE_RESAMPLES, len(costs)))
+    values = sign * costs
+    return (
+        _with_interval("mean", values.mean(), interval(values[draws].mean(axis=1)))
+        | _with_interval("median", np.median(values), interval(np.median(values[draws], axis=1)))
+        | _with_interval("regret", regrets.mean(), interval(regrets[draws].mean(axis=1)))
+    )
+
+
+def _with_interval(name: str, value: float, ends: Array | tuple[float, float]) -> dict[str, float]:
+    low, high = ends
+    return {name: float(value), f"{name}_low": float(low), f"{name}_high": float(high)}
+
+
+def interval(samples: npt.ArrayLike) -> Array:
+    """Return the ends of the percentile bootstrap interval of statistics, ``(samples, ...)`` to ``(2, ...)``."""
+    return np.asarray(np.quantile(np.asarray(samples), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0))
+
+
+def _mean_fraction(costs: Array, problem: Problem, worst: float) -> float:
+    if problem.best_value is None or math.isnan(worst):
+        return math.nan
+    optimum = sign_of(problem.direction) * problem.best_value
+    if optimum == 0 or optimum < 0 < worst:
+        return math.nan
+    return float(score.fraction_of_optimum(costs, optimum).mean())
+
+
+def mean_ranks(labels: Sequence[str], costs: Sequence[Sequence[Array]]) -> MeanRanks | None:
+    """Return the mean ranks of the strategies by their costs at the end; equal costs share their rank.
+
+    The blocks of Friedman's and Nemenyi's tests are the pairs of problem and seed, so the answer is about these
+    problems, not about all problems of their kind.
+
+    Args:
+        labels: The strategies.
+        costs: Final costs, ``(runs,)`` by problem and strategy; the runs of all strategies have the same seeds.
+
+    Returns:
+        The ranks, or None for a single strategy or no problem.
+    """
+    from scipy.stats import friedmanchisquare, rankdata, studentized_range
+
+    k = len(labels)
+    if k < 2 or not costs:
+        return None
+    table = np.concatenate([np.transpose(each) for each in costs])
+    means = rankdata(table, axis=1).mean(axis=0)
+    quantile = float(studentized_range.ppf(LEVEL, k, np.inf)) / math.sqrt(2.0)
+    with np.errstate(invalid="ignore"):  # NaN if all costs of each block are equal
+        p_value = float(friedmanchisquare(*table.T).pvalue) if k > 2 else math.nan
+    order = np.argsort(means, kind="stable")
+    return MeanRanks(
+        {labels[i]: float(means[i]) for i in order},
+        quantile * math.sqrt(k * (k + 1) / (6.0 * len(table))),
+        p_value,
+        len(table),
+    )
+
+
+# Scores on recorded problems ------------------------------------------------------------------------------------------
+
+
+def _compute_standings(
+    groups: Mapping[str, Mapping[str, Sequence[StrategyRun]]],
+    curves: Mapping[str, Curves],
+    problems: Mapping[str, RecordedProblem],
+    budgets: Mapping[str, int],
+) -> dict[str, dict[str, Standing]]:
+    """Return the standings over ``evaluations`` and ``time``, by label; empty where there is nothing to score."""
+    found: dict[str, dict[str, Standing]] = {"evaluations": {}, "time": {}}
+    if not problems:
+        return found
+    cutoffs = {name: cutoff_of(p.baseline, budgets[name]) for name, p in problems.items()}
+    rng = np.random.default_rng(0)
+    with suppress(score.NothingToScore):
+        found["evaluations"] = {
+            label: compute_standing(own, problems, cutoffs, rng) for label, own in curves.items()
+        }
+    if any(np.isnan(p.baseline.median_seconds) for p in problems.values()):
+        return found
+    with suppress(score.NothingToScore):
+        seconds = {
+            label: {name: clock(group[name], p) for name, p in problems.items()}
+            for label, group in groups.items()
+        }
+        found["time"] = {
+            label: compute_standing(own, problems, cutoffs, rng, seconds[label])
+            for label, own in curves.items()
+        }
+    return found
+
+
+def cutoff_of(baseline: Baseline, evaluations: int) -> float:
+    """Return the share of the way from the median to the optimum that random search reaches within a budget.
+
+    For the methodology's own budget it is the methodology's cutoff.
+    """
+    if evaluations == baseline.evaluations()[1]:
+        return score.CUTOFF
+    reached = float(baseline.at_evaluations(evaluations))
+    share = (baseline.median - reached) / (baseline.median - baseline.optimum)
+    return float(np.clip(share, _MIN_CUTOFF, 1.0))
+
+
+def compute_standing(
+    curves: Curves,
+    problems: Mapping[str, RecordedProblem],
+    cutoffs: Mapping[str, float],
+    rng: Rng,
+    seconds: Curves | None = None,
+    resamples: int | None = None,
+) -> Standing:
+    """Return the standing of a contender with percentile bootstrap intervals over the runs.
+
+    Args:
+        curves: Its best costs so far.
+        problems: The recorded problems, by name; only these are scored.
+        cutoffs: The cutoffs, by problem.
+        rng: Random generator of the bootstrap.
+        seconds: The times of `clock`, by problem; None scores over evaluations.
+        resamples: Number of bootstrap samples; by default fewer over time, which takes longer.
+    """
+
+    @functools.cache  # three runs have only ten samples in any order
+    def score_runs(name: str, runs: tuple[int, ...]) -> Performance:
+        """Return the score of some runs on a problem; a run may occur several times."""
+        costs, baseline, cutoff = curves[name][list(runs)], problems[name].baseline, cutoffs[name]
+        if seconds is None:
+            return score.score(costs, baseline, cutoff=cutoff)
+        times = seconds[name][list(runs)]
+        return score.score_over_time(costs, times, baseline, cutoff=cutoff, points=_TIMES)
+
+    if resamples is None:
+        resamples = _RESAMPLES if seconds is None else _TIME_RESAMPLES
+    sizes = {name: len(curves[name]) for name in problems}
+    performances = {name: score_runs(name, tuple(range(n))) for name, n in sizes.items()}
+    shares, curve = score.aggregate_curve(list(performances.values()))
+    samples = [
+        [
+            score_runs(name, tuple(sorted(rng.integers(n, size=n).tolist())))
+            for name, n in sizes.items()
+        ]
+        for _ in range(resamples)
+    ]
+    low, high = interval([score.aggregate(sample) for sample in samples])
+    return Standing(
+        by_problem={name: performance.mean for name, performance in performances.items()},
+        score=score.aggregate(list(performances.values())),
+        low=float(low),
+        high=float(high),
+        shares=shares,
+        curve=curve,
+        band=interval([score.aggregate_curve(sample)[1] for sample in samples]),
+    )
+
+
+def clock(runs: Sequence[StrategyRun], problem: RecordedProblem) -> Array:
+    """Return the simulated time at the end of each evaluation, ``(runs, evaluations)``; NaN after a run's end."""
+    times = np.full((len(runs), max(len(run.costs) for run in runs)), np.nan)
+    for line, run in zip(times, runs, strict=True):
+        line[: len(run.costs)] = np.cumsum(np.nan_to_num(problem.seconds[run.rows]))
+    return times

@@ -1,0 +1,102 @@
+"""Write the figures of a study as Markdown and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from baco_like.benchmarking.studies.figures import COLUMNS, StudyFigures
+
+EXPLANATION = """\
+Brackets contain 95 % percentile bootstrap intervals over the runs. Regret is the difference of the best value to the
+optimum. A run without a success has the worst value of the problem. Ranks: 1 is the best; the mean over all pairs of
+problem and seed. Wins: the number of problems on which the mean at the end is significantly better (Student's t-test,
+5 %, two-sided)."""
+
+SCORES = """\
+Score of recorded problems: 0 is random search (calculated), 1 is the optimum from the first evaluation on; the mean
+over the budget and over the problems. Time is simulated: the time of compiling, running and checking when the table was
+recorded, without the strategy's own time."""
+
+
+_TITLES = {
+    "mean_rank": ("mean rank", ".2f"),
+    **{name: (name, ".4g") for name in ("mean", "median", "regret")},
+    "score_evaluations": ("score over evaluations", ".3f"),
+    "score_time": ("score over time", ".3f"),
+    "fraction_of_optimum": ("fraction of optimum", ".3f"),
+    "failures": ("failures", ".0%"),
+    "wins": ("wins", "d"),
+    "losses": ("losses", "d"),
+    "ms_per_suggestion": ("ms per suggestion", ".2f"),
+}
+"""Title and format of each column of figures that the report shows."""
+
+
+def to_markdown(figures: StudyFigures) -> str:
+    """Return the report: figures over all problems, then for each problem, then wins; the best contender is first."""
+    overall = sorted(map(figures.row, figures.labels), key=_place)
+    order = [figures.labels.index(row["strategy"]) for row in overall]
+    parts = ["# Comparison", _table(overall)]
+    ranks = figures.ranks
+    if ranks is not None:
+        test = "" if math.isnan(ranks.p_value) else f" (Friedman's test: p = {ranks.p_value:.2g})"
+        parts.append(
+            f"Mean ranks that differ by more than {ranks.critical_difference:.2f} differ significantly by Nemenyi's "
+            f"test (5 %, {ranks.blocks} pairs of problem and seed){test}."
+        )
+    for name in figures.problems:
+        rows = [figures.row(figures.labels[i], name) for i in order]
+        parts.append(f"## {name}, {rows[0]['runs']} runs, {figures.budgets[name]} evaluations")
+        parts.append(_table(rows))
+    if figures.contests and len(order) > 1:
+        head = ["", *(figures.labels[i] for i in order)]
+        lines = [[figures.labels[i], *(str(figures.wins[i, j]) for j in order)] for i in order]
+        parts += ["## Wins of the row over the column", markdown_table(head, lines)]
+    parts += [EXPLANATION, *([SCORES] if figures.evaluations else [])]
+    return "\n\n".join(parts) + "\n"
+
+
+def _place(row: Mapping[str, Any]) -> float:
+    """Return the key of the order in the report: the score if there is one, else the mean rank."""
+    score = row.get("score_evaluations")
+    return float(row.get("mean_rank", 0.0) if score is None else -score)
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return a table of figures; those that no row has are left out."""
+    names = [name for name in _TITLES if any(_exists(row.get(name)) for row in rows)]
+    lines = [[row["strategy"], *(_format(row, name) for name in names)] for row in rows]
+    return markdown_table(["strategy", *(_TITLES[name][0] for name in names)], lines)
+
+
+def _format(row: Mapping[str, Any], name: str) -> str:
+    value, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
+    form = _TITLES[name][1]
+    if not _exists(value):
+        return "-"
+    return f"{value:{form}}" + (f" ({low:{form}} to {high:{form}})" if _exists(low) else "")
+
+
+def _exists(value: Any) -> bool:
+    return value is not None and not math.isnan(value)
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table; all columns except the first are aligned as numbers."""
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def to_csv(figures: StudyFigures) -> str:
+    """Return the table of figures: one row for each strategy and problem, and one with the problem ``all``."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    texts = ("strategy", "problem")
+    for row in figures.rows:
+        writer.writerow({k: value for k, value in row.items() if k in texts or _exists(value)})
+    return text.getvalue()
