@@ -2,13 +2,11 @@
 
 import importlib
 import json
-import os
 import shutil
 import sys
 import types
 from pathlib import Path
 
-import forked
 import numpy as np
 import pytest
 
