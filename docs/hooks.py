@@ -6,7 +6,6 @@ the site has no copy of it. `<!-- public names -->` becomes the list of all publ
 """
 
 import ast
-import importlib
 import os
 import re
 from pathlib import Path
@@ -77,6 +76,16 @@ def imported_names(code):
     return pairs
 
 
+def names_of(package):
+    """Return the literal `__all__` of a package or module, without an import: what it needs may be missing here."""
+    place = ROOT / package.replace(".", "/")
+    source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    for node in ast.parse(source.read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return sorted(ast.literal_eval(node.value))
+    return []
+
+
 def public_names():
     """Return the public names of each documented package, each with the script or page that uses it, or None."""
     examples = {f"examples/{name}.py": None for name in FIRST}
@@ -91,7 +100,7 @@ def public_names():
     pages = "\n".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
     packages = re.findall(r"^::: ([\w.]+)$", pages, re.M)
     for package in packages:  # it grows by their public subpackages
-        names = sorted(getattr(importlib.import_module(package), "__all__", ()))
+        names = names_of(package)
         found[package] = {
             name: next((file for file, pairs in uses.items() if (package, name) in pairs), None)
             for name in names

@@ -228,6 +228,24 @@ def test_an_own_loop_and_a_run_do_not_share_a_journal_by_chance(tmp_path):
     other.kill()
 
 
+def test_a_member_that_is_alone_gets_what_a_killed_loop_has_left(tmp_path):
+    path = tmp_path / "run.jsonl"
+    left = Neighbour(path)
+    assert left.do(b"s") == 0
+    left.kill()
+    result = tune(
+        value,
+        SPACE,
+        strategy="random_search",
+        seed=5,
+        stop=MaxEvals(3),
+        storage=path,
+        workers=Workers(worker="m0"),
+        progress=False,
+    )
+    assert [trial.id for trial in result.trials] == [0, 1, 2]
+
+
 def test_observe_returns_the_completed_trial(tmp_path):
     opt = opened(tmp_path / "run.jsonl")
     trial = opt.suggest()
