@@ -79,7 +79,8 @@ def imported_names(code):
 def names_of(package):
     """Return the literal `__all__` of a package or module, without an import: what it needs may be missing here."""
     place = ROOT / package.replace(".", "/")
-    source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    source = place / "__init__.py"
+    source = source if source.exists() else place.with_suffix(".py")
     for node in ast.parse(source.read_text()).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return sorted(ast.literal_eval(node.value))
@@ -106,7 +107,7 @@ def public_names():
             for name in names
         }
         folder = ROOT / package.replace(".", "/")
-        packages += [f"{package}.{name}" for name in names if (folder / name).is_dir()]
+        packages += [f"{package}.{name}" for name in names if (folder / name / "__init__.py").exists()]
     return dict(sorted(found.items()))
 
 

@@ -42,7 +42,7 @@ PAGES = sorted(
 )
 
 
-SHORTER = {"tutorials/compare_strategies": ("seeds=5", "seeds=2")}
+SHORTER = {"studies": ("seeds=5", "seeds=2")}
 """Replacements in the examples of pages that would run long."""
 
 
