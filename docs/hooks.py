@@ -107,7 +107,9 @@ def public_names():
             for name in names
         }
         folder = ROOT / package.replace(".", "/")
-        packages += [f"{package}.{name}" for name in names if (folder / name / "__init__.py").exists()]
+        packages += [
+            f"{package}.{name}" for name in names if (folder / name / "__init__.py").exists()
+        ]
     return dict(sorted(found.items()))
 
 
