@@ -10,47 +10,29 @@ from baco_like.acquisitions.functions import (
     LowerConfidenceBound,
     ProbabilityOfImprovement,
     ThompsonSampling,
-    condition_on_pending,
-    draw_minimum,
-    weight_by_feasibility,
-    weight_by_prior,
 )
-from baco_like.acquisitions.optimizers.gradient import GradientAscent
-from baco_like.acquisitions.optimizers.searches import (
+from baco_like.acquisitions.gradient import GradientAscent
+from baco_like.acquisitions.optimizers import (
     AlternatingSearch,
     ExhaustiveSearch,
     LocalSearch,
     NearbySearch,
     SampledSearch,
 )
-from baco_like.acquisitions.protocol import (
-    AcquisitionFunction,
-    AcquisitionOptimizer,
-    IsExcluded,
-    Score,
-)
-from baco_like.acquisitions.selectors import AcquisitionSelector, AdvancedMulti, Multi
+from baco_like.acquisitions.protocol import AcquisitionFunction, AcquisitionOptimizer, Score
 
 __all__ = [
     "AcquisitionFunction",
     "AcquisitionOptimizer",
-    "AcquisitionSelector",
-    "AdvancedMulti",
     "AlternatingSearch",
     "ExhaustiveSearch",
     "ExpectedImprovement",
     "GradientAscent",
-    "IsExcluded",
     "LocalSearch",
     "LowerConfidenceBound",
-    "Multi",
     "NearbySearch",
     "ProbabilityOfImprovement",
     "SampledSearch",
     "Score",
     "ThompsonSampling",
-    "condition_on_pending",
-    "draw_minimum",
-    "weight_by_feasibility",
-    "weight_by_prior",
 ]

@@ -163,6 +163,11 @@ def deviations(variance: Array) -> Array:
     return np.sqrt(np.maximum(variance, LEAST_DEVIATION**2))
 
 
+def comparable(scores: Array) -> Array:
+    """Return the scores with NaN replaced by -inf."""
+    return np.where(np.isnan(scores), -np.inf, scores)
+
+
 def condition_on_pending(model: UpdatableModel, codes: Codes) -> UpdatableModel:
     """Return the model conditioned on its own means at the pending configurations ("kriging believer").
 

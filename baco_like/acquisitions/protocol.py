@@ -40,8 +40,8 @@ class AcquisitionOptimizer(Protocol):
 
     def maximise(
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
-    ) -> Codes:
-        """Return at most n distinct feasible rows that are not excluded, best first, ``(<= n, w)``.
+    ) -> tuple[Codes, Array]:
+        """Return at most n distinct feasible rows that are not excluded and their scores, best first.
 
         Args:
             score: Maps codes ``(m, w)`` to scores ``(m,)``; higher is better, NaN counts as the lowest score. It is
@@ -51,4 +51,7 @@ class AcquisitionOptimizer(Protocol):
             rng: Random generator; the only source of randomness.
             start: Feasible rows to start from besides random ones (the incumbents), ``(m, w)``.
             is_excluded: Rows that may be passed through but not returned.
+
+        Returns:
+            The rows, ``(<= n, w)``, and their scores, ``(<= n,)``.
         """

@@ -23,7 +23,7 @@ from baco_like.optimizer.warm_start import default_values, map_config
 from baco_like.records.trial import Status, Trial
 from baco_like.spaces.inputs import GivenParameter, describe_differences
 from baco_like.spaces.space import Space
-from baco_like.strategies.random_search import RandomSearch
+from baco_like.strategies.baselines import RandomSearch
 
 _ConfigMove = Callable[[Config], dict[str, Any] | None]
 """Maps a configuration of the old space to a feasible one of the new space, or to None."""

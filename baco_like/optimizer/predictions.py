@@ -32,7 +32,7 @@ from baco_like.records.front import hypervolume, is_non_dominated, knee
 from baco_like.records.limits import limits_of
 from baco_like.records.reading import finite_number
 from baco_like.records.selector import fit_selector
-from baco_like.strategies.multi_task.table import TaskScales, TaskTable
+from baco_like.strategies.multi_task.candidates import TaskScales, TaskTable
 from baco_like.strategies.protocol import Prediction, Predictive
 from baco_like.surrogates.transform import fit_transform
 

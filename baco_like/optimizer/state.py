@@ -46,7 +46,6 @@ from baco_like.optimizer.warm_start_sources import WarmStart
 from baco_like.records import History, Observation, Outcome, RunLimits
 from baco_like.records.limits import limits_of
 from baco_like.spaces.space import Space
-from baco_like.strategies.multi_fidelity import for_space
 from baco_like.strategies.protocol import (
     Problem,
     Strategy,
@@ -54,6 +53,7 @@ from baco_like.strategies.protocol import (
     check_related_tasks,
     draws_in_tell,
 )
+from baco_like.strategies.registry import for_space
 
 _INVALID_EVENT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """Errors that a malformed event can cause; `TrialError` and `ConfigError` are value errors."""

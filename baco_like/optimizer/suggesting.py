@@ -24,8 +24,7 @@ from baco_like.records import History, Trial, row_keys
 from baco_like.records.leases import Moment
 from baco_like.spaces.design import uniform
 from baco_like.strategies.multi_task import MultiTask
-from baco_like.strategies.proposal_checks import check_proposals
-from baco_like.strategies.protocol import Problem, Proposals
+from baco_like.strategies.protocol import Problem, Proposals, check_proposals
 
 Ask = Callable[[OptimizerState, int], Sequence[Trial]]
 """Returns at most n trials for a state."""

@@ -1,45 +1,40 @@
-"""The default strategy: chooses a strategy from the properties of the space."""
+"""The default strategy: `choose` selects its parts by the properties of the problem; see docs/default_strategy.md."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, NamedTuple, final
 
-from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Rng
 from baco_like.acquisitions.functions import LowerConfidenceBound
-from baco_like.acquisitions.optimizers.searches import LocalSearch, NearbySearch
+from baco_like.acquisitions.optimizers import LocalSearch, NearbySearch
 from baco_like.parameters import ParameterKind
 from baco_like.parameters.protocol import is_sequence
 from baco_like.records.history import History
-from baco_like.records.trial import Observation, Proposal
-from baco_like.spaces.design import distinct_middle, has_distinct_middle, latin_hypercube, middle
-from baco_like.spaces.space import Space, format_size
-from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
-from baco_like.strategies.bayesian.expected_hypervolume import ExpectedHypervolume
-from baco_like.strategies.bayesian.several_objectives import ParEGO
-from baco_like.strategies.composite.adaptive_design import (
-    MOST_BRANCHES,
+from baco_like.records.trial import Observation
+from baco_like.spaces.design import distinct_middle, latin_hypercube, middle
+from baco_like.spaces.space import format_size
+from baco_like.strategies.baselines import Exhaustive
+from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.bayesian.fitting import with_quantities
+from baco_like.strategies.bayesian.several_objectives import ExpectedHypervolume, ParEGO
+from baco_like.strategies.designs import (
     AdaptiveDesign,
-    size_by_orders,
-)
-from baco_like.strategies.composite.branches import BranchExploration
-from baco_like.strategies.composite.wrappers import (
     Design,
     Phased,
-    RandomAfterStall,
     check_initial,
+    size_by_orders,
 )
-from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.per_second import SecondsAware
 from baco_like.strategies.protocol import (
     Prediction,
     Problem,
+    Proposals,
     Strategy,
     require_predictive,
 )
+from baco_like.strategies.wrappers import BranchExploration, RandomAfterStall
 from baco_like.surrogates.effects import SparseEffects
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.prior import LogNormal, Priors
@@ -98,6 +93,20 @@ def model_of_auto(surrogate: str = "gp", device: str = "auto") -> Bayesian:
     return Bayesian(model, view=with_quantities, failed_as=FAILED_AS)
 
 
+class AutoState(NamedTuple):
+    """The state.
+
+    Attributes:
+        then: The chosen strategy.
+        reason: Why it was chosen.
+        later: Its state.
+    """
+
+    then: Strategy[Any]
+    reason: str
+    later: Any
+
+
 @final
 @dataclass(frozen=True)
 class Auto:
@@ -131,102 +140,91 @@ class Auto:
         check_initial(self.initial or 0)
         model_of_auto(self.surrogate, self.device)
 
-    def choice(self, problem: Problem) -> tuple[Strategy[Any], str]:
-        """Return the strategy for a problem, and the reason in one line; `ask` adds the size of the default design."""
-        size = problem.space.feasible_size
-        shown = format_size(size)
-        if size is not None and size <= FEW:
-            return Exhaustive(), f"exhaustive: there are {shown} configurations"
-        many = self._has_many(problem)
-        bayesian = model_of_many() if many else model_of_auto(self.surrogate, self.device)
-        if not many and any(map(is_sequence, problem.space.parameters.values())):
-            # A climb scores all moves of a sequence. That takes twice the CPU time, and on pass pipelines of five
-            # programs it ended level after 60 evaluations.
-            bayesian = replace(bayesian, search=NearbySearch(), mixed=NearbySearch())
-        elif not many and has_long_order(problem.space):
-            bayesian = replace(bayesian, search=LocalSearch(candidates=DRAWS_BESIDE_LONG_ORDERS))
-        how = "all scored" if size is not None and size <= bayesian.scan_limit else "searched"
-        reason = f"bayesian: {shown} configurations, {how} by the model"
-        if problem.related:
-            reason = f"{reason} and those of related tasks, after 1 of the design"
-        if problem.objectives:
-            return self._several(problem, bayesian), reason
-        later = _with_exploration(SecondsAware(bayesian), problem)
-        if problem.related:
-            return Phased(later, 1, self.design), reason
-        if self.initial is None and self.design is middle:
-            return AdaptiveDesign(later, most=9 if many else 8, many=many), reason
-        initial = size_by_orders(problem.space) if self.initial is None else self.initial
-        before_success = distinct_middle if self.design is middle else None
-        phased = Phased(later, initial, self.design, before_success=before_success)
-        return phased, f"{reason} after {initial} of the design"
-
-    def _has_many(self, problem: Problem) -> bool:
-        """Return whether `model_of_many` is the model."""
-        is_single = not (problem.objectives or problem.related)
-        return is_single and self.surrogate == "gp" and len(problem.space.active) >= MANY
-
-    def _several(self, problem: Problem, bayesian: Bayesian) -> Strategy[Any]:
-        """Return the strategy for several objectives, after a design."""
-        several = len(problem.objectives)
-        choice = ParEGO if several > MOST_FOR_VOLUME else ExpectedHypervolume
-        then = choice(bayesian)
-        if problem.related:
-            return Phased(then, 1, self.design)
-        initial = AdaptiveDesign.most if self.initial is None else self.initial
-        return Phased(then, initial, latin_hypercube if self.design is middle else self.design)
-
-    def init(self, problem: Problem, rng: Rng) -> Any:
-        """Return the first state of the chosen strategy."""
-        return self.choice(problem)[0].init(problem, rng)
+    def init(self, problem: Problem, rng: Rng) -> AutoState:
+        """Return the choice, and the first state of the chosen strategy."""
+        then, reason = choose(problem, self)
+        return AutoState(then, reason, then.init(problem, rng))
 
     def ask(
-        self, problem: Problem, history: History, state: Any, n: int, rng: Rng
-    ) -> Sequence[Proposal]:
-        """Return the proposals of the chosen strategy."""
-        strategy, reason = self.choice(problem)
-        proposals = strategy.ask(problem, history, state, n, rng)
+        self, problem: Problem, history: History, state: AutoState, n: int, rng: Rng
+    ) -> Proposals:
+        """Return the proposals of the chosen strategy; the tags of the first ones say why it was chosen."""
+        proposals = state.then.ask(problem, history, state.later, n, rng)
         if len(history):
             return proposals
-        if isinstance(strategy, AdaptiveDesign):
-            reason = f"{reason} after {_describe_size(strategy, problem.space, state.seed)}"
+        reason = state.reason
+        if isinstance(state.then, AdaptiveDesign):
+            size = state.then.describe_size(problem.space, state.later.seed)
+            reason = f"{reason} after {size}"
         return [replace(p, tag={**(p.tag or {}), "auto": reason}) for p in proposals]
 
-    def tell(self, problem: Problem, state: Any, observation: Observation, rng: Rng) -> Any:
+    def tell(
+        self, problem: Problem, state: AutoState, observation: Observation, rng: Rng
+    ) -> AutoState:
         """Pass the observation on to the chosen strategy."""
-        return self.choice(problem)[0].tell(problem, state, observation, rng)
+        later = state.then.tell(problem, state.later, observation, rng)
+        return state if later is state.later else state._replace(later=later)
 
     def predict(
-        self, problem: Problem, history: History, state: Any, codes: Codes, rng: Rng
+        self, problem: Problem, history: History, state: AutoState, codes: Codes, rng: Rng
     ) -> Prediction:
         """Return the model's predictions for configurations, ``(n, w)``.
 
         Raises:
             TrialError: There are too few observations, or the space is so small that there is no model.
         """
-        strategy, _ = self.choice(problem)
-        return require_predictive(strategy).predict(problem, history, state, codes, rng)
+        return require_predictive(state.then).predict(problem, history, state.later, codes, rng)
 
 
-def has_long_order(space: Space) -> bool:
-    """Return whether an active parameter is a permutation with at least `LONG_ORDER` orders."""
-    if space.width == len(space.columns):  # a permutation has a column for each element
-        return False
-    active = (space.parameters[name] for name in space.active)
-    return any(p.kind is ParameterKind.PERMUTATION and p.cardinality >= LONG_ORDER for p in active)
+def choose(problem: Problem, auto: Auto) -> tuple[Strategy[Any], str]:
+    """Return the strategy for a problem, and the reason in one line.
 
+    The numbers are those of docs/default_strategy.md. `Recipe.search_of` takes decision 5, the kind of search, and
+    `AdaptiveDesign` the decisions 11 and 12, whether the space has a distinct middle, and whether it wins.
 
-def _with_exploration(strategy: Strategy[Any], problem: Problem) -> RandomAfterStall:
-    """Return the strategy with steps into other branches, if there are any, and with draws after a stall."""
-    return RandomAfterStall(BranchExploration(strategy) if problem.space.conditions else strategy)
+    Args:
+        problem: The problem.
+        auto: The settings.
+    """
+    space, size, several = problem.space, problem.space.feasible_size, len(problem.objectives)
+    if size is not None and size <= FEW:  # 1: tiny spaces
+        return Exhaustive(), f"exhaustive: there are {format_size(size)} configurations"
 
+    active = [space.parameters[name] for name in space.active]
+    is_single = not (several or problem.related)
+    many = is_single and auto.surrogate == "gp" and len(active) >= MANY
+    model = model_of_many() if many else model_of_auto(auto.surrogate, auto.device)
+    if many:  # 2: few of many parameters matter
+        pass
+    elif any(map(is_sequence, space.parameters.values())):  # 3: sequences
+        # A climb scores all moves of a sequence. That takes twice the CPU time, and on pass pipelines of five programs
+        # it ended level after 60 evaluations.
+        model = replace(model, search=NearbySearch(), mixed=NearbySearch())
+    elif any(p.kind is ParameterKind.PERMUTATION and p.cardinality >= LONG_ORDER for p in active):
+        model = replace(model, search=LocalSearch(candidates=DRAWS_BESIDE_LONG_ORDERS))  # 4
+    how = "all scored" if size is not None and size <= model.scan_limit else "searched"
+    reason = f"bayesian: {format_size(size)} configurations, {how} by the model"
 
-def _describe_size(design: AdaptiveDesign, space: Space, seed: int) -> str:
-    """Return how many trials the default design has; ``seed`` is the one by which it looks for a middle."""
-    if space.conditions:
-        return f"one trial in each branch of the conditions, at most {MOST_BRANCHES}"
-    if design.many:
-        return f"{design.most} of the design"
-    if has_distinct_middle(space, generator(seed, Purpose.MODEL)):
-        return f"{design.middles + 1} of the design, up to {design.most} if the middle loses"
-    return f"{design.most} of the design, as the space has no distinct middle"
+    then: Strategy[Any]
+    if several:  # 6: several objectives
+        then = ParEGO(model) if several > MOST_FOR_VOLUME else ExpectedHypervolume(model)
+    else:
+        then = SecondsAware(model)  # 7: a budget in seconds
+        if space.conditions:
+            then = BranchExploration(then)  # 8: branches of conditions
+        then = RandomAfterStall(then)  # 9: gains that do not come
+
+    if problem.related:  # 10: related results replace all but one point of the design
+        reason = f"{reason} and those of related tasks, after 1 of the design"
+        return Phased(then, 1, auto.design), reason
+    if several:
+        initial = AdaptiveDesign.most if auto.initial is None else auto.initial
+        return Phased(
+            then, initial, latin_hypercube if auto.design is middle else auto.design
+        ), reason
+    if auto.initial is None and auto.design is middle:
+        return AdaptiveDesign(then, most=9 if many else 8, many=many), reason
+    initial = size_by_orders(space) if auto.initial is None else auto.initial
+    before_success = distinct_middle if auto.design is middle else None
+    phased = Phased(then, initial, auto.design, before_success)
+    return phased, f"{reason} after {initial} of the design"

@@ -11,16 +11,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Rng
-from baco_like.acquisitions.checked import bind_acquisition
 from baco_like.acquisitions.protocol import AcquisitionFunction, Score
+from baco_like.acquisitions.registry import bind_acquisition
 from baco_like.records import History, Trial
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import REPEATS
 from baco_like.strategies.bayesian.bayesian import Bayesian
-from baco_like.strategies.composite.wrappers import StrategyWrapper
 from baco_like.strategies.protocol import Problem, Proposals
+from baco_like.strategies.wrappers import StrategyWrapper
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.protocol import Data, Featured, Model, Surrogate
 from baco_like.surrogates.transform import Scale, fit_transform
@@ -163,6 +164,7 @@ class SecondsAware(StrategyWrapper):
     then: Bayesian
     surrogate: Surrogate = field(default_factory=lambda: GaussianProcess(mean="constant"))
 
+    @override
     def ask(self, problem: Problem, history: History, state: Any, n: int, rng: Rng) -> Proposals:
         """Return n proposals; the tags of those that a model has made hold their expected seconds."""
         view = self.then.view(problem.space)

@@ -13,36 +13,37 @@ from typing import Any, cast
 
 from baco_like._plugins import Plugin, Registry
 from baco_like.acquisitions.registry import create_acquisition
-from baco_like.acquisitions.selectors import ACQUISITIONS, AcquisitionSelector, AdvancedMulti, Multi
+from baco_like.exceptions import StrategyError
 from baco_like.spaces import design as designs
 from baco_like.strategies.auto import Auto, model_of_auto
+from baco_like.strategies.baselines import Exhaustive, RandomSearch
 from baco_like.strategies.bayesian.bayesian import Bayesian
-from baco_like.strategies.bayesian.expected_hypervolume import ExpectedHypervolume
-from baco_like.strategies.bayesian.kernel_tuner_bo import KernelTunerBO
-from baco_like.strategies.bayesian.several_objectives import ParEGO
-from baco_like.strategies.composite.portfolio import AreaUnderCurve, ArmRule, Portfolio, RoundRobin
-from baco_like.strategies.composite.wrappers import Design, Phased, RandomInterleaving
-from baco_like.strategies.direct import global_minimisers, pattern_search
-from baco_like.strategies.evolutionary import (
-    differential_evolution,
-    genetic_algorithm,
-    nsga2,
-    swarms,
+from baco_like.strategies.bayesian.kernel_tuner_bo import (
+    ACQUISITIONS,
+    AcquisitionSelector,
+    AdvancedMulti,
+    KernelTunerBO,
+    Multi,
+    fixed_process,
 )
-from baco_like.strategies.exhaustive import Exhaustive
-from baco_like.strategies.local import (
-    genetic_local_search,
-    local_search,
-    simulated_annealing,
-    tabu_search,
-)
+from baco_like.strategies.bayesian.several_objectives import ExpectedHypervolume, ParEGO
+from baco_like.strategies.designs import Design, Phased
+from baco_like.strategies.direct.global_minimisers import BasinHopping, DualAnnealing
+from baco_like.strategies.direct.pattern_search import PatternSearch, Torczon
+from baco_like.strategies.evolutionary.differential_evolution import DifferentialEvolution
+from baco_like.strategies.evolutionary.genetic import NSGA2, GeneticAlgorithm
+from baco_like.strategies.evolutionary.swarms import Firefly, ParticleSwarm
+from baco_like.strategies.fidelity import MultiFidelity, SuccessiveHalving
+from baco_like.strategies.local import searches
+from baco_like.strategies.local.genetic_local_search import GeneticLocalSearch
+from baco_like.strategies.multi_task import MultiTask
 from baco_like.strategies.per_second import SecondsAware
-from baco_like.strategies.protocol import Strategy
-from baco_like.strategies.racing.iterated_racing import Racing
-from baco_like.strategies.random_search import RandomSearch
+from baco_like.strategies.portfolio import AreaUnderCurve, ArmRule, Portfolio, RoundRobin
+from baco_like.strategies.protocol import Problem, Strategy
+from baco_like.strategies.racing import Racing
 from baco_like.strategies.settings import choose
-from baco_like.strategies.successive_halving import SuccessiveHalving
-from baco_like.surrogates import Effort, FixedGaussianProcess, GaussianProcess, RandomForest
+from baco_like.strategies.wrappers import RandomInterleaving
+from baco_like.surrogates import Effort, GaussianProcess, RandomForest
 from baco_like.surrogates.registry import create_surrogate
 
 Maker = Callable[..., Strategy[Any]]
@@ -111,7 +112,7 @@ def _kernel_tuner_bo(
             "kernel_tuner_bo needs a Gaussian process; choose surrogate gp or gpytorch"
         )
     # Table I of Willemsen et al. 2021: lengthscale 1.5 with contextual variance, 2 with a constant factor.
-    closed_form = FixedGaussianProcess(lengthscale=1.5 if exploration is None else 2.0)
+    closed_form = fixed_process(1.5 if exploration is None else 2.0)
     then = KernelTunerBO(
         acquisitions=("ei",) if acquisition == "ei" else tuple(ACQUISITIONS),
         selector=choose("acquisition", acquisition, selectors),
@@ -201,20 +202,20 @@ STRATEGIES: Mapping[str, Maker] = {
     "parego": _parego,
     "random_search": RandomSearch,
     "exhaustive": Exhaustive,
-    "nsga2": nsga2.NSGA2,
-    "genetic_algorithm": genetic_algorithm.GeneticAlgorithm,
-    "differential_evolution": differential_evolution.DifferentialEvolution,
-    "particle_swarm": swarms.ParticleSwarm,
-    "firefly": swarms.Firefly,
-    "multi_start_local_search": local_search.MultiStartLocalSearch,
-    "iterated_local_search": local_search.IteratedLocalSearch,
-    "tabu_search": tabu_search.TabuSearch,
-    "simulated_annealing": simulated_annealing.SimulatedAnnealing,
-    "genetic_local_search": genetic_local_search.GeneticLocalSearch,
-    "basin_hopping": global_minimisers.BasinHopping,
-    "dual_annealing": global_minimisers.DualAnnealing,
-    "pattern_search": pattern_search.PatternSearch,
-    "torczon": pattern_search.Torczon,
+    "nsga2": NSGA2,
+    "genetic_algorithm": GeneticAlgorithm,
+    "differential_evolution": DifferentialEvolution,
+    "particle_swarm": ParticleSwarm,
+    "firefly": Firefly,
+    "multi_start_local_search": searches.MultiStartLocalSearch,
+    "iterated_local_search": searches.IteratedLocalSearch,
+    "tabu_search": searches.TabuSearch,
+    "simulated_annealing": searches.SimulatedAnnealing,
+    "genetic_local_search": GeneticLocalSearch,
+    "basin_hopping": BasinHopping,
+    "dual_annealing": DualAnnealing,
+    "pattern_search": PatternSearch,
+    "torczon": Torczon,
     "racing": Racing,
     "portfolio": _portfolio,
     "smac": _smac,
@@ -310,3 +311,30 @@ def describe_strategy(name: str) -> str:
     text = (inspect.getdoc(find_maker(name)) or "").partition("\n")[0]
     part = REGISTRY.find(name)
     return f"{text} (plug-in of {part.origin})" if isinstance(part, Plugin) else text
+
+
+def for_space(strategy: Strategy[Any], problem: Problem) -> Strategy[Any]:
+    """Return the strategy for a space: `MultiTask` or `MultiFidelity` around it if there are tasks or a fidelity.
+
+    One task needs no other strategy. A strategy may use tasks or a fidelity itself: by an attribute ``uses_tasks`` or
+    ``uses_fidelity``.
+
+    Raises:
+        StrategyError: There is a fidelity or several tasks, and there are several objectives; or the strategy cannot
+            tune several tasks.
+    """
+    if problem.space.tasks is not None and len(problem.space.tasks) > 1:
+        if problem.objectives:
+            raise StrategyError(
+                "several tasks go with one objective; leave out the tasks or the other objectives"
+            )
+        return strategy if getattr(strategy, "uses_tasks", False) else MultiTask(strategy)
+    if problem.space.fidelity is None:
+        return strategy
+    if problem.objectives:
+        raise StrategyError(
+            "a fidelity goes with one objective; leave out the fidelity or the other objectives"
+        )
+    if getattr(strategy, "uses_fidelity", False):
+        return strategy
+    return MultiFidelity(strategy)

@@ -7,24 +7,18 @@ A surrogate is a frozen recipe; `Surrogate.fit` returns a `Model`. `GaussianProc
 from typing import TYPE_CHECKING, Any
 
 from baco_like.surrogates.effects import SparseEffects
-from baco_like.surrogates.forest import ConstantFeasibility, ForestFeasibility, RandomForest
+from baco_like.surrogates.forest import ForestFeasibility, RandomForest
 from baco_like.surrogates.gp.fit import Effort
-from baco_like.surrogates.gp.gaussian_process import (
-    FixedGaussianProcess,
-    GaussianProcess,
-    load_gpytorch,
-)
-from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, RBF, Kernel
-from baco_like.surrogates.gp.prior import FLAT_PRIORS, Gamma, LogNormal, Priors
+from baco_like.surrogates.gp.gaussian_process import GaussianProcess, load_gpytorch
+from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, RBF
+from baco_like.surrogates.gp.prior import Gamma, LogNormal, Priors
 from baco_like.surrogates.protocol import (
     Data,
     FeasibilityModel,
     FeasibilitySurrogate,
     Featured,
-    GaussianModel,
     GaussianSurrogate,
     Model,
-    SamplingModel,
     Surrogate,
     UpdatableModel,
 )
@@ -34,29 +28,23 @@ if TYPE_CHECKING:
     from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
 
 __all__ = [
-    "FLAT_PRIORS",
     "MATERN32",
     "MATERN52",
     "RBF",
-    "ConstantFeasibility",
     "Data",
     "Effort",
     "FeasibilityModel",
     "FeasibilitySurrogate",
     "Featured",
-    "FixedGaussianProcess",
     "ForestFeasibility",
     "GPyTorchGP",
     "Gamma",
-    "GaussianModel",
     "GaussianProcess",
     "GaussianSurrogate",
-    "Kernel",
     "LogNormal",
     "Model",
     "Priors",
     "RandomForest",
-    "SamplingModel",
     "SparseEffects",
     "Surrogate",
     "UpdatableModel",

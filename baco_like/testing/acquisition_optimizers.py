@@ -19,6 +19,7 @@ import numpy as np
 from numpy.testing import assert_array_equal
 
 from baco_like._typing import Array, Codes, Mask
+from baco_like.acquisitions.functions import comparable
 from baco_like.acquisitions.protocol import AcquisitionOptimizer, IsExcluded, Score
 from baco_like.records.rows import row_keys
 from baco_like.spaces.space import Space
@@ -59,8 +60,10 @@ def _maximise(
     rng = np.random.default_rng(3)
     rows = space.feasible.sample(starts, rng)
     before = rows.copy()
-    best = optimizer.maximise(make_score(space), space, n, rng, rows, excluded)
+    best, scores = optimizer.maximise(make_score(space), space, n, rng, rows, excluded)
     assert_array_equal(rows, before, "the start rows are left unchanged")
+    expected = make_score(space)(best)
+    assert_array_equal(comparable(scores), comparable(expected), "the scores are those of the rows")
     return best
 
 

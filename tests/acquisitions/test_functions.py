@@ -1,19 +1,27 @@
+"""Acquisition functions against integrals, and the weights of feasibility and of the prior."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from baco_like import Integer, Space
 from baco_like.acquisitions.functions import (
     FAR,
     ExpectedImprovement,
     LowerConfidenceBound,
     ProbabilityOfImprovement,
+    ThompsonSampling,
+    draw_minimum,
     log_ei,
     log_h,
     log_pi,
+    weight_by_feasibility,
+    weight_by_prior,
 )
-from baco_like.testing.doubles import ChosenModel
+from baco_like.surrogates import MATERN32, Data, GaussianProcess
+from baco_like.testing.doubles import ChosenFeasibility, ChosenModel
 
 CODES = np.zeros((1, 1))
 RNG = np.random.default_rng(0)
@@ -92,17 +100,72 @@ def test_a_certain_model_still_ranks():
     assert log_ei(mean, np.zeros(4), 0.5)[0] == pytest.approx(np.log(1.5))
 
 
-def test_more_uncertainty_is_better_beyond_the_incumbent():
-    values = log_ei(np.full(4, 2.0), np.array([0.01, 0.1, 1.0, 4.0]), 1.0)
-    assert np.all(np.diff(values) > 0.0)
-
-
 def test_lower_confidence_bound_combines_mean_and_deviation():
     assert at(LowerConfidenceBound(1.5), 2.0, 4.0, 0.0) == pytest.approx(-(2.0 - 1.5 * 2.0))
 
 
-def test_scores_depend_on_the_codes():
-    model = ChosenModel(lambda c: c[:, 0], lambda c: np.ones(len(c)))
-    codes = np.arange(5.0)[:, None]
-    for acquisition in (ExpectedImprovement(), ProbabilityOfImprovement(), LowerConfidenceBound()):
-        assert np.argmax(acquisition.bind(model, 1.0, RNG)(codes)) == 0
+ROWS = np.arange(6.0)[:, None]
+
+
+def column(values):
+    table = np.asarray(values, dtype=float)
+    return lambda codes: table[codes[:, 0].astype(int)]
+
+
+def test_weighting_by_feasibility_adds_the_logarithms():
+    score = column([0.0, -1.0, -2.0, -3.0, 1.0, 2.0])
+    chance = column([0.5, 0.2, 1.0, 0.9, 0.7, 0.3])
+    found = weight_by_feasibility(score, ChosenFeasibility(chance), 0.0)(ROWS)
+    np.testing.assert_allclose(np.exp(found), np.exp(score(ROWS)) * chance(ROWS))
+
+
+@given(
+    st.lists(st.floats(-1e12, 700.0), min_size=6, max_size=6),
+    st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6),
+    st.floats(0.0, 1.0),
+)
+def test_rows_below_the_minimum_rank_last_and_stay_ordered(scores, chances, minimum):
+    found = weight_by_feasibility(column(scores), ChosenFeasibility(column(chances)), minimum)(ROWS)
+    assert np.all(np.isfinite(found))
+    likely = np.array(chances) >= minimum
+    if likely.any() and not likely.all():
+        assert found[likely].min() > found[~likely].max()
+
+
+def test_the_minimum_is_uniform_over_eleven_steps_from_zero():
+    rng = np.random.default_rng(0)
+    drawn = np.array([draw_minimum(rng, 0.4) for _ in range(2200)])
+    assert drawn.min() == 0.0
+    assert drawn.max() == pytest.approx(0.4)
+    counts = np.unique(drawn, return_counts=True)[1]
+    assert len(counts) == 11
+    assert stats.chisquare(counts).pvalue > 0.001
+
+
+def test_the_influence_of_the_prior_fades():
+    belief = np.array([0.5, 0.3, 0.1, 0.05, 0.05, 0.0])
+    log_belief = column(np.log(np.maximum(belief, 1e-300)))
+    score = column(np.zeros(6))
+    early = weight_by_prior(score, log_belief, 1, strength=10.0)(ROWS)
+    np.testing.assert_allclose(early, 10.0 * np.log(belief + 1e-6), rtol=1e-9)
+    late = weight_by_prior(score, log_belief, 1000, strength=10.0)(ROWS)
+    np.testing.assert_allclose(late, 0.01 * np.log(belief + 1e-6), rtol=1e-9)
+    np.testing.assert_allclose(weight_by_prior(score, log_belief, 0, strength=10.0)(ROWS), early)
+
+
+def test_thompson_sampling_follows_one_function():
+    space = Space({"a": Integer(0, 60)})
+    codes = np.array([[0.0], [30.0], [60.0]])
+    data = Data(codes, np.array([0.0, 1.0, 0.0]), np.zeros(3), np.zeros(3, dtype=bool))
+    model = GaussianProcess(MATERN32, fixed=(0.3, 1.0, 1e-6)).fit(
+        space, data, np.random.default_rng(0)
+    )
+    everywhere = np.arange(61.0)[:, None]
+    score = ThompsonSampling().bind(model, 0.0, np.random.default_rng(1))
+    np.testing.assert_allclose(score(everywhere)[5:6], score(everywhere[5:6]))
+    np.testing.assert_allclose(score(codes), -data.y, atol=0.02)
+    chosen = {
+        int(np.argmax(ThompsonSampling().bind(model, 0.0, np.random.default_rng(s))(everywhere)))
+        for s in range(10)
+    }
+    assert len(chosen) > 3

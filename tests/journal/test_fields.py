@@ -19,7 +19,7 @@ from baco_like import (
 from baco_like.cli import main
 from baco_like.journal.json_lines import encode_lines
 from baco_like.results import read
-from baco_like.strategies.random_search import RandomSearch
+from baco_like.strategies.baselines import RandomSearch
 
 SPACE = Space({"a": list(range(9)), "b": [1, 2, 3]})
 CONFIG = {"a": 1, "b": 2}

@@ -245,3 +245,11 @@ def test_random_changes_are_feasible_and_change_one_parameter(count: int) -> Non
     assert count < 4 or {name for (name,) in differing} == set(space.active)
     again = changes.draw(rows, RNG(1), count)
     np.testing.assert_array_equal(again[0], near)
+
+
+def test_a_space_of_constants_has_no_random_changes():
+    space = Space({"a": [7], "b": [1]})
+    rows, owner = RandomChanges.of(space).draw(space.feasible.listed, np.random.default_rng(0), 2)
+    assert rows.shape == (0, 2)
+    assert len(owner) == 0
+    assert RandomChanges.of(space) is RandomChanges.of(space)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from baco_like.strategies.composite.wrappers import StrategyWrapper
 from baco_like.strategies.protocol import RelatedTask
+from baco_like.strategies.wrappers import StrategyWrapper
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from baco_like import Integer, Optimizer, Permutation, Search, Space
-from baco_like.acquisitions.optimizers.searches import LocalSearch
+from baco_like.acquisitions.optimizers import LocalSearch
 from baco_like.exceptions import TrialError
-from baco_like.strategies.auto import Auto
-from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
-from baco_like.strategies.composite.adaptive_design import size_by_orders
-from baco_like.strategies.composite.wrappers import Phased
+from baco_like.strategies.auto import Auto, choose
+from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.bayesian.fitting import with_quantities
+from baco_like.strategies.designs import Phased, size_by_orders
 from baco_like.strategies.protocol import Problem
 
 KERNEL = Space(
@@ -120,7 +120,7 @@ def test_many_orders_are_given_more_first_points(loops, points):
 @pytest.mark.parametrize(("loops", "draws"), [(6, LocalSearch().candidates), (7, 700)])
 def test_the_search_begins_with_fewer_draws_beside_a_long_order(loops, draws):
     space = Space({"order": Permutation(range(loops)), "tile": Integer(1, 1000)})
-    strategy, _ = Auto().choice(Problem(space))
+    strategy, _ = choose(Problem(space), Auto())
     assert strategy.then.then.then.search.candidates == draws
 
 

@@ -7,7 +7,7 @@ from scipy.stats import mannwhitneyu
 from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Search, Space
 from baco_like.records.history import History
 from baco_like.strategies.bayesian.bayesian import Bayesian, BayesianState
-from baco_like.strategies.composite.wrappers import Phased
+from baco_like.strategies.designs import Phased
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates.forest import RandomForest
 

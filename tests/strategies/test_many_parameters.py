@@ -6,11 +6,7 @@ import pytest
 from baco_like import Categorical, Optimizer, Space
 from baco_like.records import History
 from baco_like.records.trial import Outcome, Trial
-from baco_like.strategies.bayesian.known_programs import (
-    EXPECTED,
-    chance_of_effect,
-    prefer_new_programs,
-)
+from baco_like.strategies.bayesian.repeats import EXPECTED, chance_of_effect, prefer_new_programs
 
 COUNT = 100
 _rng = np.random.default_rng(5)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from baco_like import Aim, Optimizer, Space
-from baco_like.acquisitions import weight_by_feasibility
+from baco_like.acquisitions.functions import weight_by_feasibility
 from baco_like.records import Limits
-from baco_like.strategies.bayesian.limits import FeasibilityWithLimits
+from baco_like.strategies.bayesian.fitting import FeasibilityWithLimits
 
 VALUES = [2**i for i in range(9)]
 SPACE = Space({"a": VALUES, "b": VALUES, "c": VALUES})

@@ -12,12 +12,7 @@ from baco_like import MaxEvals, NoImprovement, Optimizer, Ordinal, Space, SpaceE
 from baco_like.exceptions import StrategyError
 from baco_like.records import History, Outcome, Trial
 from baco_like.spaces.fidelity import Fidelity
-from baco_like.strategies.multi_fidelity import (
-    adjusted,
-    judge_level,
-    level_costs,
-    posterior_correlation,
-)
+from baco_like.strategies.fidelity import adjusted, judge_level, level_costs, posterior_correlation
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates import GaussianProcess
 from baco_like.surrogates.protocol import Data

@@ -7,7 +7,7 @@ from baco_like import Aim, Optimizer, Permutation, Space
 from baco_like.records import Status
 from baco_like.records.front import front_numbers
 from baco_like.strategies import NSGA2
-from baco_like.strategies.evolutionary.nsga2 import NonDominatedSorting, best_first
+from baco_like.strategies.evolutionary.genetic import NonDominatedSorting, best_first
 
 OBJECTIVES = {"time": "minimize", "rate": "maximize"}
 

@@ -14,7 +14,7 @@ from baco_like.optimizer import Optimizer
 from baco_like.records.trial import Proposal
 from baco_like.spaces.design import uniform
 from baco_like.strategies import create_strategy
-from baco_like.strategies.composite.portfolio import (
+from baco_like.strategies.portfolio import (
     AreaUnderCurve,
     ArmUses,
     Portfolio,

@@ -12,10 +12,7 @@ from scipy.stats import t as student
 from baco_like import Categorical, Ordinal, Permutation, Real, Search, Space
 from baco_like.optimizer import Optimizer
 from baco_like.strategies import Racing
-from baco_like.strategies.racing.iterated_racing import (
-    draw_near_elites,
-    worse_than_best,
-)
+from baco_like.strategies.racing import draw_near_elites, worse_than_best
 
 SPACE = Space({name: Ordinal(list(range(12))) for name in "abcd"}, constraints=["a + b <= 18"])
 

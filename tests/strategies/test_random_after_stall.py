@@ -11,9 +11,8 @@ import pytest
 
 from baco_like import Optimizer, Ordinal, Space
 from baco_like.records import Proposal
-from baco_like.strategies import Auto, Bayesian, RandomAfterStall
-from baco_like.strategies.protocol import Problem
-from baco_like.strategies.random_search import RandomSearch
+from baco_like.strategies import Bayesian, RandomAfterStall
+from baco_like.strategies.baselines import RandomSearch
 
 SPACE = Space({name: Ordinal(list(range(20))) for name in "ab"})
 
@@ -104,11 +103,6 @@ def test_why_names_the_reason_of_a_draw() -> None:
         optimizer.observe(trial, 10.0 + (trial["a"] * 7 + trial["b"] * 3) % 5)
     draws = [trial for trial in optimizer.trials if trial.tag["phase"] == "restart"]
     assert "and none came" in optimizer.why(draws[0])["note"]
-
-
-def test_the_default_has_the_rule() -> None:
-    strategy = Auto().choice(Problem(SPACE))[0]
-    assert isinstance(strategy.then, RandomAfterStall)
 
 
 def test_a_number_of_gains_that_is_not_positive_is_refused() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baco_like.strategies.bayesian.expected_hypervolume import choose_reference
+from baco_like.strategies.bayesian.several_objectives import choose_reference
 
 
 @pytest.mark.parametrize(("quantile", "expected"), [(0.5, [1.0, 1.5]), (0.9, [1.8, 1.9])])

@@ -8,8 +8,8 @@ import pytest
 
 from baco_like import Categorical, Optimizer, Ordinal, Permutation, Space
 from baco_like.journal import MemoryJournal
-from baco_like.strategies.bayesian import expected_hypervolume
-from baco_like.strategies.bayesian.repeated_outcomes import fit_inert, log_new
+from baco_like.strategies.bayesian import several_objectives
+from baco_like.strategies.bayesian.repeats import fit_inert, log_new
 
 FLAGS = Space({f"f{i}": Categorical(["off", "on"]) for i in range(6)})
 MIXED = Space(
@@ -99,8 +99,8 @@ def count_distinct(optimizer):
 
 def test_ehvi_finds_more_outcomes_than_without_the_probability(monkeypatch):
     found = [count_distinct(run(20, seed)) for seed in range(4)]
-    monkeypatch.setattr(expected_hypervolume, "fit_inert", lambda *_: None)
-    monkeypatch.setattr(expected_hypervolume, "_has_repeated", lambda _: False)
+    monkeypatch.setattr(several_objectives, "fit_inert", lambda *_: None)
+    monkeypatch.setattr(several_objectives, "_has_repeated", lambda _: False)
     without = [count_distinct(run(20, seed)) for seed in range(4)]
     assert np.mean(found) > np.mean(without) + 0.5
 

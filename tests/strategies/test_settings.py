@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from baco_like.strategies import STRATEGIES, create_strategy
-from baco_like.strategies.composite.portfolio import AreaUnderCurve
+from baco_like.strategies.portfolio import AreaUnderCurve
 from baco_like.strategies.settings import CheckedSettings
 
 POSITIVE, AT_LEAST_2, FACTOR, SHARE = "[1, inf)", "[2, inf)", "(-inf, inf)", "(0, 1]"

@@ -7,7 +7,7 @@ from population_runs import Run
 
 from baco_like import Integer, Real, Space
 from baco_like.strategies import create_strategy
-from baco_like.strategies.local.simulated_annealing import accept_probability
+from baco_like.strategies.local.searches import accept_probability
 from baco_like.strategies.moves import number_of_changes, perturb
 
 RNG = np.random.default_rng

@@ -26,7 +26,7 @@ from baco_like.records import Objective
 from baco_like.running.findings import Findings
 from baco_like.running.telling import format_summary
 from baco_like.strategies.auto import Auto
-from baco_like.strategies.multi_task.single_target import propose_for_target
+from baco_like.strategies.multi_task.strategy import propose_for_target
 from baco_like.strategies.protocol import RelatedTask
 from baco_like.testing.strategies import (
     batches_in_any_order,

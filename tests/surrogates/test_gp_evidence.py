@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from baco_like.surrogates.gp.distances import DistanceTable, FeatureDistances, squared_distances
 from baco_like.surrogates.gp.fit import Evidence, Hyperparameters
-from baco_like.surrogates.gp.gpytorch_definition import (
-    DTYPE,
-    GroupedKernel,
-    LogPosterior,
-    make_process,
+from baco_like.surrogates.gp.gpytorch_model import DTYPE, GroupedKernel, LogPosterior, make_process
+from baco_like.surrogates.gp.kernel import (
+    KERNELS,
+    MATERN52,
+    DistanceTable,
+    FeatureDistances,
+    squared_distances,
 )
-from baco_like.surrogates.gp.kernel import KERNELS, MATERN52
 from baco_like.surrogates.gp.model import fit_posterior
 from baco_like.surrogates.gp.prior import FLAT_PRIORS, Gamma, Priors
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from baco_like import Integer, Ordinal, Space
 from baco_like.acquisitions.functions import condition_on_pending
-from baco_like.surrogates.gp.distances import parameter_distances
+from baco_like.surrogates import MATERN32
 from baco_like.surrogates.gp.fit import (
     Effort,
     Evidence,
@@ -19,11 +19,12 @@ from baco_like.surrogates.gp.fit import (
     maximise_evidence,
     to_json,
 )
-from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
+from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.kernel import (
     KERNELS,
     MATERN52,
     cross_squared_distances,
+    parameter_distances,
 )
 from baco_like.surrogates.gp.model import GPModel, safe_cholesky, truncated_mean
 from baco_like.surrogates.gp.prior import Priors
@@ -64,7 +65,7 @@ def test_a_parameter_without_effect_gets_the_longest_lengthscale():
 def test_conditioning_equals_a_refit_with_the_same_hyperparameters(mixed, make_data):
     data = make_data(mixed, 50)
     first = Data(data.codes[:35], data.y[:35], data.variance[:35], data.censored[:35])
-    recipe = FixedGaussianProcess(lengthscale=0.7, noise=0.03)
+    recipe = GaussianProcess(MATERN32, fixed=(0.7, 1.0, 0.03))
     whole = recipe.fit(mixed, data, rng())
     grown = recipe.fit(mixed, first, rng()).condition(data.codes[35:42], data.y[35:42])
     grown = grown.condition(data.codes[42:], data.y[42:])
@@ -211,7 +212,7 @@ def test_a_known_variance_reduces_the_influence_of_a_value():
     space = Space({"a": Integer(0, 10)})
     codes = np.array([[0.0], [5.0], [10.0]])
     y = np.array([0.0, 3.0, 0.0])
-    recipe = FixedGaussianProcess(lengthscale=0.5, noise=1e-4)
+    recipe = GaussianProcess(MATERN32, fixed=(0.5, 1.0, 1e-4))
     sure = recipe.fit(space, plain(codes, y), rng()).predict(codes)[0][1]
     unsure = Data(codes, y, np.array([0.0, 4.0, 0.0]), np.zeros(3, dtype=bool))
     assert recipe.fit(space, unsure, rng()).predict(codes)[0][1] < 0.3 * sure
@@ -224,7 +225,7 @@ def test_a_censored_value_is_imputed_above_its_bound():
     stopped = y >= 0.6
     bounds = np.where(stopped, 0.6, y)
     data = Data(codes, bounds, np.zeros(11), stopped)
-    recipe = FixedGaussianProcess(lengthscale=1.0, noise=1e-3)
+    recipe = GaussianProcess(MATERN32, fixed=(1.0, 1.0, 1e-3))
     imputed = recipe.fit(space, data, rng()).predict(codes)[0]
     at_bounds = recipe.fit(space, plain(codes, bounds), rng()).predict(codes)[0]
     assert np.all(imputed[stopped] > 0.55)
@@ -238,7 +239,7 @@ def test_values_count_at_their_bounds_if_all_are_censored():
     space = Space({"a": Integer(0, 10)})
     codes, y = np.arange(3.0)[:, None], np.array([0.0, 0.5, -0.5])
     data = Data(codes, y, np.zeros(3), np.ones(3, dtype=bool))
-    recipe = FixedGaussianProcess()
+    recipe = GaussianProcess(MATERN32, fixed=(1.5, 1.0, 1e-6))
     np.testing.assert_array_equal(
         recipe.fit(space, data, rng()).predict(codes),
         recipe.fit(space, plain(codes, y), rng()).predict(codes),
@@ -259,7 +260,7 @@ def test_drawn_functions_have_the_moments_of_the_posterior(kernel):
     codes = space.feasible.sample(12, rng(1))
     features = space.features(codes)
     data = replace(plain(codes, np.sin(4.0 * features[:, 0])), variance=np.full(12, 0.05))
-    model = FixedGaussianProcess(kernel, lengthscale=0.4, noise=0.05).fit(space, data, rng())
+    model = GaussianProcess(kernel, fixed=(0.4, 1.0, 0.05)).fit(space, data, rng())
     candidates = space.feasible.sample(6, rng(2))
     generator = rng(3)
     draws = np.array([model.draw(generator)(candidates) for _ in range(1500)])

@@ -7,18 +7,19 @@ import pytest
 import torch
 
 from baco_like.exceptions import StrategyError
+from baco_like.surrogates import MATERN32
 from baco_like.surrogates.gp.devices import resolve_device
-from baco_like.surrogates.gp.distances import DistanceTable, squared_distances
 from baco_like.surrogates.gp.fit import Effort, Evidence, Hyperparameters
-from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
-from baco_like.surrogates.gp.gpytorch_definition import (
+from baco_like.surrogates.gp.gaussian_process import GaussianProcess
+from baco_like.surrogates.gp.gpytorch_model import (
+    GPyTorchGP,
+    GPyTorchModel,
     GroupedKernel,
     LogPosterior,
     ScaledKernel,
     make_process,
 )
-from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP, GPyTorchModel
-from baco_like.surrogates.gp.kernel import KERNELS, MATERN52
+from baco_like.surrogates.gp.kernel import KERNELS, MATERN52, DistanceTable, squared_distances
 from baco_like.surrogates.gp.model import fit_posterior
 from baco_like.surrogates.gp.prior import Gamma, Priors
 from baco_like.surrogates.protocol import Data
@@ -137,7 +138,7 @@ def test_predictions_do_not_depend_on_the_size_of_the_blocks(problem, fitted, mo
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_fixed_hyperparameters_give_the_fixed_closed_form(problem, kernel):
     space, data = problem
-    closed = FixedGaussianProcess(kernel, lengthscale=0.7, outputscale=2.0, noise=0.01)
+    closed = GaussianProcess(kernel, fixed=(0.7, 2.0, 0.01))
     models = [
         surrogate.fit(space, data, np.random.default_rng(0))
         for surrogate in (closed, closed.to_gpytorch("cpu"))
@@ -169,7 +170,10 @@ def test_large_histories_use_a_gpu_if_there_is_one(problem, monkeypatch):
 
 @pytest.mark.parametrize(
     "surrogate",
-    [GaussianProcess(priors=PRIORS, mean="constant"), FixedGaussianProcess(mean="constant")],
+    [
+        GaussianProcess(priors=PRIORS, mean="constant"),
+        GaussianProcess(MATERN32, fixed=(1.5, 1.0, 1e-6), mean="constant"),
+    ],
 )
 def test_a_constant_mean_is_that_of_the_closed_form(problem, surrogate):
     space, data = problem

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from baco_like import Space
-from baco_like.surrogates.gp.distances import parameter_distances
-from baco_like.surrogates.gp.kernel import MATERN52
+from baco_like.surrogates.gp.kernel import MATERN52, parameter_distances
 from baco_like.surrogates.gp.multi_task import MultiTaskGP, families_of
 from baco_like.surrogates.gp.prior import Gamma, LogNormal
-from baco_like.surrogates.gp.task_evidence import LEVEL, TaskData, TaskEvidence
-from baco_like.surrogates.gp.task_kernels import Coregionalisation, DescriptorKernel
+from baco_like.surrogates.gp.task_evidence import (
+    LEVEL,
+    Coregionalisation,
+    DescriptorKernel,
+    TaskData,
+    TaskEvidence,
+)
 
 SPACE = Space({"a": list(range(8)), "b": [1, 2, 4, 8, 16], "c": ["x", "y", "z"]})
 TASKS = Space({"a": [1]}, tasks=[{"n": 1, "d": "A"}, {"n": 8, "d": "A"}, {"n": 64, "d": "B"}]).tasks

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import Integer, Real, Space
-from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
+from baco_like.surrogates import MATERN32
+from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.model import GPModel
 from baco_like.surrogates.protocol import Data, UpdatableModel
 from baco_like.surrogates.ranking_ensemble import (
@@ -47,7 +48,7 @@ def scaled_source(factor):
 
 def source_of(function, name="source", n=40, slope=1.0):
     codes = rows(n, 9)
-    recipe = FixedGaussianProcess(lengthscale=0.5, noise=1e-4)
+    recipe = GaussianProcess(MATERN32, fixed=(0.5, 1.0, 1e-4))
     y = function(codes)
     return Source(name, fitted(codes, (y - y.mean()) / max(y.std(), 1e-9), recipe), slope)
 
@@ -57,7 +58,7 @@ KNOWN = rows(12, 1)
 
 @pytest.mark.parametrize("noise", [1e-6, 0.2])
 def test_leave_one_out_equals_the_prediction_of_a_model_without_the_observation(noise):
-    recipe = FixedGaussianProcess(lengthscale=0.4, noise=noise)
+    recipe = GaussianProcess(MATERN32, fixed=(0.4, 1.0, noise))
     y = value(KNOWN)
     mean, deviation = fitted(KNOWN, y, recipe).leave_one_out()
     for i in range(len(y)):
@@ -68,7 +69,7 @@ def test_leave_one_out_equals_the_prediction_of_a_model_without_the_observation(
 
 
 def members():
-    recipe = FixedGaussianProcess(lengthscale=0.4, noise=1e-8)
+    recipe = GaussianProcess(MATERN32, fixed=(0.4, 1.0, 1e-8))
     source = source_of(value, slope=2.0)
     rest = fitted(KNOWN, value(KNOWN) - source.mean(KNOWN) - 0.5, recipe)
     return Member(rest, 0.7, source, 0.5), Member(fitted(KNOWN, value(KNOWN), recipe), 0.3)
@@ -167,7 +168,7 @@ def test_predictions_are_finite_for_all_sources(n, factors, censored):
     known = data(KNOWN[:n], value(KNOWN[:n]))
     if censored:
         known = Data(known.codes, known.y, known.variance, np.arange(n) == 0)
-    model = RankingEnsemble(FixedGaussianProcess(noise=1e-3), sources).fit(
+    model = RankingEnsemble(GaussianProcess(MATERN32, fixed=(1.5, 1.0, 1e-3)), sources).fit(
         SPACE, known, np.random.default_rng(0)
     )
     mean, variance = model.predict(rows(9, 2))

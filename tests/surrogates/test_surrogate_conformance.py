@@ -7,7 +7,6 @@ from nightly import cover
 from baco_like import Ordinal, Permutation, Real, Space
 from baco_like.surrogates import (
     MATERN32,
-    FixedGaussianProcess,
     ForestFeasibility,
     GaussianProcess,
     GPyTorchGP,
@@ -36,9 +35,11 @@ def ensemble(space):
 SURROGATES = {
     "closed form": lambda space: GaussianProcess(),
     "constant mean": lambda space: GaussianProcess(kernel=MATERN32, mean="constant"),
-    "fixed": lambda space: FixedGaussianProcess(),
+    "fixed": lambda space: GaussianProcess(MATERN32, fixed=(1.5, 1.0, 1e-6)),
     "GPyTorch": lambda space: GPyTorchGP(device="cpu", starts=1, steps=10),
-    "fixed in GPyTorch": lambda space: FixedGaussianProcess().to_gpytorch("cpu"),
+    "fixed in GPyTorch": lambda space: GaussianProcess(
+        MATERN32, fixed=(1.5, 1.0, 1e-6)
+    ).to_gpytorch("cpu"),
     "forest": lambda space: RandomForest(),
     "effects": lambda space: SparseEffects(),
     "related task": ensemble,

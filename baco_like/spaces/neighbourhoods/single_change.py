@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.parameters.permutation import all_swaps
 from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation, is_sequence
 from baco_like.spaces.feasible.factor import Box, Factor
+from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.rows import find_first_rows, replace_columns, sort_by_owner, thin
 from baco_like.spaces.space import Space
@@ -243,12 +245,12 @@ class RandomChanges:
         locations = locate_parameters(space)
         used = [location.used_codes() for location in locations]
         self._locations, self._activity = locations, space.activity
-        self._listed = np.array([codes is not None for codes in used])
+        self._listed = np.array([codes is not None for codes in used], dtype=np.bool_)
         tables = [np.empty(0) if codes is None else codes for codes in used]
-        self._sizes = np.array([len(table) for table in tables])
+        self._sizes = np.array([len(table) for table in tables], dtype=np.int64)
         self._starts = np.cumsum(self._sizes) - self._sizes
         self._codes = np.concatenate([np.empty(0), *tables])
-        self._columns = np.array([location.columns.start for location in locations])
+        self._columns = np.array([loc.columns.start for loc in locations], dtype=np.int64)
         unlisted = {
             loc.factor for loc, known in zip(locations, self._listed, strict=True) if not known
         }
@@ -257,6 +259,13 @@ class RandomChanges:
             for factor in space.feasible.factors
             if not isinstance(factor, Box) or factor in unlisted
         ]
+
+    @classmethod
+    def of(cls, space: Space) -> RandomChanges:
+        """Return the changes in a space; they are kept as long as the space."""
+        if space.feasible not in _CHANGES:
+            _CHANGES[space.feasible] = cls(space)
+        return _CHANGES[space.feasible]
 
     def draw(self, codes: Codes, rng: Rng, count: int) -> Neighbours:
         """Return one random other value for each of ``count`` random parameters of each row, if that is feasible.
@@ -295,6 +304,9 @@ class RandomChanges:
         """Change a parameter without a list of values, such as a permutation, in some of the rows."""
         values, own = propose_values(location, rows[place], rng, 1)
         rows[place[own, None], np.arange(rows.shape[1])[location.columns]] = values
+
+
+_CHANGES: WeakKeyDictionary[FeasibleSet, RandomChanges] = WeakKeyDictionary()
 
 
 def _change_factor(

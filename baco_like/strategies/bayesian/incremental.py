@@ -23,10 +23,15 @@ import numpy as np
 from baco_like import acquisitions, surrogates
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.acquisitions.checked import bind_acquisition
-from baco_like.acquisitions.functions import add_feasibility, feasibility_weight, prior_weight
-from baco_like.acquisitions.optimizers.best_rows import best_free_indices, comparable
-from baco_like.acquisitions.protocol import Score
+from baco_like.acquisitions.functions import (
+    add_feasibility,
+    comparable,
+    draw_minimum,
+    feasibility_weight,
+    prior_weight,
+)
+from baco_like.acquisitions.optimizers import best_free_indices
+from baco_like.acquisitions.registry import bind_acquisition
 from baco_like.records import History, Proposal, Status
 from baco_like.spaces import Space
 from baco_like.strategies.bayesian.fitting import (
@@ -34,6 +39,8 @@ from baco_like.strategies.bayesian.fitting import (
     Fitted,
     ModelValues,
     Recipe,
+    has_prior,
+    incumbents,
     last_hyperparameters,
     model_values,
     tags,
@@ -55,9 +62,6 @@ LISTED_ROWS = 1500
 
 SEARCHED_ROWS = 600
 """Most rows of a model that a search asks for thousands of new candidates: each takes time with its square."""
-
-INCUMBENTS = 5
-"""Number of the best observed configurations from which the acquisition optimizer starts, beside random draws."""
 
 POOL = 1024
 """Least number of candidates that one search returns for several proposals."""
@@ -121,7 +125,7 @@ def is_incremental(strategy: Recipe, history: History, pending: int, n: int) -> 
     GPyTorch model is fitted to all of them instead.
     """
     surrogate, count = strategy.surrogate, len(history)
-    if not isinstance(surrogate, surrogates.GaussianProcess):
+    if not strategy.holds or not isinstance(surrogate, surrogates.GaussianProcess):
         return False
     if n == 1 and pending <= FEW_PENDING and count <= EVERY_COUNT:
         return False
@@ -201,12 +205,9 @@ class Incremental:
         def fit() -> GrownModel:
             """Fit the hyperparameters to the anchor."""
             values = self._values(anchor)
-            data = surrogates.Data(
-                anchor.codes[values.rows], values.y, values.variance, values.censored
-            )
             rng = generator(self.seed, Purpose.HOLD, 2 * len(anchor))
             view = strategy.view(self.problem.space)
-            model, rows = self._surrogate.hold(view, data, rng, start, most)
+            model, rows = self._surrogate.hold(view, values.data, rng, start, most)
             return GrownModel(model, values.rows[rows], values.rows)
 
         return anchor.derive(("held", strategy), (self.seed, repr(start)), fit)
@@ -245,7 +246,7 @@ class Incremental:
             space, strategy = self.problem.space, self.strategy
             score = strategy.score(self.problem, history, fitted, fitted.model, 0.0, rng)
             search, start = strategy.search_of(space), incumbents(history)
-            rows = search.maximise(score, space, size, rng, start, excluded)
+            rows, _ = search.maximise(score, space, size, rng, start, excluded)
             if space.size == math.inf:
                 # Rows that have climbed gather at few points, which a batch would repeat.
                 draws = space.feasible.spread(size, rng)
@@ -267,27 +268,17 @@ class Incremental:
         values = self._values(history)
         new = np.setdiff1d(values.rows, base.covered, assume_unique=True)
         rows = np.concatenate([base.rows, new])
-        at = np.searchsorted(values.rows, rows)
-        model = add_rows(
-            base.model,
-            history.codes[new],
-            values.variance[at[len(base.rows) :]],
-            values.y[at],
-            values.censored[at],
-            self._surrogate.mean,
-        )
+        data = values.data.rows(np.searchsorted(values.rows, rows))
+        variance, mean = data.variance[len(base.rows) :], self._surrogate.mean
+        model = add_rows(base.model, history.codes[new], variance, data.y, data.censored, mean)
         return GrownModel(model, rows, values.rows)
 
     def _join_models(self, grown: GrownModel, history: History | None = None) -> Fitted:
         history = self.history if history is None else history
         values = self._values(history)
-        at = np.searchsorted(values.rows, grown.rows)
-        data = surrogates.Data(
-            history.codes[grown.rows], values.y[at], values.variance[at], values.censored[at]
-        )
+        data = values.data.rows(np.searchsorted(values.rows, grown.rows))
         feasibility = self.strategy.fit_feasibility(self.problem.space, history, self.seed)
-        count = len(values.rows)
-        return Fitted(data, grown.model, values.transform, feasibility, values.incumbent, count)
+        return values.fitted(data, grown.model, feasibility)
 
 
 def _apart(space: Space, rows: Codes) -> Codes:
@@ -387,7 +378,7 @@ def propose(models: Incremental, n: int, rng: Rng) -> list[Proposal]:
     problem, history = models.problem, models.history
     fitted, posterior = models.posterior(n)
     assert isinstance(fitted.model, GPModel)
-    minimum = acquisitions.draw_minimum(rng, models.strategy.largest_minimum)
+    minimum = draw_minimum(rng, models.strategy.largest_minimum)
     excluded, pending = partial(problem.is_excluded, history), history.pending_codes
 
     def score(posterior: CandidatePosterior) -> Scored:
@@ -440,24 +431,3 @@ def _choose_in_turn(scored: Scored, n: int) -> list[int]:
         if len(chosen) < n:
             scored.believe_candidates(np.array([latest]))
     return chosen
-
-
-def incumbents(history: History) -> Codes:
-    """Return the best observed configurations, from which a search starts, ``(m, w)``; of equal programs one."""
-    programs = history.programs
-    first = (programs < 0) | (programs == np.arange(len(programs)))
-    ok = np.flatnonzero(history.where(Status.OK) & first)
-    best = ok[np.argsort(history.costs[ok], kind="stable")[:INCUMBENTS]]
-    return history.codes[best]
-
-
-def weight_by_user_prior(score: Score, space: Space, count: int, belief: float) -> Score:
-    """Return the score with the weight of the user's prior after ``count`` observations; unchanged without a prior."""
-    if not has_prior(space):
-        return score
-    return acquisitions.weight_by_prior(score, space.log_density, count, belief)
-
-
-def has_prior(space: Space) -> bool:
-    """Return whether a parameter has a prior of the user."""
-    return any(getattr(p, "prior", None) is not None for p in space.parameters.values())

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -31,16 +30,6 @@ _MOST_TASKS = 16
 _LEAST_GAIN = 1e-12
 
 
-class GoalScore(Protocol):
-    """The expected gain of a configuration for the goal."""
-
-    def score(self, rows: Codes) -> Array:
-        """Return the logarithm of the expected gain of each row of `Space.at_task`, ``(m, w)`` -> ``(m,)``."""
-
-    def informative(self, row: Codes, tasks: Ints) -> Array:
-        """Return how much the evaluation of one row, ``(1, w)``, on each of some tasks tells about it, ``(s,)``."""
-
-
 @dataclass(frozen=True, eq=False)
 class WeightedGain:
     """The gain of one configuration for all tasks by the geometric mean of slowdowns.
@@ -59,11 +48,11 @@ class WeightedGain:
     incumbent: float
 
     def score(self, rows: Codes) -> Array:
-        """Return the logarithm of the expected improvement."""
+        """Return the log of the expected improvement of each row of `Space.at_task`, ``(m, w)`` -> ``(m,)``."""
         return log_ei(*self.model.predict_weighted(rows, self.weights), self.incumbent)
 
     def informative(self, row: Codes, tasks: Ints) -> Array:
-        """Return by how much each evaluation would reduce the variance of the sum."""
+        """Return by how much the evaluation of one row, ``(1, w)``, on each task reduces the variance, ``(s,)``."""
         return variance_reduction(self.model, row, self.weights, tasks)
 
 
@@ -153,6 +142,10 @@ class SetGain:
         with_set = (values * (set_value - set_value.mean())[:, None]).mean(axis=0)
         noise = self.model.noise * self.units[tasks] ** 2
         return np.asarray(with_set**2 / (variance + noise) + _LEAST_GAIN * variance)
+
+
+GoalScore = WeightedGain | SetGain
+"""The expected gain of a configuration for the goal."""
 
 
 def variance_reduction(model: MultiTaskModel, row: Codes, weights: Array, tasks: Ints) -> Array:

@@ -1,33 +1,38 @@
-"""The strategy of runs with tasks: shared configurations first, then the expected gain for the goal of the run."""
+"""The strategy of runs with tasks: shared configurations first, then the expected gain for the goal of the run.
+
+If one task is tuned and the results of the others were known before, no other task has to be predicted. Then an
+ensemble of models (`Bayesian` with related tasks) suffers less from misleading results than the model of all tasks, and
+is several times faster (benchmarks/quality/log/tasks.md).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from baco_like import acquisitions
 from baco_like._typing import Array, Codes, Rng
-from baco_like.acquisitions.functions import log_ei
+from baco_like.acquisitions.functions import draw_minimum, log_ei
 from baco_like.exceptions import StrategyError, TrialError
-from baco_like.records import History, Observation, Proposal, Status
+from baco_like.records import History, Proposal, Status
 from baco_like.spaces.space import Space
-from baco_like.strategies.auto import Auto, model_of_auto
+from baco_like.strategies.auto import FAILED_AS, Auto, model_of_auto
+from baco_like.strategies.baselines import RandomSearch
 from baco_like.strategies.bayesian.bayesian import Bayesian
-from baco_like.strategies.bayesian.fitting import last_hyperparameters
-from baco_like.strategies.bayesian.incremental import weight_by_user_prior
-from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
-from baco_like.strategies.composite.wrappers import Phased
-from baco_like.strategies.levels import history_of_part
+from baco_like.strategies.bayesian.fitting import last_hyperparameters, weight_by_user_prior
+from baco_like.strategies.designs import AdaptiveDesign, Phased
+from baco_like.strategies.fidelity import history_of_part
 from baco_like.strategies.multi_task.candidates import (
     COST_EXPONENT,
     DESIGN,
     MOST_SEARCHED,
     FittedTasks,
     SetCandidates,
+    TaskScales,
+    TaskTable,
     allowed_tasks,
     check_common,
     goal_of,
@@ -43,10 +48,17 @@ from baco_like.strategies.multi_task.candidates import (
     weight_by_running,
 )
 from baco_like.strategies.multi_task.scores import GoalScore
-from baco_like.strategies.multi_task.single_target import is_single_target, propose_for_target
-from baco_like.strategies.multi_task.table import TaskScales, TaskTable
-from baco_like.strategies.protocol import Prediction, Problem, Proposals, Strategy
-from baco_like.strategies.random_search import RandomSearch
+from baco_like.strategies.protocol import (
+    FEWEST_RELATED,
+    MOST_RELATED,
+    HistoryStrategy,
+    Prediction,
+    Problem,
+    Proposals,
+    RelatedTask,
+    Strategy,
+)
+from baco_like.surrogates.gp.fit import chosen_rows
 from baco_like.surrogates.gp.multi_task import MultiTaskGP, families_of
 from baco_like.surrogates.gp.task_evidence import TaskData
 
@@ -72,7 +84,7 @@ class MultiTaskState(NamedTuple):
 
 @final
 @dataclass(frozen=True)
-class MultiTask:
+class MultiTask(HistoryStrategy):
     """Tunes several tasks with one Gaussian process over configurations and tasks.
 
     Every task begins with the same configurations, those of the default strategy's design. Then each proposal is the
@@ -102,11 +114,6 @@ class MultiTask:
                 "its surrogate 'gp', or one run for each task"
             )
 
-    @property
-    def draws_in_tell(self) -> bool:
-        """Whether `tell` draws: it does not."""
-        return False
-
     def init(self, problem: Problem, rng: Rng) -> MultiTaskState:
         """Return the state of the design, and a seed.
 
@@ -123,12 +130,6 @@ class MultiTask:
             check_common(problem.space)
         first = problem_at_task(problem, 0)
         return MultiTaskState(self._design(problem).init(first, rng), int(rng.integers(2**31)))
-
-    def tell(
-        self, problem: Problem, state: MultiTaskState, observation: Observation, rng: Rng
-    ) -> MultiTaskState:
-        """Return the state unchanged: models are fitted to the history."""
-        return state
 
     def ask(
         self, problem: Problem, history: History, state: MultiTaskState, n: int, rng: Rng
@@ -189,7 +190,7 @@ class MultiTask:
             model = model.condition(rows, tasks, model.predict(rows, tasks)[0])
         bayesian = self._bayesian(problem)
         feasibility = bayesian.fit_feasibility(space, history, state.seed)
-        minimum = acquisitions.draw_minimum(rng, bayesian.largest_minimum)
+        minimum = draw_minimum(rng, bayesian.largest_minimum)
         return FittedTasks(table, scales, model, feasibility, minimum)
 
     def _data(
@@ -349,10 +350,12 @@ class MultiTask:
             order = np.argsort(fitted.table.costs[known, task], kind="stable")[:5]
             start = fitted.table.rows[known][order]
             excluded = partial(is_excluded_on, problem, history, columns.with_task, [task])
-            rows = bayesian.search_of(space).maximise(weighted, space, 1, rng, start, excluded)
+            rows, scores = bayesian.search_of(space).maximise(
+                weighted, space, 1, rng, start, excluded
+            )
             if not len(rows):
                 continue
-            gain = float(weighted(rows)[0]) + np.log(unit) - COST_EXPONENT * np.log(costs[task])
+            gain = float(scores[0]) + np.log(unit) - COST_EXPONENT * np.log(costs[task])
             if best is None or gain > best[0]:
                 best = gain, self._proposal(rows, task, fitted, columns.with_task)
         return None if best is None else best[1]
@@ -382,11 +385,11 @@ class MultiTask:
                 weighted, fitted, columns.with_task, range(min(count, MOST_SEARCHED))
             )
             start = table.rows[order][table.feasible[order, task]]
-            rows = bayesian.search_of(space).maximise(
+            rows, scores = bayesian.search_of(space).maximise(
                 weighted, space, 1, rng, start, candidates.is_excluded
             )
-            if len(rows) and (best is None or float(weighted(rows)[0]) > best[0]):
-                best = float(weighted(rows)[0]), rows
+            if len(rows) and (best is None or float(scores[0]) > best[0]):
+                best = float(scores[0]), rows
         if best is None:
             return None
         free = np.array([t for t in tasks if candidates.missing(best[1])[0, t]])
@@ -412,7 +415,7 @@ class MultiTask:
     def _bayesian(self, problem: Problem | None) -> Bayesian:
         assert isinstance(self.then, Auto)
         bayesian = model_of_auto(self.then.surrogate, self.then.device)
-        return bayesian if problem is None or not problem.limits else bayesian.for_problem(problem)
+        return bayesian if problem is None else bayesian.for_problem(problem)
 
     def _design(self, problem: Problem) -> Strategy[Any]:
         """Return the strategy whose proposals with the phase ``design`` are the shared configurations."""
@@ -421,3 +424,66 @@ class MultiTask:
         if auto.initial is not None:
             return Phased(RandomSearch(), auto.initial, auto.design)
         return AdaptiveDesign(RandomSearch())
+
+
+def is_single_target(problem: Problem, history: History) -> bool:
+    """Whether this process tunes one task, and all results of the others are those of warm starts."""
+    if problem.task is None or not goal_of(problem).is_each:
+        return False
+    made = np.concatenate([history.codes[history.warm :], history.pending_codes])
+    return bool((problem.space.task_columns.index_of(made) == problem.task).all())
+
+
+def propose_for_target(
+    then: Auto, problem: Problem, history: History, seed: int, n: int, rng: Rng
+) -> Proposals:
+    """Return n proposals for the only task of a process; none if no other task has results for a model.
+
+    Args:
+        then: The strategy whose settings are used.
+        problem: The problem, with the task.
+        history: The history, as `is_single_target` wants it.
+        seed: Seed of the models of the other tasks.
+        n: Number of proposals.
+        rng: Random generator.
+    """
+    target = problem.task
+    assert target is not None
+    at_task, columns = problem_at_task(problem, target), problem.space.task_columns
+
+    def make() -> tuple[Problem, Any] | None:
+        fitted = np.random.default_rng(seed)
+        related = _related_tasks(problem, history, target, fitted)
+        informed = replace(at_task, related=related)
+        return (informed, then.init(informed, fitted)) if related else None
+
+    made = history.first(history.warm).derive(("single target", then), (target, seed), make)
+    if made is None:
+        return ()
+    informed, state = made
+    own = history_of_part(
+        at_task.space,
+        history,
+        lambda rows: np.equal(columns.index_of(rows), target),
+        columns.without_task,
+    )
+    proposals = then.ask(informed, own, state, n, rng)
+    return [Proposal(columns.with_task(p.code[None], target)[0], p.tag) for p in proposals]
+
+
+def _related_tasks(
+    problem: Problem, history: History, target: int, rng: Rng
+) -> tuple[RelatedTask, ...]:
+    """Return the results of the other tasks, of each at most `MOST_RELATED`."""
+    columns = problem.space.task_columns
+    codes, costs = history.codes[: history.warm], history.costs[: history.warm]
+    tasks, related = columns.index_of(codes), []
+    for index, name in enumerate(columns.tasks.names):
+        rows = np.flatnonzero((tasks == index) & history.inside[: history.warm])
+        ok = np.isfinite(costs[rows])
+        if index == target or len(np.unique(costs[rows][ok])) < FEWEST_RELATED:
+            continue
+        imputed = np.quantile(costs[rows][ok], FAILED_AS, method="higher")
+        rows = rows[chosen_rows(np.where(ok, costs[rows], imputed), MOST_RELATED, rng)]
+        related.append(RelatedTask(name, columns.without_task(codes[rows]), costs[rows]))
+    return tuple(related)

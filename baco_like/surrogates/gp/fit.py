@@ -26,8 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from baco_like._typing import Array, Ints, Rng
-from baco_like.surrogates.gp.distances import SquaredDistances
-from baco_like.surrogates.gp.kernel import Kernel
+from baco_like.surrogates.gp.kernel import Kernel, SquaredDistances
 from baco_like.surrogates.gp.prior import Prior, Priors
 
 LOG_2PI = math.log(2.0 * math.pi)

@@ -1,4 +1,4 @@
-"""The Gaussian process surrogates in closed form, with fitted or with fixed hyperparameters."""
+"""The Gaussian process surrogate in closed form, with fitted or with fixed hyperparameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing_extensions import override
 from baco_like._threads import load_libraries
 from baco_like._typing import Features, Ints, Rng
 from baco_like.surrogates.gp.devices import has_gpu
-from baco_like.surrogates.gp.distances import parameter_distances
 from baco_like.surrogates.gp.fit import (
     Effort,
     Evidence,
@@ -26,7 +25,7 @@ from baco_like.surrogates.gp.fit import (
     maximise_evidence,
 )
 from baco_like.surrogates.gp.growing import informative_rows
-from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, Kernel
+from baco_like.surrogates.gp.kernel import MATERN52, Kernel, parameter_distances
 from baco_like.surrogates.gp.model import GPModel, fit_imputed, fit_posterior
 from baco_like.surrogates.gp.prior import Priors
 from baco_like.surrogates.protocol import Data, Featured, GaussianModel, GaussianSurrogate
@@ -47,12 +46,14 @@ class GaussianProcess(GaussianSurrogate):
         priors: Densities of the hyperparameters.
         mean: The prior mean: zero, or a constant that is estimated.
         effort: Effort of the fit.
+        fixed: Lengthscale, outputscale and noise variance to use unchanged; None fits them.
     """
 
     kernel: Kernel = MATERN52
     priors: Priors = field(default_factory=Priors)
     mean: Mean = "zero"
     effort: Effort = field(default_factory=Effort)
+    fixed: tuple[float, float, float] | None = None
 
     @override
     def fit(
@@ -131,6 +132,9 @@ class GaussianProcess(GaussianSurrogate):
         start: Mapping[str, Any] | None,
         count: int,
     ) -> Hyperparameters:
+        if self.fixed is not None:
+            lengthscale, outputscale, noise = self.fixed
+            return Hyperparameters(np.full(len(space.active), lengthscale), outputscale, noise)
         load_libraries("scipy.linalg", "scipy.optimize")
         kept = kept_hyperparameters(self.effort, start, len(space.active), count)
         if kept is not None:
@@ -148,50 +152,21 @@ class GaussianProcess(GaussianSurrogate):
         )
 
     def to_gpytorch(self, device: str = "auto") -> GPyTorchGP:
-        """Return the surrogate in GPyTorch with the same kernel, priors and mean; it has its own effort.
+        """Return the surrogate in GPyTorch; only the effort is another one.
 
         Raises:
             StrategyError: This machine has no such device.
         """
-        return _to_gpytorch(self.kernel, self.mean, device, priors=self.priors)
+        surrogate_class = load_gpytorch()
+        from baco_like.surrogates.gp.gpytorch_model import ScaledKernel
 
-
-@dataclass(frozen=True)
-class FixedGaussianProcess(GaussianSurrogate):
-    """A Gaussian process with fixed hyperparameters (Kernel Tuner's: Willemsen et al. 2021, Table I).
-
-    Attributes:
-        kernel: The correlation.
-        lengthscale: Lengthscale of every parameter.
-        outputscale: Prior variance.
-        noise: Variance of one observation's noise.
-        mean: The prior mean: zero, or a constant that is estimated.
-    """
-
-    kernel: Kernel = MATERN32
-    lengthscale: float = 1.5
-    outputscale: float = 1.0
-    noise: float = 1e-6
-    mean: Mean = "zero"
-
-    @override
-    def fit(
-        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
-    ) -> GPModel:
-        """Return a model of ``data``; ``rng`` and ``start`` are not used."""
-        features = space.features(data.codes)
-        lengthscales = np.full(len(space.active), self.lengthscale)
-        fixed = Hyperparameters(lengthscales, self.outputscale, self.noise)
-        return fit_imputed(space, self.kernel, features, data, fixed, self.mean)
-
-    def to_gpytorch(self, device: str = "auto") -> GPyTorchGP:
-        """Return the surrogate in GPyTorch with the same kernel, hyperparameters and mean.
-
-        Raises:
-            StrategyError: This machine has no such device.
-        """
-        fixed = (self.lengthscale, self.outputscale, self.noise)
-        return _to_gpytorch(self.kernel, self.mean, device, fixed=fixed)
+        return surrogate_class(
+            ScaledKernel(self.kernel.name),
+            self.priors,
+            device,
+            fixed=self.fixed,
+            mean=self.mean,
+        )
 
 
 def load_gpytorch() -> type[GPyTorchGP]:
@@ -202,10 +177,3 @@ def load_gpytorch() -> type[GPyTorchGP]:
         load_libraries("torch")
         from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
     return GPyTorchGP
-
-
-def _to_gpytorch(kernel: Kernel, mean: Mean, device: str, **settings: Any) -> GPyTorchGP:
-    surrogate_class = load_gpytorch()
-    from baco_like.surrogates.gp.gpytorch_definition import ScaledKernel
-
-    return surrogate_class(ScaledKernel(kernel.name), device=device, mean=mean, **settings)

@@ -1,7 +1,7 @@
 """A Gaussian process over configurations and tasks, in closed form.
 
 The covariance of a configuration x on task s and x' on task t is B[s, t] R(x, x') + [s = t] v[t] R_t(x, x'), see
-`baco_like.surrogates.gp.task_kernels`, with Matern correlations. The level of each task is estimated separately. The
+`baco_like.surrogates.gp.task_evidence`, with Matern correlations. The level of each task is estimated separately. The
 hyperparameters maximise their posterior density. Of several families of B and v, the one with the highest leave-one-out
 predictive density is taken (Rasmussen and Williams 2006, Eq. 5.10 and 5.11).
 """
@@ -18,7 +18,6 @@ import numpy as np
 
 from baco_like._threads import load_libraries
 from baco_like._typing import Array, Codes, Features, Ints, Rng
-from baco_like.surrogates.gp.distances import parameter_distances
 from baco_like.surrogates.gp.fit import (
     LENGTHSCALES,
     LOG_2PI,
@@ -26,13 +25,15 @@ from baco_like.surrogates.gp.fit import (
     cho_solve,
     refine,
 )
-from baco_like.surrogates.gp.kernel import MATERN52, Kernel
+from baco_like.surrogates.gp.kernel import MATERN52, Kernel, parameter_distances
 from baco_like.surrogates.gp.model import ExactPosterior, correlations, safe_cholesky
 from baco_like.surrogates.gp.prior import Gamma, LogNormal, Prior
-from baco_like.surrogates.gp.task_evidence import LEVEL, TaskData, TaskEvidence
-from baco_like.surrogates.gp.task_kernels import (
+from baco_like.surrogates.gp.task_evidence import (
+    LEVEL,
     Coregionalisation,
     DescriptorKernel,
+    TaskData,
+    TaskEvidence,
     TaskKernel,
     starts,
 )

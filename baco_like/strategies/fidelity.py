@@ -1,38 +1,148 @@
-"""Use cheap proxies: evaluate configurations at lower fidelities when these inform about the target."""
+"""Runs with a fidelity: cheap proxies are evaluated when they inform about the target; successive halving.
+
+The first functions are views of such a run, and of one with tasks: the problem and the history of one part of the
+space, and proposals back in the whole space.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, final
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Rng
+from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.acquisitions.functions import deviations, log_ei
 from baco_like.acquisitions.protocol import Score
-from baco_like.exceptions import StrategyError
-from baco_like.records import History, Observation, Outcome, Proposal, Status, sign_of
+from baco_like.records import (
+    History,
+    Observation,
+    Outcome,
+    Proposal,
+    Status,
+    Trial,
+    row_keys,
+    sign_of,
+)
+from baco_like.records.reading import number_within
+from baco_like.spaces import Space
+from baco_like.spaces.design import uniform
 from baco_like.spaces.fidelity import Fidelity
 from baco_like.strategies import protocol
 from baco_like.strategies.auto import FAILED_AS, PRIORS
-from baco_like.strategies.bayesian.bayesian import Bayesian, BayesianState, with_quantities
-from baco_like.strategies.levels import (
-    base_keys,
-    fidelity_of,
-    history_at,
-    lift,
-    observation_at,
-    problem_at,
-    rebuild,
-    set_level,
-)
-from baco_like.strategies.multi_task import MultiTask
+from baco_like.strategies.bayesian.bayesian import Bayesian, BayesianState
+from baco_like.strategies.bayesian.fitting import with_quantities
 from baco_like.strategies.per_second import total_seconds
-from baco_like.strategies.protocol import Prediction, Problem, Proposals, Strategy
+from baco_like.strategies.protocol import (
+    HistoryStrategy,
+    Prediction,
+    Problem,
+    Proposals,
+    Strategy,
+    proposed_rows,
+)
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.model import GPModel
-from baco_like.surrogates.protocol import Data, Featured, Model
+from baco_like.surrogates.protocol import Model
+
+
+def fidelity_of(problem: Problem) -> Fidelity:
+    """Return the fidelity of a problem that has one."""
+    fidelity = problem.space.fidelity
+    assert fidelity is not None
+    return fidelity
+
+
+def problem_at(problem: Problem, level: int) -> Problem:
+    """Return the problem in which the fidelity has only the value with this index."""
+    return replace(problem, space=problem.space.at_level(level))
+
+
+def set_level(fidelity: Fidelity, codes: Codes, level: int) -> Codes:
+    """Return a copy of rows of codes, (n, w), with the code of a level."""
+    rows = np.array(codes, dtype=float)
+    rows[:, fidelity.column] = level
+    return rows
+
+
+def history_at(problem: Problem, history: History, level: int) -> History:
+    """Return the observed and pending trials at one level as a history of `problem_at`; they are numbered anew."""
+    fidelity = fidelity_of(problem)
+    return history_of_part(
+        problem.space.at_level(level),
+        history,
+        lambda codes: codes[:, fidelity.column] == level,
+        lambda codes: set_level(fidelity, codes, 0),
+    )
+
+
+def history_of_part(
+    space: Space,
+    history: History,
+    is_part: Callable[[Codes], Mask],
+    convert: Callable[[Codes], Codes],
+) -> History:
+    """Return the observed and pending trials of a part of a space; they are numbered anew.
+
+    Args:
+        space: The part as a space.
+        history: The history of the whole space.
+        is_part: Whether rows of the whole space belong to the part, ``(n, w)`` -> ``(n,)``.
+        convert: Returns the rows of the part as rows of ``space``.
+    """
+    trials = history.trials
+    kept = np.flatnonzero(is_part(history.codes))
+    view = rebuild(
+        space,
+        history,
+        [(trials[i], trials[i].outcome) for i in kept],
+        convert(history.codes[kept]),
+    )
+    codes = history.pending_codes
+    at = np.flatnonzero(is_part(codes))
+    pending = [trial for i, trial in enumerate(history.pending.values()) if i in set(at)]
+    view = replace(view, warm=int((kept < history.warm).sum()))
+    numbered = [replace(t, id=view.next_id + i) for i, t in enumerate(pending)]
+    return view.add_pending(numbered, convert(codes[at])) if pending else view
+
+
+def rebuild(
+    space: Space, history: History, kept: Iterable[tuple[Trial, Outcome | None]], codes: Codes
+) -> History:
+    """Return a history of some trials with other outcomes and codes, numbered anew.
+
+    Args:
+        space: Its space.
+        history: Gives the direction.
+        kept: The trials with their new outcomes.
+        codes: Their rows of codes in the space, (n, w).
+    """
+    rows: dict[int, tuple[Trial, Codes | None]] = {}
+    outcomes = []
+    for i, ((trial, outcome), code) in enumerate(zip(kept, codes, strict=True)):
+        assert outcome is not None
+        rows[i] = (Trial(i, trial.config, trial.tag, trial.origin), code)
+        outcomes.append(replace(outcome, trial_id=i))
+    return History.start(space, history.direction).complete(outcomes, rows)[0]
+
+
+def observation_at(fidelity: Fidelity, observation: Observation) -> Observation:
+    """Return an observation with its code in the space of `problem_at`."""
+    assert observation.code is not None
+    return replace(observation, code=set_level(fidelity, observation.code[None, :], 0)[0])
+
+
+def lift(fidelity: Fidelity, proposal: Proposal, level: int) -> Proposal:
+    """Return a proposal of `problem_at` as one of the whole space at a level."""
+    return replace(proposal, code=set_level(fidelity, proposal.code[None, :], level)[0])
+
+
+def base_keys(fidelity: Fidelity, codes: Codes) -> list[bytes]:
+    """Return a key of each row, (n, w), that is the same at all levels."""
+    return row_keys(set_level(fidelity, codes, 0))
+
 
 PAIRS = 4
 """Number of configurations that are evaluated both at the target and at a lower level before that level is judged."""
@@ -51,29 +161,10 @@ _MODEL_PHASES = ("design", "explore", "model", "restart")
 """Phases in the tags of strategies with a model; others evaluate at the target only."""
 
 
-@dataclass(frozen=True)
-class FittedEachTime:
-    """A Gaussian process that is fitted for each proposal and then conditioned on all pending trials.
-
-    `Bayesian` holds the hyperparameters of a plain Gaussian process while many trials are pending, and keeps the
-    predictions of the candidates only. The acquisition over levels also needs correlations.
-
-    Attributes:
-        surrogate: The Gaussian process.
-    """
-
-    surrogate: GaussianProcess
-
-    def fit(
-        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
-    ) -> Model:
-        """Return a model of ``data``."""
-        return self.surrogate.fit(space, data, rng, start)
-
-
 def _make_model_based() -> Bayesian:
-    surrogate = FittedEachTime(GaussianProcess(priors=PRIORS, mean="constant"))
-    return Bayesian(surrogate, view=with_quantities, failed_as=FAILED_AS)
+    # The acquisition over levels needs correlations, which a table of candidates does not keep.
+    surrogate = GaussianProcess(priors=PRIORS, mean="constant")
+    return Bayesian(surrogate, view=with_quantities, failed_as=FAILED_AS, holds=False)
 
 
 class FidelityState(NamedTuple):
@@ -361,28 +452,96 @@ def _missing_pair(
     return None
 
 
-def for_space(strategy: Strategy[Any], problem: Problem) -> Strategy[Any]:
-    """Return the strategy for a space: `MultiTask` or `MultiFidelity` around it if there are tasks or a fidelity.
+@final
+@dataclass(frozen=True)
+class SuccessiveHalving(HistoryStrategy):
+    """Starts configurations at the lowest fidelity and promotes the best share of each level to the next one.
 
-    One task needs no other strategy. A strategy may use tasks or a fidelity itself: by an attribute ``uses_tasks`` or
-    ``uses_fidelity``.
+    A level promotes its best configurations as soon as it has enough (asynchronous successive halving: L. Li et al.,
+    "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020, Algorithm 2). New configurations are uniform
+    draws, or come from a model of the highest level with enough successes (BOHB: S. Falkner, A. Klein and F. Hutter,
+    ICML 2018, section 4; the model here is a Gaussian process).
+
+    Attributes:
+        eta: One of so many configurations is promoted.
+        random_share: Probability that a new configuration is a uniform draw.
+        model_based: Proposes the others.
 
     Raises:
-        StrategyError: There is a fidelity or several tasks, and there are several objectives; or the strategy cannot
-            tune several tasks.
+        ValueError: A setting is out of range.
     """
-    if problem.space.tasks is not None and len(problem.space.tasks) > 1:
-        if problem.objectives:
-            raise StrategyError(
-                "several tasks go with one objective; leave out the tasks or the other objectives"
+
+    uses_fidelity: ClassVar[bool] = True
+
+    eta: float = 3.0
+    random_share: float = 1.0 / 3.0
+    model_based: Bayesian = field(default_factory=Bayesian)
+
+    def __post_init__(self) -> None:
+        number_within("eta", self.eta, "(1, inf)")
+        number_within("random_share", self.random_share, "[0, 1]")
+
+    def init(self, problem: Problem, rng: Rng) -> int:
+        """Return the seed of the models."""
+        return int(rng.integers(2**31))
+
+    def ask(self, problem: Problem, history: History, state: int, n: int, rng: Rng) -> Proposals:
+        """Return n proposals: promotions first, then new configurations. Without a fidelity there is one level."""
+        if problem.space.fidelity is None:
+            count = int((rng.random(n) >= self.random_share).sum())
+            proposals = list(self._propose(problem, history, state, count, rng))
+            history = history.assume_pending(proposed_rows(problem.space, proposals))
+            excluded = partial(problem.is_excluded, history)
+            rows = uniform(problem.space, n - len(proposals), rng, excluded)
+            return [*proposals, *(Proposal(row, {"phase": "start"}) for row in rows)]
+        proposals = []
+        while len(proposals) < n:
+            more = self._promote(problem, history) or self._start(problem, history, state, rng)
+            if more is None:
+                break
+            proposals.append(more)
+            history = history.assume_pending(more.code[None, :])
+        return proposals
+
+    def _propose(
+        self, problem: Problem, history: History, seed: int, n: int, rng: Rng
+    ) -> Sequence[Proposal]:
+        """Return n proposals of a model at one level; none if it has too few successes."""
+        if not n or history.where(Status.OK).sum() < len(problem.space.active) + 2:
+            return []
+        return self.model_based.ask(problem, history, BayesianState(seed), n, rng)
+
+    def _promote(self, problem: Problem, history: History) -> Proposal | None:
+        fidelity = fidelity_of(problem)
+        level_of, ok = history.codes[:, fidelity.column], history.where(Status.OK)
+        for level in reversed(range(fidelity.target)):
+            rows = np.flatnonzero(ok & (level_of == level))
+            best = rows[np.argsort(history.costs[rows], kind="stable")]
+            promoted = set_level(
+                fidelity, history.codes[best[: int(len(rows) / self.eta)]], level + 1
             )
-        return strategy if getattr(strategy, "uses_tasks", False) else MultiTask(strategy)
-    if problem.space.fidelity is None:
-        return strategy
-    if problem.objectives:
-        raise StrategyError(
-            "a fidelity goes with one objective; leave out the fidelity or the other objectives"
-        )
-    if getattr(strategy, "uses_fidelity", False):
-        return strategy
-    return MultiFidelity(strategy)
+            free = ~history.is_excluded(promoted) & problem.space.feasible.contains(promoted)
+            if free.any():
+                return Proposal(promoted[free][0], {"phase": "promotion"})
+        return None
+
+    def _start(self, problem: Problem, history: History, seed: int, rng: Rng) -> Proposal | None:
+        """Return a new configuration at the lowest level, or None if there is no other."""
+        fidelity = fidelity_of(problem)
+        lowest = problem_at(problem, 0)
+        seen = set(base_keys(fidelity, np.concatenate([history.codes, history.pending_codes])))
+        if rng.random() >= self.random_share:
+            for level in reversed(range(fidelity.target + 1)):
+                view, own = history_at(problem, history, level), problem_at(problem, level)
+                for proposal in self._propose(own, view, seed, 1, rng):
+                    started = lift(fidelity, proposal, 0)
+                    is_new = base_keys(fidelity, started.code[None, :])[0] not in seen
+                    if is_new and problem.space.feasible.contains(started.code[None, :])[0]:
+                        return started
+        rows = uniform(lowest.space, 1, rng, partial(_are_known, seen))
+        return Proposal(set_level(fidelity, rows, 0)[0], {"phase": "start"}) if len(rows) else None
+
+
+def _are_known(seen: set[bytes], codes: Codes) -> Mask:
+    """Return which rows at the lowest level, (n, w), are observed or pending at any level."""
+    return np.array([key in seen for key in row_keys(codes)], dtype=np.bool_)

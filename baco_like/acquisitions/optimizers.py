@@ -7,27 +7,20 @@ save most of the scoring: a step may take the best changes of several parameters
 dropped.
 
 In spaces with reals or wide integers, gradient ascent on these alternates with these steps of the other parameters.
+Rows with equal scores are in random order.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
-from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.acquisitions.optimizers.best_rows import (
-    best_by_owner,
-    best_free_rows,
-    best_rows,
-    comparable,
-    find_run_starts,
-)
-from baco_like.acquisitions.optimizers.gradient import GradientAscent
+from baco_like.acquisitions.functions import comparable
+from baco_like.acquisitions.gradient import GradientAscent
 from baco_like.acquisitions.protocol import IsExcluded, Score
 from baco_like.spaces.neighbourhoods import Neighbours, RandomChanges, hamming
 from baco_like.spaces.rows import drop_duplicates, find_first_rows
@@ -49,25 +42,9 @@ _DUPLICATES = 4
 """Expected copies of each distinct row: several climbers may have reached it."""
 
 
-class ScoredSearch(ABC):
-    """An acquisition optimizer that also knows the scores of the rows that it returns."""
-
-    def maximise(
-        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
-    ) -> Codes:
-        """Return the n best rows; see `AcquisitionOptimizer.maximise`."""
-        return self.find_best(score, space, n, rng, start, is_excluded)[0]
-
-    @abstractmethod
-    def find_best(
-        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
-    ) -> tuple[Codes, Array]:
-        """Return the n best rows and their scores, best first, ``(<= n, w)``, ``(<= n,)``."""
-
-
 @final
 @dataclass(frozen=True)
-class ExhaustiveSearch(ScoredSearch):
+class ExhaustiveSearch:
     """Scores every feasible configuration.
 
     Attributes:
@@ -76,8 +53,7 @@ class ExhaustiveSearch(ScoredSearch):
 
     chunk: int = 16384
 
-    @override
-    def find_best(
+    def maximise(
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
     ) -> tuple[Codes, Array]:
         """Return the n best rows that are not excluded; ``start`` is not used.
@@ -96,7 +72,7 @@ class ExhaustiveSearch(ScoredSearch):
 
 @final
 @dataclass(frozen=True)
-class SampledSearch(ScoredSearch):
+class SampledSearch:
     """Scores uniform draws from the feasible set.
 
     Attributes:
@@ -105,8 +81,7 @@ class SampledSearch(ScoredSearch):
 
     candidates: int = 10_000
 
-    @override
-    def find_best(
+    def maximise(
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
     ) -> tuple[Codes, Array]:
         """Return the n best rows of the sample that are not excluded; ``start`` is not used."""
@@ -116,7 +91,7 @@ class SampledSearch(ScoredSearch):
 
 @final
 @dataclass(frozen=True)
-class NearbySearch(ScoredSearch):
+class NearbySearch:
     """Scores random changes of the incumbents, and does not climb.
 
     With hundreds of parameters, a climb changes a hundred of them, as far as the model is wrong. On sizes by the flags
@@ -132,8 +107,7 @@ class NearbySearch(ScoredSearch):
     share: float = 0.04
     least: float = 3.0
 
-    @override
-    def find_best(
+    def maximise(
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
     ) -> tuple[Codes, Array]:
         """Return the n best of the changed rows that are not excluded; the first incumbents are changed most often.
@@ -145,14 +119,14 @@ class NearbySearch(ScoredSearch):
             rows, scores = best_free_rows(rows, score(rows), n, rng, is_excluded)
             if len(rows):
                 return rows, scores
-        return SampledSearch().find_best(score, space, n, rng, start, is_excluded)
+        return SampledSearch().maximise(score, space, n, rng, start, is_excluded)
 
     def _draw(self, space: Space, start: Codes, rng: Rng) -> Codes:
         place = rng.exponential(0.3 * len(start), self.candidates).astype(np.int64)
         rows = start[np.minimum(place, len(start) - 1)]
         mean = max(self.least, self.share * len(space.active))
         left = np.minimum(rng.geometric(1.0 / mean, self.candidates), round(2.0 * mean))
-        draws = RandomChanges(space)
+        draws = RandomChanges.of(space)
         while left.any():
             open_rows = np.flatnonzero(left)
             changed, owner = draws.draw(rows[open_rows], rng, 1)
@@ -161,9 +135,8 @@ class NearbySearch(ScoredSearch):
         return drop_duplicates(rows)
 
 
-@final
 @dataclass(frozen=True)
-class LocalSearch(ScoredSearch):
+class LocalSearch:
     """Climbs from many starts, each step to the best neighbour or to several improvements at once.
 
     Attributes:
@@ -174,6 +147,7 @@ class LocalSearch(ScoredSearch):
         kept: Share of the climbers, the highest, that continue after a step; 1 keeps all.
         gain: The search ends after a step that raises the highest score by less than this; with 0 it ends when no
             climber can improve.
+        ascent: Climbs the reals and the wide integers before each step; None leaves them to the steps.
     """
 
     candidates: int = 1_500
@@ -182,71 +156,46 @@ class LocalSearch(ScoredSearch):
     steps: int = 100
     kept: float = 0.5
     gain: float = 0.0
+    ascent: GradientAscent | None = None
 
-    @override
-    def find_best(
+    def maximise(
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
     ) -> tuple[Codes, Array]:
         """Return the n best scored rows that are not excluded; climbers may pass through excluded rows."""
         climbers = Climbers(score, space, n, rng, is_excluded)
         climbers.choose_starts(start, self.candidates, self.starts)
         highest = climbers.heights.max(initial=-math.inf)
-        for _ in range(self.steps):
+        for number in range(self.steps):
+            if self.ascent is not None:
+                climbers.ascend(self.ascent)
+            if self.ascent is not None or number:
+                climbers.keep_highest(self.kept)
             if not climbers.step(self.values):
                 break
             aim, highest = highest + self.gain, max(highest, climbers.heights.max())
             if highest < aim:
                 break
-            climbers.keep_highest(self.kept)
         return climbers.best, climbers.best_scores
 
 
 @final
 @dataclass(frozen=True)
-class AlternatingSearch(ScoredSearch):
-    """Alternates between gradient ascent on the reals and steps that change one or several parameters.
+class AlternatingSearch(LocalSearch):
+    """A `LocalSearch` that alternates with gradient ascent, for spaces with reals or wide integers.
 
-    In a space without reals and wide integers it works like `LocalSearch`.
-
-    Attributes:
-        ascent: Climbs the reals and the wide integers. The default ends a climb that gains less than a thousandth of
-            the acquisition function (scores are logarithms): a search of 14 mixed parameters, or of 12 reals with two
-            constraints, takes 0.4 of the time that exact climbs take, and ends 0.01 lower.
-        candidates: Number of uniform draws that are scored first.
-        starts: Number of the best draws that become starts, besides the incumbents.
-        values: Number of random values of one parameter that are tried in a step at most.
-        rounds: Maximum number of rounds.
-        kept: Share of the climbers, the highest, that continue after an ascent; 1 keeps all.
-        gain: The search ends after a round that raises the highest score by less than this.
+    The ascent ends a climb that gains less than a thousandth of the acquisition function (scores are logarithms): a
+    search of 14 mixed parameters, or of 12 reals with two constraints, takes 0.4 of the time that exact climbs take,
+    and ends 0.01 lower.
     """
 
-    ascent: GradientAscent = field(default_factory=lambda: GradientAscent(steps=20, gain=1e-3))
     candidates: int = 1_000
     starts: int = 12
-    values: int = 24
-    rounds: int = 20
+    steps: int = 20
     kept: float = 0.7
     gain: float = 1e-3
-
-    @override
-    def find_best(
-        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
-    ) -> tuple[Codes, Array]:
-        """Return the n best rows that are not excluded, of the draws, the steps and the ends of the ascents."""
-        climbers = Climbers(score, space, n, rng, is_excluded)
-        climbers.choose_starts(start, self.candidates, self.starts)
-        highest = climbers.heights.max(initial=-math.inf)
-        for _ in range(self.rounds):
-            ends, heights = self.ascent.climb(score, space, climbers.rows, climbers.heights, rng)
-            climbers.rows, climbers.heights = ends, heights
-            climbers.collect(ends, heights)
-            climbers.keep_highest(self.kept)
-            if not climbers.step(self.values):
-                break
-            previous, highest = highest, climbers.heights.max(initial=-math.inf)
-            if highest - previous < self.gain:
-                break
-        return climbers.best, climbers.best_scores
+    ascent: GradientAscent | None = field(
+        default_factory=lambda: GradientAscent(steps=20, gain=1e-3)
+    )
 
 
 class Climbers:
@@ -274,7 +223,7 @@ class Climbers:
     ) -> None:
         self._score, self._space, self._rng = score, space, rng
         self._n, self._is_excluded = n, is_excluded
-        self._changes = RandomChanges(space) if len(space.active) > _MANY else None
+        self._changes = RandomChanges.of(space) if len(space.active) > _MANY else None
         self.best: Codes = np.empty((0, space.width))
         self.best_scores: Array = np.empty(0)
 
@@ -306,6 +255,13 @@ class Climbers:
         first = find_first_rows(rows)
         first = first[: int((first < split).sum()) + count]
         self.rows, self.heights = rows[first], heights[first]
+
+    def ascend(self, ascent: GradientAscent) -> None:
+        """Climb the reals and the wide integers, and collect the ends."""
+        self.rows, self.heights = ascent.climb(
+            self._score, self._space, self.rows, self.heights, self._rng
+        )
+        self.collect(self.rows, self.heights)
 
     def keep_highest(self, share: float) -> None:
         """Keep a share of the climbers, the highest ones, but at least `_FEWEST_CLIMBERS`."""
@@ -385,3 +341,85 @@ def combine_changes(
     joint = space.activity.at_rest(joint)
     is_feasible = space.feasible.contains(joint)
     return joint[is_feasible], owner[is_feasible]
+
+
+_FIRST_CHECKED = 32
+"""Rows that are checked for exclusion first; checking all candidates would take longer than scoring them."""
+
+_GROWTH = 8
+"""Factor by which the number of checked rows grows while too few of them are free."""
+
+
+def best_rows(rows: Codes, scores: Array, n: int, rng: Rng) -> tuple[Codes, Array]:
+    """Return the n rows with the highest scores, best first, and these scores.
+
+    Equal scores are ordered at random: early in a run a model cannot distinguish most configurations, and the order
+    of the feasible set must not decide. NaN counts as the lowest score.
+    """
+    best = _highest(comparable(scores), n, rng)
+    return rows[best], scores[best]
+
+
+def best_free_rows(
+    rows: Codes, scores: Array, n: int, rng: Rng, is_excluded: IsExcluded
+) -> tuple[Codes, Array]:
+    """Return the n rows with the highest scores among those that are not excluded, like `best_rows`."""
+    free = best_free_indices(rows, scores, n, rng, is_excluded)
+    return rows[free], scores[free]
+
+
+def best_free_indices(
+    rows: Codes, scores: Array, n: int, rng: Rng, is_excluded: IsExcluded
+) -> Ints:
+    """Return the indices of the rows that `best_free_rows` returns.
+
+    Rows are checked for exclusion in the order of their scores until n free rows are known, usually far fewer than all.
+    """
+    low = comparable(scores)
+    free = np.empty(0, dtype=np.int64)
+    unchecked = np.arange(len(rows))
+    checked = max(_FIRST_CHECKED, 2 * n)
+    while len(unchecked) and len(free) < n:
+        ahead = _highest(low[unchecked], checked, rng)
+        best = unchecked[ahead]
+        free = np.concatenate([free, best[~is_excluded(rows[best])]])
+        unchecked = np.delete(unchecked, ahead) if len(free) < n else unchecked
+        checked *= _GROWTH
+    return free[:n]
+
+
+def best_by_owner(owner: Ints, scores: Array, rng: Rng) -> Ints:
+    """Return for each owner the index of its highest score, in the order of the owners.
+
+    Args:
+        owner: Increasing, ``(n,)``.
+        scores: ``(n,)``.
+        rng: Decides between equal scores.
+    """
+    low = comparable(scores)
+    if not len(owner):
+        return owner
+    start = find_run_starts(owner)
+    length = np.diff(start, append=len(owner))
+    tied = np.flatnonzero(low == np.repeat(np.maximum.reduceat(low, start), length))
+    tied = rng.permutation(tied)
+    _, first = np.unique(owner[tied], return_index=True)
+    return tied[first]
+
+
+def find_run_starts(increasing: Ints) -> Ints:
+    """Return the index at which each run of equal numbers begins."""
+    return np.flatnonzero(np.diff(increasing, prepend=increasing[:1] - 1))
+
+
+def _highest(low: Array, n: int, rng: Rng) -> Ints:
+    """Return the indices of the n highest numbers, highest first, ties at random; only the selected ones are sorted."""
+    chosen = np.arange(len(low) if n else 0)
+    if 0 < n < len(low):
+        least = np.partition(low, len(low) - n)[len(low) - n]
+        above, tied = np.flatnonzero(low > least), np.flatnonzero(low == least)
+        if len(above) + len(tied) > n:
+            tied = rng.choice(tied, n - len(above), replace=False)
+        chosen = np.concatenate([above, tied])
+    order: Ints = chosen[np.lexsort((rng.random(len(chosen)), -low[chosen]))]
+    return order

@@ -19,8 +19,7 @@ import numpy as np
 from baco_like._plugins import is_foreign
 from baco_like._typing import Array, Rng
 from baco_like.records import History, Observation, Proposal, Trial
-from baco_like.strategies.proposal_checks import check_proposals
-from baco_like.strategies.protocol import Problem, Strategy, proposed_rows
+from baco_like.strategies.protocol import Problem, Strategy, check_proposals, proposed_rows
 from baco_like.strategies.settings import CheckedSettings, setting
 
 T = TypeVar("T", bound=Trial)

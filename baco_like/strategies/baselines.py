@@ -1,4 +1,4 @@
-"""Every feasible configuration once, in the order of the feasible set."""
+"""Strategies without a model or a plan: uniform draws, and every configuration once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,28 @@ import numpy as np
 from baco_like._typing import Rng
 from baco_like.exceptions import SpaceError
 from baco_like.records import History, Observation, Proposal
-from baco_like.strategies.protocol import Problem, Proposals, proposed_rows
+from baco_like.spaces.design import uniform
+from baco_like.strategies.protocol import HistoryStrategy, Problem, Proposals, proposed_rows
+
+
+@final
+@dataclass(frozen=True)
+class RandomSearch(HistoryStrategy):
+    """Uniform random sampling without replacement.
+
+    Use it as the baseline of a comparison. It has no settings.
+    """
+
+    several_objectives: ClassVar[bool] = True
+    uses_tasks: ClassVar[bool] = True
+
+    def init(self, problem: Problem, rng: Rng) -> None:
+        """Return None: the strategy has no state."""
+
+    def ask(self, problem: Problem, history: History, state: None, n: int, rng: Rng) -> Proposals:
+        """Return n uniform draws from the feasible configurations that are not excluded."""
+        rows = uniform(problem.space, n, rng, lambda codes: problem.is_excluded(history, codes))
+        return [Proposal(row, {"phase": "random"}) for row in rows]
 
 
 @final

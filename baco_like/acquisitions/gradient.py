@@ -15,7 +15,7 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.acquisitions.optimizers.best_rows import comparable
+from baco_like.acquisitions.functions import comparable
 from baco_like.acquisitions.protocol import Score
 from baco_like.parameters.protocol import Parameter, ParameterKind, is_continuous
 from baco_like.parameters.real import Real, RealColumns

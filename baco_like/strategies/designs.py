@@ -1,19 +1,19 @@
-"""An initial design that finds out whether the middle of the space is a good place to begin."""
+"""Initial designs: fixed ones, and one that finds out whether the middle of the space is a good place to begin."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._random import Purpose, generator
-from baco_like._typing import Codes, Rng
+from baco_like._typing import Codes, Mask, Rng
 from baco_like.parameters.protocol import ParameterKind
-from baco_like.records.history import History
-from baco_like.records.trial import Observation, Proposal, Trial
+from baco_like.records import History, Observation, Proposal, Status, Trial
 from baco_like.spaces.design import (
     changes_of_default,
     exclude_nothing,
@@ -24,13 +24,11 @@ from baco_like.spaces.design import (
     uniform,
 )
 from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import (
-    Prediction,
-    Problem,
-    Strategy,
-    draws_in_tell,
-    require_predictive,
-)
+from baco_like.strategies.protocol import Problem, Proposals
+from baco_like.strategies.wrappers import StrategyWrapper
+
+Design = Callable[[Space, int, Rng, Callable[[Codes], Mask]], Codes]
+"""Chooses n distinct feasible rows that are not excluded; the functions of `baco_like.spaces.design` are designs."""
 
 MIDDLE = "middle"
 SPREAD = "latin_hypercube"
@@ -49,6 +47,16 @@ SIZES_BY_ORDERS = (3, 10)
 """Smallest and largest number of trials that `size_by_orders` returns."""
 
 
+def check_initial(initial: int) -> None:
+    """Check the number of trials of the initial design.
+
+    Raises:
+        ValueError: It is negative.
+    """
+    if initial < 0:
+        raise ValueError(f"initial = {initial}: expected 0 or more trials before the model")
+
+
 def size_by_orders(space: Space) -> int:
     """Return the number of trials before a model: 3, or up to 10 if permutations or sequences have many values.
 
@@ -60,6 +68,46 @@ def size_by_orders(space: Space) -> int:
     bits = sum(math.log2(p.cardinality) for p in active if p.kind in lists)
     fewest, most = SIZES_BY_ORDERS
     return min(most, max(fewest, int(bits)))
+
+
+@final
+@dataclass(frozen=True)
+class Phased(StrategyWrapper):
+    """Proposes an initial design, then the proposals of another strategy.
+
+    Use it to give a model-based strategy its first observations.
+
+    Attributes:
+        then: The strategy after the design. It receives every observation from the start of the run.
+        initial: Number of trials in the design, 0 or more. Observed and pending trials of any origin count.
+        design: Chooses the rows of the design.
+        before_success: Replaces ``design`` until the first success; None keeps ``design``.
+
+    Raises:
+        ValueError: ``initial`` is negative.
+    """
+
+    initial: int = 10
+    design: Design = uniform
+    before_success: Design | None = None
+
+    def __post_init__(self) -> None:
+        check_initial(self.initial)
+
+    @override
+    def propose_first(
+        self, problem: Problem, history: History, state: Any, n: int, rng: Rng
+    ) -> Proposals:
+        """Return the missing points of the design."""
+        missing = min(n, max(0, self.initial - len(history) - len(history.pending)))
+        if not missing:
+            return []
+        design = self.design
+        if self.before_success is not None and not history.where(Status.OK).any():
+            design = self.before_success
+        # A design never repeats a configuration, even if noise="repeat" lets the later strategy do so.
+        rows = design(problem.space, missing, rng, history.is_excluded)
+        return [Proposal(row, {"phase": "design"}) for row in rows]
 
 
 @dataclass(frozen=True)
@@ -77,7 +125,7 @@ class AdaptiveDesignState:
 
 @final
 @dataclass(frozen=True)
-class AdaptiveDesign:
+class AdaptiveDesign(StrategyWrapper):
     """Compares points near the middle with spread points; the model begins later if the middle loses.
 
     On many GPU kernels the middle of every scale is far better than random configurations, and a model that begins
@@ -90,7 +138,7 @@ class AdaptiveDesign:
     branches as possible, near their middle, until every branch has one (`middle_of_branch`).
 
     Attributes:
-        then: The strategy after the design. It receives every observation from the start of the run.
+        then: The strategy after the design.
         middles: Number of trials near the middle, 1 or more.
         most: Number of trials before the later strategy if the middle never wins, more than ``middles``. Observed and
             pending trials of any origin count.
@@ -101,7 +149,6 @@ class AdaptiveDesign:
         ValueError: ``middles`` is below 1, or not below ``most``.
     """
 
-    then: Strategy[Any]
     middles: int = 2
     most: int = 8
     many: bool = False
@@ -112,20 +159,30 @@ class AdaptiveDesign:
                 f"middles = {self.middles}: expected 1 or more trials, and less than {self.most}"
             )
 
-    @property
-    def draws_in_tell(self) -> bool:
-        """Whether the later strategy does."""
-        return draws_in_tell(self.then)
-
+    @override
     def init(self, problem: Problem, rng: Rng) -> AdaptiveDesignState:
         """Return the first state of the later strategy with a new seed."""
         later = self.then.init(problem, rng)
         return AdaptiveDesignState(later, int(rng.integers(2**31)))
 
-    def ask(
+    @override
+    def state_of_then(self, state: AdaptiveDesignState) -> Any:
+        """Return the state of the later strategy."""
+        return state.later
+
+    @override
+    def tell(
+        self, problem: Problem, state: AdaptiveDesignState, observation: Observation, rng: Rng
+    ) -> AdaptiveDesignState:
+        """Pass the observation on."""
+        later = self.then.tell(problem, state.later, observation, rng)
+        return replace(state, later=later)
+
+    @override
+    def propose_first(
         self, problem: Problem, history: History, state: AdaptiveDesignState, n: int, rng: Rng
-    ) -> Sequence[Proposal]:
-        """Return the missing points of the design, then proposals of the later strategy."""
+    ) -> Proposals:
+        """Return the missing points of the design."""
         proposals: list[Proposal] = []
         assumed = history
         while len(proposals) < n:
@@ -133,37 +190,26 @@ class AdaptiveDesign:
             known = assumed if problem.space.conditions else history
             ahead = 0 if problem.space.conditions else len(proposals)
             tag = self._next(problem.space, known, ahead, state.seed)
-            if tag is None:
-                rest = self.then.ask(problem, assumed, state.later, n - len(proposals), rng)
-                return [*proposals, *rest]
-            row = self._row(problem.space, assumed, tag["design"], state.seed, rng)
-            if not len(row):
+            row = (
+                None
+                if tag is None
+                else self._row(problem.space, assumed, tag["design"], state.seed, rng)
+            )
+            if row is None or not len(row):
                 break
             proposals.append(Proposal(row[0], tag))
             assumed = assumed.assume_pending(row)
         return proposals
 
-    def tell(
-        self, problem: Problem, state: AdaptiveDesignState, observation: Observation, rng: Rng
-    ) -> AdaptiveDesignState:
-        """Pass the observation on."""
-        later = self.then.tell(problem, state.later, observation, rng)
-        return AdaptiveDesignState(later, state.seed)
-
-    def predict(
-        self,
-        problem: Problem,
-        history: History,
-        state: AdaptiveDesignState,
-        codes: Codes,
-        rng: Rng,
-    ) -> Prediction:
-        """Return the predictions of the later strategy.
-
-        Raises:
-            TrialError: It has no model, or there are too few observations.
-        """
-        return require_predictive(self.then).predict(problem, history, state.later, codes, rng)
+    def describe_size(self, space: Space, seed: int) -> str:
+        """Return how many trials the design has; ``seed`` is that of the state."""
+        if space.conditions:
+            return f"one trial in each branch of the conditions, at most {MOST_BRANCHES}"
+        if self.many:
+            return f"{self.most} of the design"
+        if has_distinct_middle(space, generator(seed, Purpose.MODEL)):
+            return f"{self.middles + 1} of the design, up to {self.most} if the middle loses"
+        return f"{self.most} of the design, as the space has no distinct middle"
 
     def _next(self, space: Space, history: History, ahead: int, seed: int) -> dict[str, str] | None:
         """Return the tag of the next point of the design; None if the design is over."""

@@ -1,1 +1,0 @@
-"""Strategies that combine other strategies: a design followed by a strategy, random interleaving, a portfolio."""

@@ -1,1 +1,0 @@
-"""Iterated racing for noisy values."""
