@@ -1,3 +1,204 @@
 """Kernels in OpenCL: the kernels of examples/kernels are correct, and every fault is reported."""
 
 from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import patient
+import pytest
+from kernel_checks import KERNELS, check_refusal, evaluate, load
+
+from baco_like.evaluators import OpenCLSettings, Repeats, opencl_evaluator, registry
+from baco_like.evaluators.kernels import complete_config
+from baco_like.evaluators.kernels import opencl_worker as programs
+from baco_like.evaluators.kernels.opencl_worker import find_device
+from baco_like.evaluators.kernels.timing import KernelLimits
+from baco_like.evaluators.settings_table import Table
+from baco_like.exceptions import EvaluatorError
+from baco_like.records.trial import Status
+from baco_like.spaces.space import Space
+
+cl = pytest.importorskip("pyopencl")
+
+HERE = Path(__file__).parent
+SIZE = 64
+convolution, gemm = load("opencl_convolution"), load("opencl_gemm")
+MODULES = {"convolution": convolution, "gemm": gemm}
+
+
+def platforms() -> list[str]:
+    try:
+        return [platform.name for platform in cl.get_platforms()]
+    except cl.Error:
+        return []
+
+
+needs_device = pytest.mark.skipif(not platforms(), reason="needs an OpenCL driver such as PoCL")
+
+
+def settings(problem: str, **changed: Any) -> OpenCLSettings:
+    return OpenCLSettings(
+        problem, SIZE, repeats=Repeats(2, 2), **{"build_timeout": 60.0, **changed}
+    )
+
+
+CONFIGS = {
+    "convolution": [
+        {},
+        {"block_size_x": 48, "block_size_y": 4, "tile_size_x": 3, "tile_size_y": 2}
+        | {"use_shmem": True, "use_padding": True, "use_cmem": False},
+    ],
+    "gemm": [
+        {"VWM": 2, "STRM": True, "NDIMB": 16, "SB": True, "MWG": 32},
+        {"MWG": 32, "NWG": 64, "KWG": 32, "MDIMA": 16, "KWI": 8, "VWM": 2, "VWN": 4}
+        | {"STRN": True, "SA": True},
+    ],
+}
+
+
+@needs_device
+@pytest.mark.parametrize("problem", MODULES)
+def test_example_kernels_are_correct(problem: str) -> None:
+    space = MODULES[problem].space(SIZE)
+    evaluator = opencl_evaluator(space, settings(f"opencl_{problem}.py"), KERNELS)
+    for config in CONFIGS[problem]:
+        assert space.contains(complete_config(problem, MODULES[problem].domains(), config))
+        outcome = evaluate(evaluator, config)
+        assert outcome.status is Status.OK, (config, outcome.message)
+        assert len(outcome.repeats) == 2
+    evaluator.close()
+
+
+FAULTS: list[tuple[int, int, str | None, str]] = [
+    (3, 8, "correctness", "instead of"),
+    (0, 8, None, ""),
+    (1, 8, "compile", "no_such_function"),
+    (2, 8, "runtime", "OutOfResources: 4194304 bytes of local memory"),
+    (0, 48, "runtime", "INVALID_WORK_GROUP_SIZE"),  # 48 does not divide 64
+    (4, 8, "runtime", "ended by SIG"),
+]
+
+
+@needs_device
+def test_what_a_kernel_may_do() -> None:
+    space = Space({"fault": list(range(6)), "group": [8, 48]})
+    evaluator = opencl_evaluator(space, settings("opencl_problem.py", timeout=0.5), HERE)
+    for fault, group, word, message in FAULTS:
+        config = {"fault": fault, "group": group}
+        outcome = evaluate(evaluator, config, patient.says(message))
+        assert outcome.failed == word, (fault, group, outcome.message)
+        assert message in outcome.message
+    evaluator.close()
+
+
+@needs_device
+def test_a_buffer_of_twice_the_cache_is_filled_before_each_launch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[Any] = []
+    fill, launch = cl.enqueue_fill_buffer, cl.enqueue_nd_range_kernel
+
+    def noted_fill(queue: Any, buffer: Any, *more: Any) -> Any:
+        events.append(buffer.size)
+        return fill(queue, buffer, *more)
+
+    def noted_launch(queue: Any, *more: Any) -> Any:
+        events.append("launch")
+        return launch(queue, *more)
+
+    monkeypatch.setattr(cl, "enqueue_fill_buffer", noted_fill)
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", noted_launch)
+    monkeypatch.setattr(programs, "_disable_compiler_caches", lambda: None)
+    problem = {"path": str(KERNELS / "opencl_gemm.py"), "constants": {}, "size": SIZE, "seed": 0}
+    server = programs.serve(
+        {"problem": {**problem, "tolerances": {}}, "limits": asdict(KernelLimits(60.0, 60.0, 60.0))}
+        | {"restore": "auto", "flush": True, "platform": "", "device": 0, "options": []}
+    )
+    report: Any = SimpleNamespace(stage=lambda *_: None, note=lambda *_: None)
+    server({"config": complete_config("gemm", gemm.domains(), {}), "key": 0, "drop": []}, report)
+    request = dict.fromkeys(("launch", "timeout", "enough", "near"), 60.0) | {"grace": 0.0}
+    answer = server({"key": 0, "count": 2, **request}, report)
+    assert answer is not None
+    assert answer["problem"] is None
+    cache = find_device("", 0).global_mem_cache_size
+    before = [events[i - 1] for i, event in enumerate(events) if event == "launch"]
+    assert len(before) >= 4
+    assert all(size >= 2 * cache for size in before)
+
+
+@needs_device
+def test_a_first_launch_has_the_limit_of_the_build() -> None:
+    """Some drivers compile during it, so that its time is no bound."""
+    space = Space({"fault": list(range(6)), "group": [8, 48]})
+    chosen = settings("opencl_problem.py", timeout=0.5, build_timeout=2.0)
+    evaluator = opencl_evaluator(space, chosen, HERE)
+    outcome = evaluate(evaluator, {"fault": 5, "group": 8}, lambda outcome: True)
+    evaluator.close()
+    assert (outcome.status, outcome.failed) == (Status.FAILED, "timeout")
+
+
+@needs_device
+def test_the_platform_is_chosen_by_name() -> None:
+    space = convolution.space(SIZE)
+    some = platforms()[0]
+    for wanted, message in (
+        ({"platform": "no such"}, f"no OpenCL platform is named 'no such'.*{some}"),
+        ({"platform": some[2:].upper(), "device": 99}, f"{some}.* has no device 99"),
+    ):
+        evaluator = opencl_evaluator(space, settings("opencl_convolution.py", **wanted), KERNELS)
+        with pytest.raises(EvaluatorError, match=message):
+            evaluate(evaluator, {})
+        evaluator.close()
+
+
+def test_the_references_are_what_they_say() -> None:
+    image, weights = convolution.inputs(20, np.random.default_rng(1))
+    windows = np.lib.stride_tricks.sliding_window_view(image, weights.shape)
+    sums = np.einsum("yxvu,vu->yx", windows, weights)
+    assert np.allclose(convolution.expected(image, weights), sums, atol=1e-5)
+    a, b = gemm.inputs(16, np.random.default_rng(2))  # A by columns, B by rows, C by columns
+    assert np.allclose(gemm.expected(a, b).T, np.einsum("km,kn->mn", a, b), atol=1e-5)
+
+
+def table(**entries: Any) -> Table:
+    return Table(
+        "evaluator", {"kind": "opencl", "problem": "opencl_gemm.py", "size": SIZE, **entries}
+    )
+
+
+def test_a_run_file_makes_it() -> None:
+    made = table(platform="portable", options=["-cl-fast-relaxed-math"])
+    evaluator = registry.create(made, gemm.space(SIZE), "us", KERNELS)
+    assert evaluator.capacity == 1
+    evaluator.close()
+
+
+@pytest.mark.parametrize(
+    ("entries", "parameters", "message"),
+    [
+        ({"problem": "gemm"}, {"MWG": [16, 32]}, "expected a Python file"),
+        ({"plattform": "x"}, {"MWG": [16, 32]}, "did you mean 'platform'"),
+        ({"options": "-O"}, {"MWG": [16, 32]}, "an array"),
+        ({"device": -1}, {"MWG": [16, 32]}, "device = -1"),
+        ({}, {"MGW": [16, 32]}, "did you mean 'MWG'"),
+        ({}, {"SA": ["on", "off"]}, "'SA': 'on' is not true or false"),
+    ],
+)
+def test_wrong_tables(entries: dict[str, Any], parameters: dict[str, Any], message: str) -> None:
+    check_refusal(table(**entries), parameters, message)
+
+
+@pytest.mark.parametrize("answer", ["an error", "an empty list"])
+def test_a_machine_without_a_platform_is_told_of_pocl(monkeypatch, answer):
+    def get_platforms():
+        if answer == "an error":
+            raise cl.Error("PLATFORM_NOT_FOUND_KHR")
+        return []
+
+    monkeypatch.setattr(cl, "get_platforms", get_platforms)
+    with pytest.raises(EvaluatorError, match=r"no OpenCL platform.*apt install pocl-opencl-icd"):
+        find_device("", 0)
