@@ -8,7 +8,7 @@ the extra ``plot``. The report (`baco_like.reporting`) has more charts, for a br
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,12 @@ _COLOURS = {"minimize": "viridis", "maximize": "viridis_r"}
 _FAILURE, _MODEL = "#d55e00", "#0072b2"
 _MOST_LABELS = 12
 _MOST_BARS = 10
+
+_LONGEST = 24
+"""Most characters of a name or value beside an axis."""
+
+_LETTER = 0.075
+"""Width of a letter of a label in inches."""
 
 
 def history(
@@ -109,30 +115,35 @@ def parallel_coordinates(
         TrialError: No trial has succeeded, or a parameter does not exist.
         ValueError: The run has no such objective.
     """
+    is_own = axes is None
     shown, axes = _open(run, axes, objective)
     trials = shown.successes
     names = list(shown.history.space.active if names is None else names)
+    if is_own:
+        figure: Any = axes.figure
+        figure.set_figwidth(max(figure.get_figwidth(), 0.9 * len(names)))
     scales = [_Scale(shown.history.space, name, trials) for name in names]
     heights = np.column_stack([scale.heights(trials) for scale in scales])
-    costs = sign_of(shown.objective.direction) * np.array([trial.value for trial in trials])
-    worst_first = np.argsort(-costs, kind="stable")
+    values = np.array([trial.value for trial in trials], dtype=np.float64)
+    worst_first = np.argsort(-sign_of(shown.objective.direction) * values, kind="stable")
     lines = require("matplotlib.collections", "plot").LineCollection(
         [np.column_stack([np.arange(len(names)), heights[i]]) for i in worst_first],
-        array=np.array([trials[i].value for i in worst_first]),
+        array=values[worst_first],
         cmap=_COLOURS[shown.objective.direction],
+        norm=_norm(values),
         alpha=0.8,
     )
     axes.add_collection(lines)
-    axes.set_xticks(range(len(names)), names)
+    _name_places(axes, names)
     axes.set_xlim(-0.3, len(names) - 0.7)
     axes.set_ylim(-0.05, 1.05)
     axes.set_yticks([])
+    room = max(6, int(_room(axes, len(names))))
     for place, scale in enumerate(scales):
         axes.axvline(place, color="#999999", lw=0.8, zorder=0)
         for height, text in scale.labels():
-            axes.annotate(
-                text, (place, height), (3, 0), textcoords="offset points", fontsize="small"
-            )
+            style: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small"}
+            axes.annotate(_short(text, room), (place, height), (3, 0), **style)
     axes.figure.colorbar(lines, ax=axes, label=shown.objective.label)
     return axes
 
@@ -163,14 +174,9 @@ def slice(
     trials = shown.successes
     name = shown.important(1)[0] if name is None else name
     scale = _Scale(shown.history.space, name, trials)
-    axes.plot(
-        scale.places(trials),
-        np.array([trial.value for trial in trials], dtype=np.float64),
-        "o",
-        ms=4,
-        color="#9a9a9a",
-        label="evaluation",
-    )
+    observed = np.array([trial.value for trial in trials], dtype=np.float64)
+    style: dict[str, Any] = {"ms": 4, "color": "#9a9a9a", "label": "evaluation"}
+    axes.plot(scale.places(trials), observed, "o", **style)
     if shown.history.space.parameters[name].width == 1 and len(trials) >= _LEAST:
         points = shown.dependence((name,)).points
         places = [scale.place(point.values[0]) for point in points]
@@ -184,7 +190,9 @@ def slice(
             reach = np.maximum([values - low, high - values], 0)
             label = "partial dependence"
             axes.errorbar(places, values, reach, fmt="s", color=_MODEL, capsize=4, label=label)
-    scale.mark(axes.set_xscale, axes.set_xticks)
+    scale.mark(axes, "x")
+    if _is_wide(observed):
+        axes.set_yscale("log")
     axes.set_xlabel(name)
     axes.set_ylabel(shown.objective.label)
     axes.legend(frameon=False)
@@ -234,16 +242,16 @@ def contour(
     for point in points:
         at = up.place(point.values[1]), across.place(point.values[0])
         table[ys.index(at[0]), xs.index(at[1])] = point.value
-    colours = _COLOURS[shown.objective.direction]
-    across.mark(axes.set_xscale, axes.set_xticks)
-    up.mark(axes.set_yscale, axes.set_yticks)
+    colours = {"cmap": _COLOURS[shown.objective.direction], "norm": _norm(table)}
+    across.mark(axes, "x")
+    up.mark(axes, "y")
     is_smooth = across.is_number and up.is_number and min(table.shape) > 1
     drawn: Any
-    if is_smooth and np.isfinite(table).all():
-        drawn = axes.contourf(xs, ys, table, levels=12, cmap=colours)
+    if is_smooth and np.isfinite(table).all() and colours["norm"] is None:
+        drawn = axes.contourf(xs, ys, table, levels=12, **colours)
     else:
         edges = across.edges(xs), up.edges(ys)
-        drawn = axes.pcolormesh(*edges, np.ma.masked_invalid(table), cmap=colours)
+        drawn = axes.pcolormesh(*edges, np.ma.masked_invalid(table), **colours)
     for ok, mark in ((True, "o"), (False, "x")):
         trials = [t for t in observed if (t.status is Status.OK) == ok]
         colour = "black" if ok else _FAILURE
@@ -285,7 +293,7 @@ def failures(run: Optimizer | Result, name: str | None = None, *, axes: Axes | N
         axes.bar(range(len(groups)), share, bottom=bottom, label=word)
         bottom += share
     texts = [_span(values[group[0]], values[group[-1]]) for group in groups]
-    axes.set_xticks(range(len(groups)), texts, rotation=45 if len(groups) > 5 else 0)
+    _name_places(axes, texts)
     axes.set_xlabel("evaluations" if name is None else name)
     axes.set_ylabel("share of failed trials")
     axes.set_ylim(0, 1)
@@ -313,7 +321,9 @@ class _Scale:
         self._listed: list[Any] = []
         self.is_number = isinstance(parameter, (Real, SteppedReal, Integer, Ordinal))
         self._is_log = self.is_number and bool(getattr(parameter, "log", False))
-        if not self.is_number:
+        if self.is_number:
+            self._listed = list(parameter.values or ())
+        else:
             seen = dict.fromkeys(t.config[name] for t in trials if t.config.get(name) is not None)
             self._listed = list(parameter.values or seen)
 
@@ -356,12 +366,21 @@ class _Scale:
         shown = ((i, v) for i, v in enumerate(self._listed) if low <= i <= high)
         return [((i - low) / width if high > low else 0.5, show(v)) for i, v in shown]
 
-    def mark(self, set_scale: Callable[[str], Any], set_ticks: Callable[..., Any]) -> None:
-        """Set scale and ticks of an axis."""
+    def mark(self, axes: Axes, side: str) -> None:
+        """Set scale and ticks of the horizontal axis, ``x``, or the vertical one, ``y``."""
+        texts = [_short(show(value)) for value in self._listed]
+        set_ticks = getattr(axes, f"set_{side}ticks")
         if self._is_log:
-            set_scale("log")
-        elif not self.is_number and len(self._listed) <= _MOST_LABELS:
-            set_ticks(range(len(self._listed)), [show(value) for value in self._listed])
+            getattr(axes, f"set_{side}scale")("log")
+        if not 0 < len(texts) <= _MOST_LABELS:
+            return
+        if self._is_log:
+            set_ticks([], minor=True)
+            set_ticks(self._listed, texts)
+        elif not self.is_number and side == "x":
+            _name_places(axes, texts)
+        elif not self.is_number:
+            set_ticks(range(len(texts)), texts)
 
 
 @dataclass(frozen=True)
@@ -459,6 +478,39 @@ def _group(values: Sequence[Any]) -> list[list[int]]:
     if len(starts) > _MOST_BARS:
         return [list(map(int, part)) for part in np.array_split(np.arange(len(values)), _MOST_BARS)]
     return [list(range(a, b)) for a, b in zip(starts, [*starts[1:], len(values)], strict=True)]
+
+
+def _is_wide(values: Array) -> bool:
+    """Whether values are shown on a logarithmic scale: they are positive, and their range is wide."""
+    known = values[np.isfinite(values)]
+    return bool(len(known)) and known.min() > 0.0 and known.max() / known.min() > 5.0
+
+
+def _norm(values: Array) -> Any:
+    """Return the scale of the colours of values; None is a linear one."""
+    if not _is_wide(values):
+        return None
+    return require("matplotlib.colors", "plot").LogNorm(np.nanmin(values), np.nanmax(values))
+
+
+def _short(text: str, longest: int = _LONGEST) -> str:
+    """Return a short text; the ends of long names differ as often as their beginnings."""
+    end = longest // 2
+    return text if len(text) <= longest else f"{text[: longest - end - 1]}…{text[-end:]}"
+
+
+def _room(axes: Axes, count: int) -> float:
+    """Return how many letters fit beside each other at each of some places of the horizontal axis."""
+    return float(axes.bbox.width / axes.figure.dpi / max(count, 1) / _LETTER)
+
+
+def _name_places(axes: Axes, texts: Sequence[str]) -> None:
+    """Write texts at the places 0, 1, ... of the horizontal axis; those that would overlap are inclined."""
+    short = [_short(text) for text in texts]
+    style: dict[str, Any] = {}
+    if max(map(len, short), default=0) > _room(axes, len(short)):
+        style = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(range(len(short)), short, **style)
 
 
 def _span(first: Any, last: Any) -> str:

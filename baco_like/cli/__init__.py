@@ -43,7 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = partial(_show_warning, set())
             args = build_parser().parse_args(argv)  # asks plug-ins for their names
-            return importlib.import_module(f"baco_like.cli.{args.command}").run(args) or 0
+            module, _, name = args.function.partition(".")
+            command = getattr(importlib.import_module(f"baco_like.cli.{module}"), name)
+            return command(args) or 0
     except BacoError as error:
         print(f"baco-like: error: {escape_control_characters(str(error))}", file=sys.stderr)
         return 2

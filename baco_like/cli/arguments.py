@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line; it stores the name of the command as ``command``."""
+    """Return the parser of the command line; it stores where the command is as ``function``: a module and its name."""
     parser = argparse.ArgumentParser(
         prog="baco-like",
         description="Tune compilers and kernels: suggest the next configuration to measure.",
@@ -33,7 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_ship(commands)
     _add_check(commands)
     _add_serve(commands)
-    commands.add_parser("strategies", help="list the strategies and their settings")
+    _command(commands, "comparing.strategies", "list the strategies and their settings")
     _add_schema(commands)
     _add_compare(commands)
     _add_repair(commands)
@@ -41,321 +42,354 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+class _Arguments:
+    """The arguments of a command, or of a group of them.
+
+    Args:
+        parser: The parser of the command, or the group.
+    """
+
+    def __init__(self, parser: Any) -> None:
+        self._parser = parser
+
+    def __call__(
+        self, names: str, meaning: str, value: str | None = None, kind: Any = str, **settings: Any
+    ) -> None:
+        """Add an argument.
+
+        Args:
+            names: Its name, or several with commas between them.
+            meaning: The help.
+            value: The name of its value in the help; None makes a switch.
+            kind: The type of its value.
+            settings: As for `argparse.ArgumentParser.add_argument`.
+        """
+        if value is None:
+            settings["action"] = "store_true"
+        else:
+            settings |= {"metavar": value, "type": kind}
+        self._parser.add_argument(*names.split(", "), help=meaning, **settings)
+
+    def either(self) -> _Arguments:
+        """Return a group of arguments of which one must be given."""
+        return _Arguments(self._parser.add_mutually_exclusive_group(required=True))
+
+
+def _command(
+    commands: Any, function: str, summary: str, description: str | None = None
+) -> _Arguments:
+    """Add a command.
+
+    Args:
+        commands: The commands of the parser.
+        function: The module in this package and the function, which has the name of the command.
+        summary: The line in the list of commands.
+        description: The text above the arguments of the command.
+    """
+    name = function.partition(".")[2]
+    parser = commands.add_parser(name, help=summary, description=description)
+    parser.set_defaults(function=function)
+    return _Arguments(parser)
+
+
+# Commands -------------------------------------------------------------------------------------------------------------
+
+
 def _add_tune(commands: Any) -> None:
-    add = commands.add_parser("tune", help="tune what a run file describes").add_argument
-    add(
-        "file",
-        type=_path,
-        metavar="FILE.toml",
-        help="run file: space, objective, evaluator, budget, ...",
-    )
-    add("--budget", type=_whole(1), metavar="N", help="evaluations (default: the file's)")
-    add("--seed", type=_whole(0), metavar="S", help="seed of the run (default: the file's, else 0)")
+    add = _command(commands, "runs.tune", "tune what a run file describes")
+    add("file", "run file: space, objective, evaluator, budget, ...", "FILE.toml", _path)
+    add("--budget", "evaluations (default: the file's)", "N", _whole(1))
+    add("--seed", "seed of the run (default: the file's, else 0)", "S", _whole(0))
     _add_out(add, "DIR", "folder of the results (default: a new one in runs/)")
-    add("--resume", action="store_true", help="continue the run in --out (default: the newest)")
-    add("--report", action="store_true", help="write report.html too, for a browser")
+    add("--resume", "continue the run in --out (default: the newest)")
+    add("--report", "write report.html too, for a browser")
     slots = "device slots, such as cuda:0,cuda:1 (default: the file's)"
-    add("--slots", type=_words, metavar="A,B", help=slots)
+    add("--slots", slots, "A,B", _words)
     task = "tune only this one of the file's [tasks], such as n=512 or A4000"
-    add("--task", type=_task_or_name, metavar="TASK", help=task)
+    add("--task", task, "TASK", _task_or_name)
     worker = "share the run in --out with other processes, each with another name"
-    add("--worker", type=_name, metavar="NAME", help=worker)
+    add("--worker", worker, "NAME", _name)
     lease = (
         "a trial without a result is suggested again after S seconds without a sign of its process"
     )
-    add("--lease", type=_positive, metavar="S", help=lease)
+    add("--lease", lease, "S", _positive)
     _add_large(add)
 
 
 def _add_flags(commands: Any) -> None:
-    add = commands.add_parser(
-        "flags",
-        help="tune the flags of a build command: write a run file and start it",
-        description="Write a run file that tunes all flags of a build command, print its path, and start it.",
-    ).add_argument
+    add = _command(
+        commands,
+        "starting.flags",
+        "tune the flags of a build command: write a run file and start it",
+        "Write a run file that tunes all flags of a build command, print its path, and start it.",
+    )
     build = "build command with {flags}, such as 'gcc -O2 {flags} app.c -o {workdir}/app'"
-    add("build", metavar="COMMAND", help=build)
-    add("--run", metavar="COMMAND", help="command to measure, such as '{workdir}/app'")
-    size = "minimise the bytes of code and constants of the built program, not the time"
-    add("--size", action="store_true", help=size)
+    add("build", build, "COMMAND")
+    add("--run", "command to measure, such as '{workdir}/app'", "COMMAND")
+    add("--size", "minimise the bytes of code and constants of the built program, not the time")
     pattern = "regular expression of the measured time in the output (default: the wall time)"
-    add("--pattern", metavar="REGEX", help=pattern)
-    add("--check", metavar="COMMAND", help="its exit code 0 means that the result is correct")
+    add("--pattern", pattern, "REGEX")
+    add("--check", "its exit code 0 means that the result is correct", "COMMAND")
     compiler = "compiler that is asked for its flags (default: first word of the build command)"
-    add("--compiler", metavar="NAME", help=compiler)
+    add("--compiler", compiler, "NAME")
     _add_start(add, 60)
 
 
 def _add_passes(commands: Any) -> None:
-    add = commands.add_parser(
-        "passes",
-        help="find LLVM's best passes for a C program: write a run file and start it",
-        description="Write a run file that searches a pipeline of LLVM's passes for a program, print its path, and "
-        "start it.",
-    ).add_argument
-    sources = "sources in C, or bitcode, of one program"
-    add("sources", nargs="+", type=_path, metavar="SOURCE", help=sources)
+    add = _command(
+        commands,
+        "starting.passes",
+        "find LLVM's best passes for a C program: write a run file and start it",
+        "Write a run file that searches a pipeline of LLVM's passes for a program, print its path, and start it.",
+    )
+    add("sources", "sources in C, or bitcode, of one program", "SOURCE", _path, nargs="+")
     measures = ("instructions", "size", "cycles", "time")
     measure = "what is minimised: %(choices)s (default: instructions)"
-    add("--measure", choices=measures, default=measures[0], metavar="M", help=measure)
+    add("--measure", measure, "M", choices=measures, default=measures[0])
     passes = "all (default), O0 to O3, Os, Oz: the passes to choose from"
-    add("--passes", default="all", metavar="SET", help=passes)
-    add("--arguments", metavar="TEXT", help="arguments of the program")
-    add("--cflags", metavar="TEXT", help="flags of the sources, such as -DN=100")
-    add("--opt", metavar="NAME", help="opt of LLVM (default: the newest)")
-    add("--no-check", action="store_true", help="do not run the program to compare its output")
+    add("--passes", passes, "SET", default="all")
+    add("--arguments", "arguments of the program", "TEXT")
+    add("--cflags", "flags of the sources, such as -DN=100", "TEXT")
+    add("--opt", "opt of LLVM (default: the newest)", "NAME")
+    add("--no-check", "do not run the program to compare its output")
     _add_start(add, 200)
 
 
-def _add_start(add: Callable[..., Any], budget: int) -> None:
+def _add_start(add: _Arguments, budget: int) -> None:
     """Add the arguments of a command that writes a run file and starts it."""
     file = "run file to write; commands run in its folder (default: a name after the program)"
-    add("--file", type=_path, metavar="FILE.toml", help=file)
-    add("--write-only", action="store_true", help="only write the run file")
-    evaluations = f"evaluations (default: {budget})"
-    add("--budget", type=_whole(1), default=budget, metavar="N", help=evaluations)
-    add("--seed", type=_whole(0), default=0, metavar="S", help="seed of the run (default: 0)")
+    add("--file", file, "FILE.toml", _path)
+    add("--write-only", "only write the run file")
+    add("--budget", f"evaluations (default: {budget})", "N", _whole(1), default=budget)
+    _add_seed(add)
     _add_out(add, "DIR", "folder of the results (default: a new one in runs/)")
 
 
 def _add_show(commands: Any) -> None:
     summary = "show the status, the best trials and the failures of a run"
-    add = _add_reader(commands, "show", summary)
+    add = _command(commands, "journals.show", summary)
+    _add_journal(add)
     _add_top(add)
-    add("--trial", type=_whole(0), metavar="N", help="everything about this trial, with its log")
+    add("--trial", "everything about this trial, with its log", "N", _whole(0))
     _add_task_choice(add)
 
 
 def _add_watch(commands: Any) -> None:
-    add = _add_reader(commands, "watch", "follow a run that another process tunes")
+    add = _command(commands, "journals.watch", "follow a run that another process tunes")
+    _add_journal(add)
     _add_top(add)
-    seconds = "seconds between two updates (default: 2)"
-    add("--interval", type=_whole(1), default=2, metavar="S", help=seconds)
+    add("--interval", "seconds between two updates (default: 2)", "S", _whole(1), default=2)
 
 
 def _add_report(commands: Any) -> None:
     summary = "write the report of a run: one HTML file that answers ten questions"
-    add = _add_reader(commands, "report", summary)
-    output = "the file to write (default: as the journal, with .html)"
-    _add_out(add, "FILE", output)
+    add = _command(commands, "journals.report", summary)
+    _add_journal(add)
+    _add_out(add, "FILE", "the file to write (default: as the journal, with .html)")
     peak = "best value that the machine allows (default: the run file's)"
-    add("--peak", type=_positive, metavar="VALUE", help=peak)
-
-
-def _add_reader(commands: Any, name: str, summary: str) -> Callable[..., Any]:
-    """Add a command that reads a journal; return the function that adds its other arguments."""
-    add: Callable[..., Any] = commands.add_parser(name, help=summary).add_argument
-    add("journal", type=_path, metavar="RUN", help="journal or folder of a run; it is only read")
-    return add
-
-
-def _add_top(add: Callable[..., Any]) -> None:
-    add("--top", type=_whole(1), default=5, metavar="N", help="number of best trials (default: 5)")
+    add("--peak", peak, "VALUE", _positive)
 
 
 def _add_rebuild(commands: Any) -> None:
-    add = _add_reader(commands, "rebuild", "print or run the exact commands of a trial")
-    add("--trial", type=_whole(0), metavar="N", help="the trial (default: the winner)")
+    add = _command(commands, "journals.rebuild", "print or run the exact commands of a trial")
+    _add_journal(add)
+    add("--trial", "the trial (default: the winner)", "N", _whole(0))
     _add_task_choice(add)
-    add("--run", action="store_true", dest="execute", help="run the commands too")
-    add("--workdir", type=_path, metavar="DIR", help="folder for {workdir} (default: trial-N)")
-    trust = "start the compiler of [flags], whatever program it is"
-    add("--trust", action="store_true", help=trust)
-    folder = "folder of the run file (default: as in the journal)"
-    add("--folder", type=_path, metavar="DIR", help=folder)
-
-
-def _add_task_choice(add: Any) -> None:
-    task = "the configuration that is recommended for this task, such as n=512"
-    add("--task", type=_task_or_name, metavar="TASK", help=task)
+    add("--run", "run the commands too", dest="execute")
+    add("--workdir", "folder for {workdir} (default: trial-N)", "DIR", _path)
+    add("--trust", "start the compiler of [flags], whatever program it is")
+    add("--folder", "folder of the run file (default: as in the journal)", "DIR", _path)
 
 
 def _add_simplify(commands: Any) -> None:
     summary = "return parameters of the winner to their defaults where that changes nothing"
-    add = commands.add_parser("simplify", help=summary).add_argument
+    add = _command(commands, "runs.simplify", summary)
     run = "folder or journal of a run, or its run file (then its newest run)"
-    add("run", type=_path, metavar="RUN", help=run)
-    run_file = "run file with the evaluator; trust it like a Makefile"
-    add("--run-file", type=_path, metavar="FILE.toml", help=run_file)
+    add("run", run, "RUN", _path)
+    _add_run_file(add)
     budget = "measurements of all tests so far (default: a quarter of the builds, at least 15)"
-    add("--budget", type=_whole(1), metavar="N", help=budget)
+    add("--budget", budget, "N", _whole(1))
 
 
 def _add_ship(commands: Any) -> None:
     summary = "write the winners of runs as a file that another program loads"
-    add = commands.add_parser("ship", help=summary).add_argument
+    add = _command(commands, "shipped.ship", summary)
     sources = "journals of runs, one for each task; or one table that --format json has written"
-    add("sources", type=_path, nargs="+", metavar="RUN.jsonl", help=sources)
-    add("--format", required=True, choices=_ShippedFormats(), metavar="FORMAT", help="%(choices)s")
+    add("sources", sources, "RUN.jsonl", _path, nargs="+")
+    add("--format", "%(choices)s", "FORMAT", choices=_FormatNames("shipping"), required=True)
     _add_out(add, "FILE", "the file; an old one is replaced", required=True)
     task = "descriptor of a journal's task, such as n=512,device=A4000; once for each journal"
-    add("--task", type=_task, action="append", default=[], metavar="NAME=VALUE,...", help=task)
+    add("--task", task, "NAME=VALUE,...", _task, action="append", default=[])
     constraint = "known constraint that reads descriptors, such as 'tile <= n'; may be repeated"
-    add("--constraint", action="append", default=[], metavar="TEXT", help=constraint)
-    add("--device", metavar="NAME", help="the device (default: the model of the CPU)")
+    add("--constraint", constraint, "TEXT", action="append", default=[])
+    add("--device", "the device (default: the model of the CPU)", "NAME")
     name = "beginning of the names in a C header, or tuning key of a wisdom file (default: FILE's)"
-    add("--name", metavar="NAME", help=name)
+    add("--name", name, "NAME")
 
 
 def _add_check(commands: Any) -> None:
-    add = commands.add_parser(
-        "check",
-        help="measure a shipped winner and the default again; exit 0, 1 (regressed) or 2 (cannot tell)",
-        description="Measure the winner and the default configuration by turns, and compare their ratio with the one "
-        "of the shipped table. Exit code: 0 fine, 1 regressed, 2 cannot tell.",
-    ).add_argument
+    add = _command(
+        commands,
+        "shipped.check",
+        "measure a shipped winner and the default again; exit 0, 1 (regressed) or 2 (cannot tell)",
+        "Measure the winner and the default configuration by turns, and compare their ratio with the one of the "
+        "shipped table. Exit code: 0 fine, 1 regressed, 2 cannot tell.",
+    )
     file = (
         "table of 'ship --format json', journal, or run file (then the journal of its newest run)"
     )
-    add("file", type=_path, metavar="FILE", help=file)
-    run_file = "run file with the evaluator; trust it like a Makefile"
-    add("--run-file", type=_path, metavar="FILE.toml", help=run_file)
-    add(
-        "--task",
-        type=_task,
-        default={},
-        metavar="NAME=VALUE,...",
-        help="entry to check, if FILE has several",
-    )
-    slowdown = "slow-down to find, in percent (default: 5)"
-    add("--slowdown", type=_percent, default=5.0, metavar="P", help=slowdown)
-    add(
-        "--rounds",
-        type=_whole(5),
-        default=160,
-        metavar="N",
-        help="largest number of rounds (default: 160)",
-    )
-    add("--seed", type=_whole(0), default=0, metavar="S", help="for the order in the rounds")
-    record = "keep these measurements in FILE, a table, for later checks"
-    add("--record", action="store_true", help=record)
-    stamp = "only compare the stamp of any shipped file with this machine; measure nothing"
-    add("--stamp", action="store_true", help=stamp)
-    add("--device", metavar="NAME", help="name of this device (default: the model of the CPU)")
+    add("file", file, "FILE", _path)
+    _add_run_file(add)
+    add("--task", "entry to check, if FILE has several", "NAME=VALUE,...", _task, default={})
+    add("--slowdown", "slow-down to find, in percent (default: 5)", "P", _percent, default=5.0)
+    add("--rounds", "largest number of rounds (default: 160)", "N", _whole(5), default=160)
+    _add_seed(add, "for the order in the rounds")
+    add("--record", "keep these measurements in FILE, a table, for later checks")
+    add("--stamp", "only compare the stamp of any shipped file with this machine; measure nothing")
+    add("--device", "name of this device (default: the model of the CPU)", "NAME")
     retune = "after a regression, spend N evaluations on a new run that starts with the old results"
-    add("--retune", type=_whole(1), metavar="N", help=retune)
+    add("--retune", retune, "N", _whole(1))
     _add_out(add, "DIR", "folder of the run of --retune (default: a new one in runs/)")
-    add("--report", type=_path, metavar="FILE", help="write the result as JSON too")
+    add("--report", "write the result as JSON too", "FILE", _path)
 
 
 def _add_serve(commands: Any) -> None:
     summary = "speak HyperMapper's and BaCO's client-server protocol over stdin and stdout"
-    add = commands.add_parser("serve", help=summary).add_argument
-    add("scenario", type=_path, metavar="SCENARIO.json", help="scenario of HyperMapper or BaCO")
-    add("--seed", type=_whole(0), default=0, metavar="S", help="seed of the run (default: 0)")
-    add("--strategy", metavar="NAME", help="use this instead of the scenario's")
-    add("--journal", type=_path, metavar="FILE", help="keep the run in a journal, or resume it")
+    add = _command(commands, "exchange.serve", summary)
+    add("scenario", "scenario of HyperMapper or BaCO", "SCENARIO.json", _path)
+    _add_seed(add)
+    add("--strategy", "use this instead of the scenario's", "NAME")
+    add("--journal", "keep the run in a journal, or resume it", "FILE", _path)
     ahead = "proposals to compute while the client measures (default: 0)"
-    add("--ahead", type=_whole(0), default=0, metavar="N", help=ahead)
+    add("--ahead", ahead, "N", _whole(0), default=0)
     related = "results of a related task, as of another device, to learn from; may be repeated"
-    add("--prior", type=_path, action="append", default=[], metavar="FILE", help=related)
+    add("--prior", related, "FILE", _path, action="append", default=[])
     folder = "another folder in which the scenario may write; may be repeated"
-    add("--allow-dir", type=_path, action="append", default=[], metavar="DIR", help=folder)
+    add("--allow-dir", folder, "DIR", _path, action="append", default=[])
     _add_large(add)
 
 
 def _add_schema(commands: Any) -> None:
-    summary = "print the JSON Schema of a run file, for editors"
-    add = commands.add_parser("schema", help=summary).add_argument
-    add("--reference", action="store_true", help="print the reference in Markdown instead")
-    add("--table", action="store_true", help="print the schema of 'ship --format json' instead")
+    add = _command(commands, "schema.schema", "print the JSON Schema of a run file, for editors")
+    add("--reference", "print the reference in Markdown instead")
+    add("--table", "print the schema of 'ship --format json' instead")
 
 
 def _add_compare(commands: Any) -> None:
-    add = commands.add_parser(
-        "compare",
-        help="compare strategies on recorded spaces and on functions",
-        description="Run strategies on recorded spaces and on functions with a space, and score them. The same "
-        "command continues an interrupted comparison; more repeats, strategies or problems extend a finished one.",
-    ).add_argument
+    add = _command(
+        commands,
+        "comparing.compare",
+        "compare strategies on recorded spaces and on functions",
+        "Run strategies on recorded spaces and on functions with a space, and score them. The same command continues "
+        "an interrupted comparison; more repeats, strategies or problems extend a finished one.",
+    )
     names = (
         "names as in 'baco-like strategies'; settings follow, as in genetic_algorithm:population=20:mutation=0.1; "
         "also samplers of Optuna, as in optuna:TPESampler"
     )
-    add("--strategies", type=parse_contenders, required=True, metavar="A,B,C", help=names)
+    add("--strategies", names, "A,B,C", parse_contenders, required=True)
     problems = (
         "files with T4 results or Kernel Tuner caches (.json, .json.gz), folders of them, module:function, or "
         "standard problems such as branin or tour_12"
     )
-    add("--problems", type=_words, required=True, metavar="A,B", help=problems)
+    add("--problems", problems, "A,B", _words, required=True)
     repeats = _whole(2, " (for intervals)")
-    add("--repeats", type=repeats, default=20, metavar="N", help="runs of each (default: 20)")
+    add("--repeats", "runs of each (default: 20)", "N", repeats, default=20)
     budget = (
         "evaluations of a run (default: 60; on recorded spaces as many as random search needs for 95 %% of the way "
         "to the optimum)"
     )
-    add("--budget", type=_whole(1), metavar="N", help=budget)
-    add("--seed", type=_whole(0), default=0, metavar="S", help="the runs have seeds S, S + 1, ...")
-    add("--jobs", type=_whole(1), default=2, metavar="N", help="processes (default: 2)")
-    directions = ["minimize", "maximize"]
-    add("--direction", choices=directions, default="minimize", help="of recorded values")
+    add("--budget", budget, "N", _whole(1))
+    _add_seed(add, "the runs have seeds S, S + 1, ...")
+    add("--jobs", "processes (default: 2)", "N", _whole(1), default=2)
+    directions = {"choices": ["minimize", "maximize"], "default": "minimize"}
+    add("--direction", "of recorded values", "{minimize,maximize}", **directions)
     draw = "draw each value from the recorded repeats; configurations may be evaluated again"
-    add("--draw", action="store_true", help=draw)
+    add("--draw", draw)
     out = Path("runs/compare")
     _add_out(add, "DIR", f"folder of the results (default: {out})", default=out)
     _add_large(add)
 
 
 def _add_repair(commands: Any) -> None:
-    summary = "write the undamaged events of a journal into a new one"
-    parser = commands.add_parser("repair", help=summary)
-    add = parser.add_argument
-    add("old", type=_path, metavar="OLD", help="damaged journal; it is not changed")
-    _add_target(parser, "new", "new journal; must not exist")
+    add = _command(
+        commands, "journals.repair", "write the undamaged events of a journal into a new one"
+    )
+    add("old", "damaged journal; it is not changed", "OLD", _path)
+    _add_target(add, "new", "new journal; must not exist")
     header = "another journal of the same run, if event 0 is damaged"
-    add("--header", type=_path, metavar="FILE", help=header)
+    add("--header", header, "FILE", _path)
 
 
 def _add_export(commands: Any) -> None:
     summary = "write a journal, or results of another tool, in a format of another tool"
-    parser = commands.add_parser("export", help=summary)
-    add = parser.add_argument
-    add("source", type=_path, metavar="SOURCE", help="a journal, T4, Kernel Tuner, KTT, CSV")
-    _add_target(parser, "target", "new file; must not exist")
+    add = _command(commands, "exchange.export", summary)
+    add("source", "a journal, T4, Kernel Tuner, KTT, CSV", "SOURCE", _path)
+    _add_target(add, "target", "new file; must not exist")
     target = "of the target: %(choices)s; a name that ends in .gz is compressed"
-    add("--format", required=True, choices=_ResultFormats(), metavar="FORMAT", help=target)
-    add("--objective", metavar="NAME", help="the measurement to optimize (default: the file's)")
+    add("--format", target, "FORMAT", choices=_FormatNames("results"), required=True)
+    add("--objective", "the measurement to optimize (default: the file's)", "NAME")
     task = "only the results of this task, such as n=512, without its descriptor"
-    add("--task", type=_task, default={}, metavar="NAME=VALUE,...", help=task)
+    add("--task", task, "NAME=VALUE,...", _task, default={})
     _add_large(add)
 
 
-def _add_out(add: Callable[..., Any], metavar: str, text: str, **settings: Any) -> None:
-    add("-o", "--out", type=_path, metavar=metavar, help=text, **settings)
+# Arguments of several commands ----------------------------------------------------------------------------------------
 
 
-def _add_target(parser: argparse.ArgumentParser, name: str, text: str) -> None:
+def _add_journal(add: _Arguments) -> None:
+    add("journal", "journal or folder of a run; it is only read", "RUN", _path)
+
+
+def _add_top(add: _Arguments) -> None:
+    add("--top", "number of best trials (default: 5)", "N", _whole(1), default=5)
+
+
+def _add_task_choice(add: _Arguments) -> None:
+    task = "the configuration that is recommended for this task, such as n=512"
+    add("--task", task, "TASK", _task_or_name)
+
+
+def _add_seed(add: _Arguments, meaning: str = "seed of the run (default: 0)") -> None:
+    add("--seed", meaning, "S", _whole(0), default=0)
+
+
+def _add_run_file(add: _Arguments) -> None:
+    run_file = "run file with the evaluator; trust it like a Makefile"
+    add("--run-file", run_file, "FILE.toml", _path)
+
+
+def _add_out(add: _Arguments, value: str, meaning: str, **settings: Any) -> None:
+    add("-o, --out", meaning, value, _path, **settings)
+
+
+def _add_target(add: _Arguments, name: str, meaning: str) -> None:
     """Add an output that is the last argument, or has the option that the other commands have."""
-    add = parser.add_mutually_exclusive_group(required=True).add_argument
+    either = add.either()
     absent = argparse.SUPPRESS  # keeps the value of the option
 
     def as_path(given: str) -> Any:
         return given if given is absent else _path(given)  # argparse converts defaults, too
 
-    add(name, type=as_path, nargs="?", default=absent, metavar=name.upper(), help=text)
-    _add_out(add, name.upper(), "the same as an option", dest=name)
+    either(name, meaning, name.upper(), as_path, nargs="?", default=absent)
+    _add_out(either, name.upper(), "the same as an option", dest=name)
 
 
-def _add_large(add: Callable[..., Any]) -> None:
-    add("--large", action="store_true", help="read files of results with more than 64 MiB unpacked")
+def _add_large(add: _Arguments) -> None:
+    add("--large", "read files of results with more than 64 MiB unpacked")
 
 
-class _ResultFormats:
-    """The names of the formats of results, imported when they are needed: ``baco-like --help`` loads no NumPy."""
+class _FormatNames:
+    """The names of the formats of a package, imported when they are needed: ``baco-like --help`` loads no NumPy."""
 
-    def __iter__(self) -> Iterator[str]:
-        from baco_like.results import FORMATS
-
-        return iter(FORMATS)
-
-
-class _ShippedFormats:
-    """The names of the formats of shipped files, imported when they are needed."""
+    def __init__(self, package: str) -> None:
+        self._package = package
 
     def __iter__(self) -> Iterator[str]:
-        from baco_like.shipping import FORMATS
+        return iter(importlib.import_module(f"baco_like.{self._package}").FORMATS)
 
-        return iter(FORMATS)
+
+# Types of values ------------------------------------------------------------------------------------------------------
 
 
 def _task_or_name(text: str) -> dict[str, Any] | str:

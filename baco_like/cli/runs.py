@@ -1,7 +1,8 @@
-"""Run or resume the run that a run file describes, in a separate folder: ``tune`` and ``check --retune``."""
+"""Run or resume what a run file describes, in a separate folder: ``tune``, ``simplify`` and ``check --retune``."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import itertools
 import json
@@ -9,6 +10,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from baco_like._output import (
     print_line,
     replace_file,
 )
-from baco_like.cli.run_file import RunFile
+from baco_like.cli.run_file import RunFile, read
 from baco_like.evaluators import Evaluator, SourceProvider, unwrap
 from baco_like.evaluators.command.evaluator import program_commands
 from baco_like.exceptions import BacoError, EvaluatorError, JournalError, RunFileError
@@ -28,8 +30,9 @@ from baco_like.journal.lock import reserved, sole_runner
 from baco_like.optimizer import Optimizer, Sharing
 from baco_like.optimizer.arguments import read_events
 from baco_like.running import plot_convergence, plot_front
+from baco_like.running.confirming import SIMPLIFY, Confirm
 from baco_like.running.findings import Findings, first_line, recommend_by_task, write_best
-from baco_like.running.journal_view import JOURNAL
+from baco_like.running.journal_view import JOURNAL, JournalView
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Display, show_progress
 from baco_like.running.telling import format_summary, tell_recommendation
@@ -40,6 +43,56 @@ _MANY = 1000
 """Number of parameters above which a note says that suggestions take long."""
 
 _RUNS = Path("runs")
+
+
+def tune(args: argparse.Namespace) -> int:
+    """Run or resume the run that a run file describes.
+
+    Returns:
+        The exit code: 0, or 1 if no evaluation has succeeded.
+
+    Raises:
+        KeyboardInterrupt: The user interrupted the run; its results are written.
+    """
+    run_file = read(args.file, large=args.large, slots=args.slots)
+    if args.budget is not None:
+        run_file = replace(run_file, evaluations=args.budget)
+    own = {"task": args.task, "worker": args.worker, "lease": args.lease}
+    try:
+        run_file = replace(run_file, sharing=replace(run_file.sharing, **own))
+    except ValueError as error:
+        raise RunFileError(f"[optimizer] {error}") from None
+    return run_and_report(
+        run_file, args.out, seed=args.seed, resume=args.resume, report=args.report
+    )[0]
+
+
+def simplify(args: argparse.Namespace) -> int:
+    """Return parameters of the winner to their defaults where that changes nothing, and write the results again.
+
+    The winner is confirmed first if it is not yet.
+
+    Returns:
+        The exit code: 0, or 1 if no evaluation has succeeded.
+
+    Raises:
+        RunFileError: No run file is named.
+        JournalError: The journal is missing, damaged, or belongs to another run file.
+        KeyboardInterrupt: The user interrupted it; the same command continues.
+    """
+    file = args.run_file or args.run
+    if file.suffix != ".toml":
+        raise RunFileError(
+            f"the evaluator is in the run file; name it: baco-like simplify {args.run} --run-file FILE.toml"
+        )
+    run_file, given = read(file), None if file is args.run else args.run
+    folder = folder_to_resume(given.parent if given and given.name == JOURNAL else given, file.stem)
+    confirm = run_file.measuring.confirm or Confirm(0 if run_file.aim.is_exact else 3)
+    confirm = replace(confirm, simplify=args.budget or confirm.simplify or SIMPLIFY)
+    measuring = replace(run_file.measuring, confirm=confirm)
+    done = max(1, JournalView(folder).history.searched)
+    run_file = replace(run_file, evaluations=done, seconds=None, rules=(), measuring=measuring)
+    return run_and_report(run_file, folder, resume=True)[0]
 
 
 def check_sharing(run_file: RunFile, has_folder: bool) -> None:
@@ -93,8 +146,8 @@ def run_and_report(
     Raises:
         KeyboardInterrupt: The user interrupted the run; its results are written.
     """
-    for module in ("altair", "vl_convert") if report else ():
-        require_installed(module, "report")
+    if report:
+        require_installed("vl_convert", "report")
     check_sharing(run_file, out is not None or resume)
     with contextlib.ExitStack() as stack:
         optimizer, evaluator, folder = _open_run(stack, run_file, out, seed, resume)

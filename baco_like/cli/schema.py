@@ -23,10 +23,10 @@ from baco_like.shipping import table_schema
 from baco_like.strategies.registry import REGISTRY, STRATEGIES
 
 
-def run(args: argparse.Namespace) -> None:
+def schema(args: argparse.Namespace) -> None:
     """Print the JSON Schema of a run file or a shipped table, or the reference of run files in Markdown."""
-    schema = table_schema() if args.table else json_schema()
-    text = reference() if args.reference else json.dumps(schema, indent=2)
+    shape = table_schema() if args.table else json_schema()
+    text = reference() if args.reference else json.dumps(shape, indent=2)
     print_line(text.rstrip("\n"))
 
 

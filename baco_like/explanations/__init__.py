@@ -4,10 +4,15 @@
 """
 
 from baco_like.explanations.ablation import Ablation, AblationStep, find_ablation
-from baco_like.explanations.calibration import Calibration, LeftOut, compute_calibration
 from baco_like.explanations.dependence import Dependence, DependencePoint, compute_dependence
 from baco_like.explanations.importance import Effect, Importance, compute_importance
-from baco_like.explanations.models import HistoryModels, fit_models
+from baco_like.explanations.models import (
+    Calibration,
+    HistoryModels,
+    LeftOut,
+    compute_calibration,
+    fit_models,
+)
 from baco_like.explanations.outlook import Outlook, estimate_outlook
 
 __all__ = [

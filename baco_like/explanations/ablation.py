@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import chain, combinations, groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from typing_extensions import override
 
-from baco_like._optional import require
-from baco_like._output import align_cells
+from baco_like._optional import data_frame
+from baco_like._output import align_cells, show
 from baco_like._typing import Array
 from baco_like.exceptions import ConfigError, TrialError
-from baco_like.explanations.importance import LEVEL
-from baco_like.explanations.models import HistoryModels, fit_models
+from baco_like.explanations.models import ENDS, HistoryModels, fit_models
 from baco_like.records import History, Status, sign_of
 from baco_like.records.rows import row_keys
 from baco_like.spaces import Space
@@ -72,6 +71,29 @@ class AblationStep:
     def is_significant(self) -> bool:
         """Whether the interval of the change excludes 0, or the value before or after it is a failure."""
         return not self.change_low <= 0.0 <= self.change_high
+
+    @property
+    def name(self) -> str:
+        """The changes in words."""
+        changes = zip(self.parameters, self.before, self.after, strict=True)
+        text = ", ".join(f"{n}: {show(a)} → {show(b)}" for n, a, b in changes) or "start"
+        return f"{len(self.parameters)} changes: {text}" if len(self.parameters) > 1 else text
+
+    def cells(self, origin: AblationStep) -> list[str]:
+        """Return the row of a table, see `ABLATION_HEAD`; ``origin`` is the first step of the path."""
+        known = "measured" if self.measured else f"predicted, {show(self.low)} to {show(self.high)}"
+        gain = "-"
+        if self.parameters and not math.isnan(self.change):
+            gain = f"{self.change:+.4g}"
+            if origin.value and not math.isnan(origin.value):
+                gain += f" ({100.0 * self.change / abs(origin.value):+.1f} %)"
+        uncertain = "" if self.is_significant or not self.parameters else "uncertain"
+        value = "fails" if math.isnan(self.value) else show(self.value)
+        return [self.name, value, known, gain, uncertain]
+
+
+ABLATION_HEAD = ("change", "value", "measured, or predicted with 90 % interval", "brings", "")
+"""The columns of a table of a path; what a change brings has its share of the value at the start."""
 
 
 def merge_steps(steps: Sequence[AblationStep]) -> tuple[AblationStep, ...]:
@@ -126,28 +148,12 @@ class Ablation:
         Raises:
             MissingExtra: pandas is not installed.
         """
-        names = [field.name for field in fields(AblationStep)]
-        rows = [[getattr(step, name) for name in names] for step in (self.origin, *self.steps)]
-        frame: pd.DataFrame = require("pandas", "dataframe").DataFrame(rows, columns=names)
-        return frame
+        return data_frame([vars(step) for step in (self.origin, *self.steps)])
 
     @override
     def __repr__(self) -> str:
-        lines = [("change", "value", "90 % interval", "step")]
-        value = self.origin.value
-        for step in (self.origin, *self.steps):
-            pairs = zip(step.parameters, step.before, step.after, strict=True)
-            text = ", ".join(f"{n}: {_shown(a)} -> {_shown(b)}" for n, a, b in pairs) or "start"
-            known = "measured" if step.measured else f"{step.low:.4g} to {step.high:.4g}"
-            relative = f"{100.0 * step.change / abs(value):+.1f} %" if value else ""
-            result = "fails" if np.isnan(step.value) else f"{step.value:.4g}"
-            lines.append((text, result, known, relative if step.parameters else ""))
-            value = step.value
-        return "\n".join(align_cells(lines, left=1))
-
-
-def _shown(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        rows = [step.cells(self.origin) for step in (self.origin, *self.steps)]
+        return "\n".join(align_cells([ABLATION_HEAD, *rows], left=1))
 
 
 def find_ablation(
@@ -275,9 +281,8 @@ class _ValuedPath:
         (before,), (after,) = space.decode(row[None, :]), space.decode(code[None, :])
         measured = self._measured.get(row_keys(code[None, :])[0])
         if measured is None:
-            tail = 0.5 * (1.0 - LEVEL)
             drawn = self._models.costs(code[None, :])[:, 0]
-            ends = self._models.scale.backward(np.quantile(drawn, [tail, 0.5, 1.0 - tail]))
+            ends = self._models.scale.backward(np.quantile(drawn, ENDS))
             low, cost, high = sorted(self._sign * ends)
             runs = 1.0 - float(self._models.failure(code[None, :]).mean())
         else:
@@ -303,9 +308,8 @@ class _ValuedPath:
     def _change_interval(self, before: Array, after: Array) -> tuple[float, float]:
         """Return the 90 % interval of the difference of two rows; the models know the noise of measured rows too."""
         drawn = self._models.scale.backward(self._models.costs(np.stack([before, after])))
-        tail = 0.5 * (1.0 - LEVEL)
-        ends = np.quantile(drawn[:, 1] - drawn[:, 0], [tail, 1.0 - tail])
-        low, high = sorted((self._sign * ends).tolist())
+        ends = np.quantile(drawn[:, 1] - drawn[:, 0], ENDS)
+        low, _, high = sorted((self._sign * ends).tolist())
         return low, high
 
 

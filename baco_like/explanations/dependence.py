@@ -16,13 +16,12 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._optional import require
-from baco_like._output import align_cells
+from baco_like._output import align_cells, in_percent, show
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.exceptions import TrialError
-from baco_like.explanations.importance import LEVEL, Importance, compute_importance
-from baco_like.explanations.models import HistoryModels, fit_models
-from baco_like.explanations.variations import sums
+from baco_like.explanations.importance import Importance, compute_importance, sums
+from baco_like.explanations.models import ENDS, HistoryModels, fit_models
 from baco_like.parameters.protocol import is_permutation
 from baco_like.records import History, sign_of
 from baco_like.spaces import Space
@@ -67,6 +66,15 @@ class DependencePoint:
     high: float
     runs: float
 
+    def cells(self) -> list[Any]:
+        """Return the row of a table: the values of the parameters, then the columns of `DEPENDENCE_HEAD`."""
+        ends = f"{show(self.low)} to {show(self.high)}"
+        return [*map(show, self.values), self.value, ends, in_percent(self.runs)]
+
+
+DEPENDENCE_HEAD = ("value", "90 % interval", "runs")
+"""The columns of a table of points behind those of the parameters."""
+
 
 @dataclass(frozen=True, repr=False)
 class Dependence:
@@ -93,11 +101,8 @@ class Dependence:
 
     @override
     def __repr__(self) -> str:
-        lines = [(*self.names, "value", "90 % interval", "runs")]
-        for p in self.points:
-            ends = f"{p.low:.4g} to {p.high:.4g}"
-            lines.append((*map(str, p.values), f"{p.value:.4g}", ends, f"{100.0 * p.runs:.0f} %"))
-        return "\n".join(align_cells(lines))
+        rows = [list(map(show, point.cells())) for point in self.points]
+        return "\n".join(align_cells([(*self.names, *DEPENDENCE_HEAD), *rows]))
 
 
 def compute_dependence(
@@ -304,12 +309,11 @@ def _table(
     models: HistoryModels,
     sign: float,
 ) -> Dependence:
-    tail = 0.5 * (1.0 - LEVEL)
     size = np.bincount(cell, minlength=len(values))
     fails = np.bincount(cell, failing, minlength=len(values)) / np.maximum(size, 1)
     points = []
     for i in np.flatnonzero(size):
-        ends = models.scale.backward(np.quantile(means[:, i], [tail, 0.5, 1.0 - tail]))
+        ends = models.scale.backward(np.quantile(means[:, i], ENDS))
         low, value, high = sorted((sign * ends).tolist())
         points.append(DependencePoint(values[i], value, low, high, float(1.0 - fails[i])))
     return Dependence(names, tuple(points))

@@ -14,19 +14,18 @@ default's cost.)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 from typing_extensions import override
 
-from baco_like._optional import require
+from baco_like._optional import data_frame
 from baco_like._output import align_cells, in_percent
 from baco_like._random import Purpose, generator
-from baco_like._typing import Array, Codes, Ints
-from baco_like.explanations.models import HistoryModels, fit_models
-from baco_like.explanations.variations import base_rows, variance_between, variance_within, vary
+from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like.explanations.models import ENDS, HistoryModels, fit_models
 from baco_like.parameters.protocol import is_permutation, is_sequence
 from baco_like.records import History
 from baco_like.spaces import Space
@@ -38,9 +37,6 @@ QUANTILE = 0.5
 """Costs above this quantile of the feasible configurations count as the quantile. Of 0.25, 0.5, 0.75 and 1 it gave the
 highest rank correlation with the exact values (benchmarks/quality/results/README.md)."""
 
-LEVEL = 0.9
-"""Probability that an interval covers the value."""
-
 STRETCH, MARGIN = 1.5, 0.02
 """The drawn intervals are stretched from the median by this factor and widened by this share. Models that are fitted to
 few observations agree too much, above all on parameters that varied little. Without it the intervals covered 78 % of
@@ -51,6 +47,15 @@ PAIRED_ELEMENTS = 8
 
 BINS = 16
 """Groups of the values of a parameter with many values, for its effect alone."""
+
+ROWS = 2**13
+"""Largest number of varied configurations; each is predicted by every drawn function."""
+
+BASES = (48, 512)
+"""Smallest and largest number of random configurations that are varied."""
+
+VALUES = 16
+"""Most values of a parameter that are tried; of a parameter with more, random ones."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,27 @@ class Effect:
     failing: float
     failing_low: float
     failing_high: float
+
+    def cells(self) -> list[str]:
+        """Return the row of a table, see `IMPORTANCE_HEAD`."""
+        cost = (in_percent(self.share), _range(self.low, self.high), in_percent(self.alone))
+        ends = _range(self.failing_low, self.failing_high)
+        return [self.name, *cost, in_percent(self.failing), ends]
+
+
+def _range(low: float, high: float) -> str:
+    return "-" if np.isnan(low) else f"{in_percent(low)} to {in_percent(high)}"
+
+
+IMPORTANCE_HEAD = (
+    "parameter",
+    "total effect",
+    "90 % interval",
+    "alone",
+    "of failures",
+    "90 % interval",
+)
+"""The columns of a table of effects; the last two are about failures."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,28 +140,13 @@ class Importance:
         Raises:
             MissingExtra: pandas is not installed.
         """
-        names = [field.name for field in fields(Effect)]
-        rows = [[getattr(e, name) for name in names] for e in (*self.effects, *self.features)]
-        frame: pd.DataFrame = require("pandas", "dataframe").DataFrame(rows, columns=names)
-        return frame
+        return data_frame([vars(effect) for effect in (*self.effects, *self.features)])
 
     @override
     def __repr__(self) -> str:
-        head = ("parameter", "share", "90 % interval", "alone", "of failures", "90 % interval")
-        lines = [head, *(_cells(effect) for effect in (*self.effects, *self.features))]
-        if not self.failed:
-            lines = [line[:4] for line in lines]
-        return "\n".join(align_cells(lines, left=1))
-
-
-def _cells(effect: Effect) -> tuple[str, ...]:
-    cost = (in_percent(effect.share), _range(effect.low, effect.high), in_percent(effect.alone))
-    failing = (in_percent(effect.failing), _range(effect.failing_low, effect.failing_high))
-    return effect.name, *cost, *failing
-
-
-def _range(low: float, high: float) -> str:
-    return "-" if np.isnan(low) else f"{100.0 * low:.0f} to {100.0 * high:.0f} %"
+        rows = [effect.cells() for effect in (*self.effects, *self.features)]
+        shown = len(IMPORTANCE_HEAD) if self.failed else 4
+        return "\n".join(align_cells([row[:shown] for row in (IMPORTANCE_HEAD, *rows)], left=1))
 
 
 def compute_importance(
@@ -246,8 +257,7 @@ def _interval(drawn: Array) -> tuple[float, float, float]:
     """Return lower end, median and upper end of drawn shares; NaN if they are NaN."""
     if np.isnan(drawn).any():
         return float("nan"), float("nan"), float("nan")
-    tail = 0.5 * (1.0 - LEVEL)
-    low, middle, high = np.quantile(drawn, [tail, 0.5, 1.0 - tail]).tolist()
+    low, middle, high = np.quantile(drawn, ENDS).tolist()
     ends = middle + STRETCH * (low - middle) - MARGIN, middle + STRETCH * (high - middle) + MARGIN
     return max(0.0, ends[0]), middle, min(1.0, ends[1])
 
@@ -295,3 +305,102 @@ def value_groups(space: Space, name: str, rows: Codes) -> Ints:
     if inactive.any():  # a group of its own
         _, group = np.unique(np.where(inactive, -1, group), return_inverse=True)
     return np.asarray(group, dtype=np.int64)
+
+
+# Random feasible configurations, and what becomes of them when one parameter changes ----------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Variation:
+    """Feasible variants of some configurations in one parameter.
+
+    Attributes:
+        codes: The variants, ``(m, w)``; those of one configuration include itself.
+        owner: The configuration of each variant, ``(m,)``.
+        complete: Whether all values of the parameter were tried, instead of random ones.
+    """
+
+    codes: Codes
+    owner: Ints
+    complete: bool
+
+
+def base_rows(space: Space, rng: Rng) -> Codes:
+    """Return random feasible configurations, ``(n, w)``: all of them if there are few."""
+    least, most = BASES
+    changes = sum(min(VALUES, space.parameters[name].cardinality) for name in space.active)
+    count = int(np.clip(ROWS / max(changes, 1), least, most))
+    size = space.feasible.count
+    if size is not None and size <= count:
+        return space.feasible.listed
+    return space.feasible.sample(count, rng)
+
+
+def vary(space: Space, name: str, rows: Codes, rng: Rng) -> Variation:
+    """Return the feasible variants of configurations, ``(n, w)``, in one parameter.
+
+    Given the other parameters, the variants of a row are all feasible values, or uniform draws from them.
+    """
+    at = space.columns[name]
+    values, complete = candidate_values(space, name, len(rows), rng)
+    n, tried = len(rows), values.shape[1]
+    codes = np.repeat(rows, tried, axis=0)
+    codes[:, at] = values.reshape(n * tried, -1)
+    codes = space.activity.at_rest(codes)
+    owner = np.repeat(np.arange(n), tried)
+    changed = (codes[:, at] != rows[owner][:, at]).any(axis=1)
+    keep = space.feasible.contains(codes) & changed
+    # Random draws of the value that a row has already would be dropped: they are repetitions of the row itself.
+    if not complete:
+        keep |= ~changed
+    every = np.concatenate([rows, codes[keep]])
+    owners = np.concatenate([np.arange(n), owner[keep]])
+    order = np.argsort(owners, kind="stable")
+    return Variation(every[order], owners[order], complete)
+
+
+def candidate_values(space: Space, name: str, n: int, rng: Rng) -> tuple[Codes, bool]:
+    """Return the codes to try for each of n rows, ``(n, tried, width)``, and whether they are all values."""
+    parameter, at = space.parameters[name], space.columns[name]
+    used = space.feasible.used(at.start) if parameter.width == 1 else None
+    if used is not None and len(used) <= VALUES:
+        return np.broadcast_to(used[None, :, None], (n, len(used), 1)), True
+    if used is not None:
+        return rng.choice(used, size=(n, VALUES))[:, :, None], False
+    drawn = parameter.sample_uniform(n * VALUES, rng)
+    return drawn.reshape(n, VALUES, -1), False
+
+
+def variance_within(values: Array, variation: Variation) -> Array:
+    """Return the mean variance among the variants of a configuration, ``(draws, m)`` -> ``(draws,)``.
+
+    This is the numerator of the total effect, E[Var(y | all other parameters)].
+    """
+    size = np.bincount(variation.owner)
+    mean = sums(values, variation.owner) / size
+    squares = sums((values - mean[:, variation.owner]) ** 2, variation.owner)
+    divisor = size if variation.complete else np.maximum(size - 1, 1)
+    return np.asarray((squares / divisor).mean(axis=1))
+
+
+def variance_between(values: Array, group: Ints) -> Array:
+    """Return the variance of the means of groups, ``(draws, n)`` -> ``(draws,)``.
+
+    This is Var(E[y | group]) for random rows, without the part that comes from the finite size of the groups: the
+    estimator of the variance component of a one-way analysis of variance, at least 0.
+    """
+    n, groups = len(group), int(group.max()) + 1
+    size = np.bincount(group)
+    mean = sums(values, group) / size
+    grand = values.mean(axis=1, keepdims=True)
+    between = ((mean - grand) ** 2 * size).sum(axis=1)
+    within = ((values - mean[:, group]) ** 2).sum(axis=1)
+    chance = (groups - 1) * within / max(n - groups, 1)
+    return np.asarray(np.maximum(between - chance, 0.0) / n)
+
+
+def sums(values: Array, group: Ints) -> Array:
+    """Return the sums of the columns of each group, ``(draws, m)`` -> ``(draws, groups)``."""
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(int(group.max()) + 1))
+    return np.asarray(np.add.reduceat(values[:, order], starts, axis=1))

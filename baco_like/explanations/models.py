@@ -4,6 +4,8 @@ The cost is modelled twice: by the Gaussian process of the default strategy, who
 posterior of its hyperparameters and values, and by random forests, each grown from its own bootstrap sample. The two
 err in different ways, so their draws together cover the truth more often than those of either. The strategy of the run
 does not matter: a run by random search or a genetic algorithm is explained by the same models.
+
+Calibration is the check of these models: predictions of each observation from all others, and their intervals.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.exceptions import TrialError
-from baco_like.records import History, Status
+from baco_like.records import History, Status, sign_of
 from baco_like.spaces import Space
 from baco_like.strategies.auto import PRIORS
 from baco_like.surrogates.forest import Growth, Tree, grow_trees, predict_by_tree
@@ -25,6 +27,12 @@ from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.model import GPModel
 from baco_like.surrogates.protocol import Data
 from baco_like.surrogates.transform import Scale, fit_transform
+
+LEVEL = 0.9
+"""Probability that an interval covers the value."""
+
+ENDS = (0.5 * (1.0 - LEVEL), 0.5, 1.0 - 0.5 * (1.0 - LEVEL))
+"""Quantiles of drawn values: lower end of the interval, median, upper end."""
 
 LEAST_SUCCESSES = 5
 """Fewest successful trials that are explained: fewer say nothing about most parameters."""
@@ -181,3 +189,88 @@ def training_data(history: History, ok: Mask, count: int) -> tuple[Scale, Data]:
     y = scale.forward(values[seen])
     variance = scale.forward_variance(values[seen], np.nan_to_num(history.variances[:count][seen]))
     return scale, Data(history.codes[:count][seen], y, variance, censored[seen])
+
+
+# Calibration ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """An observation, and what the model predicts for it from all others; in the user's unit.
+
+    Attributes:
+        observed: The observed value.
+        predicted: The predicted median.
+        low: Lower end of the 90 % interval of an observation.
+        high: Upper end.
+    """
+
+    observed: float
+    predicted: float
+    low: float
+    high: float
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the interval covers the observed value."""
+        return self.low <= self.observed <= self.high
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Leave-one-out predictions of a run.
+
+    Attributes:
+        points: The observations, in order of arrival; at most 300.
+        coverage: Share of the observed values that lie in their 90 % intervals.
+        correlation: Rank correlation of predicted and observed values; NaN if all are equal.
+    """
+
+    points: tuple[LeftOut, ...]
+    coverage: float
+    correlation: float
+
+
+def compute_calibration(
+    history: History, seed: int = 0, *, models: HistoryModels | None = None
+) -> Calibration:
+    """Return leave-one-out predictions by the Gaussian process of the default strategy.
+
+    Its hyperparameters are fitted once, to all observations (Rasmussen and Williams 2006, Eq. 5.12).
+
+    Args:
+        history: The observations.
+        seed: Seed of the run.
+        models: Models of the history, if they are fitted already.
+
+    Raises:
+        TrialError: Fewer than five trials have succeeded.
+    """
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    ok = history.where(Status.OK)
+    if ok.sum() < LEAST_SUCCESSES:
+        raise TrialError(
+            f"a calibration needs {LEAST_SUCCESSES} successful trials, there are {ok.sum()}; observe more first"
+        )
+    if models is None:
+        rng = generator(seed, Purpose.EXPLAIN, len(history) + 4)
+        scale, data, (model,) = fit_processes(history, ok, len(history), rng, 1)
+    else:
+        scale, data, model = models.scale, models.data, models.process
+    mean, deviation = model.leave_one_out()
+    total = np.sqrt(deviation**2 + model.fitted.noise)  # an observation has noise, too
+    reach = float(ndtri(0.5 + 0.5 * LEVEL))
+    sign, known = sign_of(history.direction), ~data.censored
+    columns = (data.y, mean, mean - reach * total, mean + reach * total)
+    observed, predicted, low, high = (sign * scale.backward(part[known]) for part in columns)
+    points = tuple(
+        LeftOut(o, p, *sorted(ends))
+        for o, p, *ends in np.stack([observed, predicted, low, high], axis=1).tolist()
+    )
+    ranks = rankdata(observed), rankdata(predicted)
+    varies = all(np.ptp(part) > 0.0 for part in ranks)
+    correlation = float(np.corrcoef(*ranks)[0, 1]) if varies else float("nan")
+    coverage = float(np.mean([point.is_inside for point in points]))
+    return Calibration(points, coverage, correlation)

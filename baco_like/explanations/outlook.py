@@ -20,8 +20,7 @@ from typing_extensions import override
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.exceptions import TrialError
-from baco_like.explanations.importance import LEVEL
-from baco_like.explanations.models import HistoryModels, fit_models
+from baco_like.explanations.models import ENDS, HistoryModels, fit_models
 from baco_like.records import History, Status
 from baco_like.records.rows import row_keys
 from baco_like.spaces import Space
@@ -135,11 +134,10 @@ def estimate_outlook(
     expected = float(np.mean([_expected_gain(gain, evaluations) for gain in gains]))
     left = [gain.max(axis=1) for gain in gains]
     remaining = float(np.mean([part.mean() for part in left]))
-    tail = 0.5 * (1.0 - LEVEL)
     # Both kinds of model count the same, whatever the number of their draws.
     sizes = [len(left[1]), len(left[0])]
     every = np.concatenate([np.repeat(part, size) for part, size in zip(left, sizes, strict=True)])
-    low, high = np.quantile(every, [tail, 1.0 - tail]).tolist()
+    low, _, high = np.quantile(every, ENDS).tolist()
     low, high = min(low, remaining), max(high, remaining)
     # Rounding may order two equal means either way.
     expected = min(expected, remaining)

@@ -24,7 +24,7 @@ from baco_like.integrations._shared import ForeignRow, ListedSpace, check_option
 from baco_like.optimizer import Optimizer, Search
 from baco_like.records import Direction, Outcome, Trial
 from baco_like.records.reading import finite_number
-from baco_like.results.kernel_tuner_cache import cache_outcome
+from baco_like.results.tuner_files import cache_outcome
 from baco_like.strategies import Strategy
 from baco_like.strategies.registry import REGISTRY
 

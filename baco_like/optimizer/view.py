@@ -32,8 +32,7 @@ from baco_like.records import Goal, History, Objective, Observation, Trial, read
 from baco_like.records.table import table_rows
 from baco_like.records.trial import rank, read_values
 from baco_like.results.formats import write
-from baco_like.results.journal_file import run_recording
-from baco_like.shipping import ShippedRun, make_table, run_of, ship
+from baco_like.results.recording import run_recording
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
 
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from baco_like.explanations.importance import Importance
     from baco_like.explanations.models import HistoryModels
     from baco_like.explanations.outlook import Outlook
+    from baco_like.shipping import ShippedRun
 
 
 _SHOWN = 10
@@ -258,13 +258,10 @@ class RunView:
             ExpressionError: A constraint cannot be read.
             OSError: The file cannot be written, or is a journal or a file of the run.
         """
-        table = make_table(
-            [self.shipped_run(task)],
-            self.space,
-            unit=unit,
-            device=device,
-            constraints=constraints,
-        )
+        from baco_like.shipping import make_table, ship
+
+        run = self.shipped_run(task)
+        table = make_table([run], self.space, unit=unit, device=device, constraints=constraints)
         return ship(table, kind, path, name, self._files)
 
     def shipped_run(
@@ -282,6 +279,8 @@ class RunView:
             RunFileError: No trial has succeeded, the run has several objectives, or a run with tasks gets a ``task``.
             ValueError: There is a goal without tasks.
         """
+        from baco_like.shipping import run_of
+
         recommendation = None if self.space.tasks is None else self.recommend(goal=goal)
         if self.space.tasks is not None and recommendation is None:
             raise RunFileError("the run has no successful trial; there is nothing to ship")

@@ -35,8 +35,8 @@ from baco_like.records import Direction, Status, sign_of
 from baco_like.records.front import crowding_distances, is_non_dominated
 from baco_like.records.limits import limits_of, measured_name
 from baco_like.records.reading import without_bound
-from baco_like.results.measurements import TIME_UNITS
 from baco_like.results.recording import ConfigOutcome, by_measurement
+from baco_like.results.tuner_files import TIME_UNITS
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import FEWEST_RELATED, RelatedTask
 from baco_like.surrogates.gp.fit import chosen_rows

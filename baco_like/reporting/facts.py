@@ -10,21 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from baco_like import explanations
 from baco_like._threads import resolve_threads, thread_limit
 from baco_like.exceptions import BacoError, JournalError, TrialError
-from baco_like.explanations import (
-    Ablation,
-    Calibration,
-    Dependence,
-    HistoryModels,
-    Importance,
-    Outlook,
-    compute_calibration,
-    compute_dependence,
-    compute_importance,
-    find_ablation,
-    fit_models,
-)
 from baco_like.journal.header import PEAK
 from baco_like.optimizer.predictions import history_of
 from baco_like.records import Status, Trial
@@ -45,12 +33,12 @@ class Explained:
         further: The importance of the parameters for each further objective, by its name.
     """
 
-    importance: Importance
-    dependence: tuple[Dependence, ...]
-    ablation: Ablation | None
-    outlook: Outlook | None
-    calibration: Calibration
-    further: Mapping[str, Importance]
+    importance: explanations.Importance
+    dependence: tuple[explanations.Dependence, ...]
+    ablation: explanations.Ablation | None
+    outlook: explanations.Outlook | None
+    calibration: explanations.Calibration
+    further: Mapping[str, explanations.Importance]
 
 
 class RunFacts(JournalView):
@@ -93,34 +81,36 @@ class RunFacts(JournalView):
         history, seed = self.history, self.options.seed
         with thread_limit(resolve_threads(None)):
             try:
-                models = fit_models(history, seed)
+                models = explanations.fit_models(history, seed)
             except TrialError:
                 return None
-            importance = compute_importance(history, seed, models=models)
+            importance = explanations.compute_importance(history, seed, models=models)
             further = {
-                objective.name: compute_importance(history_of(history, objective.name), seed)
+                objective.name: explanations.compute_importance(
+                    history_of(history, objective.name), seed
+                )
                 for objective in history.objectives[1:]
             }
             return Explained(
                 importance,
-                compute_dependence(history, seed, models=models, ranking=importance),
+                explanations.compute_dependence(history, seed, models=models, ranking=importance),
                 self._ablation(models),
                 self._outlook(models),
-                compute_calibration(history, seed, models=models),
+                explanations.compute_calibration(history, seed, models=models),
                 further,
             )
 
-    def _outlook(self, models: HistoryModels) -> Outlook | None:
+    def _outlook(self, models: explanations.HistoryModels) -> explanations.Outlook | None:
         with suppress(TrialError):
             return self.outlook(models=models)
         return None
 
-    def _ablation(self, models: HistoryModels) -> Ablation | None:
+    def _ablation(self, models: explanations.HistoryModels) -> explanations.Ablation | None:
         best = self.findings.best
         seed = self.options.seed
         with suppress(BacoError):  # an imported configuration may lie outside the space
             end = None if best is None else dict(best.config)
-            return find_ablation(self.history, seed, end=end, models=models)
+            return explanations.find_ablation(self.history, seed, end=end, models=models)
         return None
 
     @cached_property

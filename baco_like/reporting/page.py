@@ -92,7 +92,7 @@ def render_page(title: str, about: str, sections: Sequence[Section]) -> str:
     """Return the HTML text of a report.
 
     Raises:
-        MissingExtra: altair or vl-convert is not installed.
+        MissingExtra: vl-convert is not installed.
     """
     charts: dict[str, Mapping[str, Any]] = {}
     answers = "\n".join(
@@ -119,9 +119,7 @@ def render_page(title: str, about: str, sections: Sequence[Section]) -> str:
 @cache
 def _library() -> str:
     """Return Vega, Vega-Lite and vega-embed in one script, which defines ``vegaEmbed``."""
-    converter = require("vl_convert", "report")
-    version = ".".join(require("altair", "report").SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    script: str = converter.javascript_bundle(vl_version=version)
+    script: str = require("vl_convert", "report").javascript_bundle()
     return script.replace("</script", "<\\/script")
 
 

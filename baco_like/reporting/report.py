@@ -50,10 +50,9 @@ def build_report(
 
     Raises:
         JournalError: The journal is missing or damaged.
-        MissingExtra: altair or vl-convert is not installed.
+        MissingExtra: vl-convert is not installed.
     """
-    for module in ("altair", "vl_convert"):
-        require_installed(module, "report")
+    require_installed("vl_convert", "report")
     note(f"reading {journal}")
     facts = RunFacts(Path(journal), peak)
     options = facts.options

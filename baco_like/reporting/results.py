@@ -14,12 +14,7 @@ from baco_like._random import Purpose, generator
 from baco_like._typing import Codes
 from baco_like.parameters.protocol import is_permutation
 from baco_like.records import LIMIT, Confirmation, Status, Trial, sign_of
-from baco_like.reporting.charts import (
-    draw_front,
-    draw_metric,
-    draw_search,
-    draw_speedups,
-)
+from baco_like.reporting import charts
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Part, ReportTable, Section
 from baco_like.running.findings import best_so_far, evaluation_numbers, group_failures
@@ -41,6 +36,9 @@ _SHOWN = 15
 _BINS = 10
 """Ranges of a continuous parameter whose coverage is counted."""
 
+_MISSING = 8
+"""Most values that a table names of those that were not tried."""
+
 _SAMPLE = 2000
 """Random feasible configurations that tell which orders of elements are possible."""
 
@@ -59,13 +57,15 @@ def winner_section(facts: RunFacts) -> Section:
             f" The sections on the search and on what mattered are about the first objective, {objectives[0].name}. "
             "What mattered also names the importance for each other objective."
         )
-        parts += [draw_front(facts, i, j) for i, j in combinations(range(len(objectives)), 2)]
+        parts += [
+            charts.draw_front(facts, i, j) for i, j in combinations(range(len(objectives)), 2)
+        ]
         parts.append(ReportTable(*front_table(found, COMPLETE)))
     elif found.tasks:
         answer += " The other sections treat the tasks as parameters."
         parts.append(ReportTable(*task_table(facts.history, facts.objective)))
     elif confirmation is not None:
-        chart = draw_speedups(confirmation)
+        chart = charts.draw_speedups(confirmation)
         parts += [" ".join(tell_confirmation(confirmation)), *([chart] if chart else [])]
         parts.append(_candidates(facts, confirmation))
     elif best is not None and (found.default is not None or len(best.repeats) > 1):
@@ -101,25 +101,17 @@ def _measured_table(facts: RunFacts) -> ReportTable:
 
 
 def _candidates(facts: RunFacts, confirmation: Confirmation) -> ReportTable:
-    rows = []
+    rows: list[list[object]] = []
     for trial, speedup in zip(confirmation.candidates, confirmation.speedups, strict=True):
-        known = speedup is not None and np.isfinite(speedup.high)
+        interval = "-"
+        if speedup is not None and np.isfinite(speedup.high):
+            interval = f"{speedup.low:.3f} to {speedup.high:.3f}"
         notes = ["recommended"] if trial is confirmation.recommended else []
         notes += ["not distinguishable from the best"] if trial in confirmation.tied else []
         notes += [f"failed: {trial.failure}"] if trial.failure else []
-        rows.append(
-            [
-                candidate_name(trial, confirmation),
-                trial.extra.get("observed"),
-                trial.value,
-                len(trial.repeats),
-                None if speedup is None else speedup.value,
-                f"{speedup.low:.3f} to {speedup.high:.3f}"
-                if speedup is not None and known
-                else "-",
-                ", ".join(notes),
-            ]
-        )
+        measured = [trial.extra.get("observed"), trial.value, len(trial.repeats)]
+        gain = [None if speedup is None else speedup.value, interval]
+        rows.append([candidate_name(trial, confirmation), *measured, *gain, ", ".join(notes)])
     head = ["candidate", "in the search", "measured again", "rounds", "speed-up", "interval", ""]
     return ReportTable(head, rows, f"Candidates; values are {facts.objective.label}")
 
@@ -132,14 +124,14 @@ def search_section(facts: RunFacts) -> Section:
     if not facts.trials:
         return Section("search", "How did the search get there?", answer)
     best = [float(value) for value in best_so_far(history)]
-    charts = [draw_search(facts, best, by_time=False)]
-    charts += [draw_search(facts, best, by_time=True)] if known else []
+    drawn = [charts.draw_search(facts, best, by_time=False)]
+    drawn += [charts.draw_search(facts, best, by_time=True)] if known else []
     table = ReportTable(
         ["evaluation", "minutes", "trial", facts.objective.label, "proposed by", "changes"],
         _improvements(facts, best)[-_SHOWN:],
         f"The last improvements, at most {_SHOWN}",
     )
-    return Section("search", "How did the search get there?", answer, [*charts, table])
+    return Section("search", "How did the search get there?", answer, [*drawn, table])
 
 
 def _improvements(facts: RunFacts, best: Sequence[float]) -> list[list[object]]:
@@ -150,18 +142,14 @@ def _improvements(facts: RunFacts, best: Sequence[float]) -> list[list[object]]:
         is_first = n == 0 or np.isnan(best[n - 1])
         if trial.value != level or not (is_first or best[n - 1] != level):
             continue
-        changes = (
-            []
-            if before is None
-            else [
-                f"{name}: {show(before.get(name))} → {show(trial.get(name))}"
-                for name in facts.space.parameters
-                if before.get(name) != trial.get(name)
-            ]
-        )
-        shown = ", ".join(changes[:6]) + (
-            f" and {len(changes) - 6} more" if len(changes) > 6 else ""
-        )
+        old = trial if before is None else before
+        changes = [
+            f"{name}: {show(old.get(name))} → {show(trial.get(name))}"
+            for name in facts.space.parameters
+            if old.get(name) != trial.get(name)
+        ]
+        shown = ", ".join(changes[:6])
+        shown += f" and {len(changes) - 6} more" if len(changes) > 6 else ""
         phase = trial.tag.get("phase") if isinstance(trial.tag, dict) else None
         source = f"{trial.origin}, {phase}" if phase else trial.origin
         minutes = facts.minutes[n]
@@ -190,21 +178,19 @@ def end_section(facts: RunFacts) -> Section:
     codes = history.codes[history.inside]
     distinct = len(np.unique(codes, axis=0)) if len(codes) else 0
     size = facts.space.feasible_size if facts.has_constraints else None
-    share = (
+    done += (
         f"; {distinct} of {format_size(size)} feasible configurations were tried" if size else ""
     )
-    head = ["parameter", "tried", "possible", "share", "not tried"]
+    head = ["tried", "possible", "share", "not tried"]
     coverage = _coverage(facts, codes)
     gaps = [row for row in coverage if row[1] != row[2]]
-    complete = (
-        f"Every value of {len(coverage) - len(gaps)} of {len(coverage)} parameters was tried."
-    )
+    whole = len(coverage) - len(gaps)
+    complete = f"Every value of {whole} of {len(coverage)} parameters was tried."
     caption = "Parameters with values that were not tried"
-    parts: list[Part] = [f"{done}{share}.", complete, ReportTable(head, gaps, caption)]
+    table = ReportTable(["parameter", *head], gaps, caption)
     caption = "Coverage of orders: pairs of elements in both orders, and positions of elements"
-    orders = _order_coverage(facts, codes)
-    parts.append(ReportTable(["permutation", *head[1:]], orders, caption))
-    return Section("end", question, answer, parts)
+    orders = ReportTable(["permutation", *head], _order_coverage(facts, codes), caption)
+    return Section("end", question, answer, [f"{done}.", complete, table, orders])
 
 
 def _coverage(facts: RunFacts, codes: Codes) -> list[list[object]]:
@@ -218,23 +204,24 @@ def _coverage(facts: RunFacts, codes: Codes) -> list[list[object]]:
         own = codes[facts.space.activity.where(name, codes)]
         used = facts.space.feasible.used(column)
         if used is None:
-            tried = np.unique(
-                np.minimum((parameter.to_unit(own[:, [column]]) * _BINS).astype(int), _BINS - 1)
-            )
+            tenths = (parameter.to_unit(own[:, [column]]) * _BINS).astype(int)
+            tried = len(np.unique(np.minimum(tenths, _BINS - 1)))
             rows.append(
-                [f"{name} (tenths of the range)", len(tried), _BINS, _share(len(tried), _BINS), ""]
+                [f"{name} (tenths of the range)", tried, _BINS, in_percent(tried / _BINS), ""]
             )
             continue
-        tried = np.intersect1d(np.unique(own[:, column]), used)
-        missing = np.setdiff1d(used, tried)[:8]
-        words = (
-            [show(value) for value in parameter.decode(missing[:, None])] if len(missing) else []
-        )
-        more = ", ..." if len(used) - len(tried) > len(missing) else ""
-        rows.append(
-            [name, len(tried), len(used), _share(len(tried), len(used)), ", ".join(words) + more]
-        )
+        missing = np.setdiff1d(used, own[:, column])
+        listed = missing[: _MISSING + 1, None]
+        words = [show(value) for value in parameter.decode(listed)] if len(missing) else []
+        rows.append(_coverage_row(name, len(used) - len(missing), len(used), words))
     return rows
+
+
+def _coverage_row(name: str, tried: int, possible: int, missing: Sequence[str]) -> list[object]:
+    """Return a row of a table of coverage; of what was not tried, it names the first."""
+    shown = ", ".join([*missing[:_MISSING], *(["..."] if len(missing) > _MISSING else [])])
+    share = in_percent(tried / possible) if possible else "-"
+    return [name, tried, possible, share, shown]
 
 
 def _order_coverage(facts: RunFacts, codes: Codes) -> list[list[object]]:
@@ -264,13 +251,8 @@ def _order_coverage(facts: RunFacts, codes: Codes) -> list[list[object]]:
         for label, found in (("pairs", pairs), ("positions", places)):
             missing = [text for text, is_tried in found.items() if not is_tried]
             count = len(found) - len(missing)
-            shown = ", ".join(missing[:8]) + (", ..." if len(missing) > 8 else "")
-            rows.append([f"{name}: {label}", count, len(found), _share(count, len(found)), shown])
+            rows.append(_coverage_row(f"{name}: {label}", count, len(found), missing))
     return rows
-
-
-def _share(part: int, whole: int) -> str:
-    return in_percent(part / whole) if whole else "-"
 
 
 def failure_section(facts: RunFacts) -> Section:
@@ -286,35 +268,19 @@ def failure_section(facts: RunFacts) -> Section:
         [word, len(same), message, ", ".join(str(t.id) for t in same[:5])]
         for word, message, same in group_failures(failed)[:_SHOWN]
     ]
-    parts: list[Part] = [
-        ReportTable(
-            ["failure", "number", "first line of the log", "trials"], rows, "Most frequent causes"
-        )
-    ]
-    parts.append(
-        ReportTable(
-            ["parameter", "value", "trials", "failed", "share"],
-            _failing_values(trials),
-            f"Values that fail most often (tried at least {_LEAST} times, above the overall share)",
-        )
+    head = ["failure", "number", "first line of the log", "trials"]
+    parts: list[Part] = [ReportTable(head, rows, "Most frequent causes")]
+    head = ["parameter", "value", "trials", "failed", "share"]
+    caption = (
+        f"Values that fail most often (tried at least {_LEAST} times, above the overall share)"
     )
+    parts.append(ReportTable(head, _failing_values(trials), caption))
     if facts.explained is not None:
         effects = [e for e in facts.explained.importance if not np.isnan(e.failing)]
         effects.sort(key=lambda e: -e.failing)
-        parts.append(
-            ReportTable(
-                ["parameter", "share", "90 % interval"],
-                [
-                    [
-                        e.name,
-                        in_percent(e.failing),
-                        f"{in_percent(e.failing_low)} to {in_percent(e.failing_high)}",
-                    ]
-                    for e in effects[:8]
-                ],
-                "What decides whether a configuration runs: shares of the variance of failing",
-            )
-        )
+        shares = [[e.name, *e.cells()[4:]] for e in effects[:8]]
+        caption = "What decides whether a configuration runs: shares of the variance of failing"
+        parts.append(ReportTable(["parameter", "share", "90 % interval"], shares, caption))
     return Section("failures", question, answer, parts)
 
 
@@ -348,25 +314,21 @@ def peak_section(facts: RunFacts) -> Section:
         return Section("peak", question, hint)
     if best is None or best.value is None:
         return Section("peak", question, "No evaluation has succeeded yet.")
-    is_smaller = facts.objective.direction == "minimize"
-    default = facts.findings.default
-    rows = [
-        [name, trial.value, in_percent(peak / trial.value if is_smaller else trial.value / peak, 1)]
-        for name, trial in (("default", default), ("best", best))
+    sign = sign_of(facts.objective.direction)
+    rows: list[list[object]] = [
+        [name, trial.value, in_percent((peak / trial.value) ** sign, 1)]
+        for name, trial in (("default", facts.findings.default), ("best", best))
         if trial is not None and trial.value
     ]
     reached = rows[-1][2] if rows else "an unknown share"
     answer = f"The best configuration reaches {reached} of the stated peak, {show(peak)}."
-    beaten = [
-        t
-        for t in facts.ok
-        if t.value is not None and (t.value < peak if is_smaller else t.value > peak)
-    ]
+    beaten = sum(t.value is not None and sign * t.value < sign * peak for t in facts.ok)
     if beaten:
-        answer += f" {len(beaten)} evaluations are better than the peak: check the peak, or the measurement."
-    table = ReportTable(
-        ["", facts.objective.label, "of the peak"], [*rows, ["peak", peak, "100 %"]]
-    )
+        answer += (
+            f" {beaten} evaluations are better than the peak: check the peak, or the measurement."
+        )
+    rows.append(["peak", peak, "100 %"])
+    table = ReportTable(["", facts.objective.label, "of the peak"], rows)
     return Section("peak", question, answer, [table])
 
 
@@ -377,12 +339,10 @@ def metrics_section(facts: RunFacts) -> Section:
     limits = facts.options.aim.limits
     if not names and not limits:
         return Section("metrics", question, "The run measured one value only.")
-    beyond = [t for t in facts.trials if t.failure == LIMIT]
+    beyond = sum(t.failure == LIMIT for t in facts.trials)
     answer = f"The run also measured {', '.join(names) or 'nothing yet'}."
     if limits:
-        answer += (
-            f" Limits: {'; '.join(map(str, limits))}; {len(beyond)} evaluations were beyond one."
-        )
+        answer += f" Limits: {'; '.join(map(str, limits))}; {beyond} evaluations were beyond one."
     best, default = facts.findings.best, facts.findings.default
     rows: list[list[object]] = []
     for name in names:
@@ -395,8 +355,8 @@ def metrics_section(facts: RunFacts) -> Section:
     if inputs is not None:
         answer += f" {inputs[0]}"
         parts += [Heading("Inputs"), inputs[1]]
-    charts = [draw_metric(facts, name) for name in names[:4]]
-    return Section("metrics", question, answer, [*parts, Heading("Metrics and the value"), *charts])
+    drawn = [charts.draw_metric(facts, name) for name in names[:4]]
+    return Section("metrics", question, answer, [*parts, Heading("Metrics and the value"), *drawn])
 
 
 def _inputs(facts: RunFacts, names: Sequence[str]) -> tuple[str, ReportTable] | None:

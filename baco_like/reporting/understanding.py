@@ -12,21 +12,15 @@ import numpy as np
 from baco_like._output import in_percent, show
 from baco_like.exceptions import BacoError
 from baco_like.explanations import Ablation, Dependence, Importance
-from baco_like.explanations.ablation import WEAK, AblationStep, merge_steps
+from baco_like.explanations.ablation import ABLATION_HEAD, WEAK, AblationStep, merge_steps
+from baco_like.explanations.dependence import DEPENDENCE_HEAD
+from baco_like.explanations.importance import IMPORTANCE_HEAD
 from baco_like.explanations.models import FITTED_ROWS, GROWN_ROWS
 from baco_like.journal.header import COMPILER
 from baco_like.parameters.protocol import is_permutation
 from baco_like.records import Trial
 from baco_like.records.drift import describe_first_repeats, read_drift
-from baco_like.reporting.charts import (
-    change_name,
-    draw_ablation,
-    draw_calibration,
-    draw_dependence,
-    draw_importance,
-    draw_over_evaluations,
-    draw_positions,
-)
+from baco_like.reporting import charts
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Listing, Part, ReportTable, Section
 from baco_like.running.commands import trial_commands
@@ -76,7 +70,7 @@ def importance_section(facts: RunFacts) -> Section:
     parts: list[Part] = [
         *_ablation_parts(facts, ablation),
         Heading("Importance of the parameters"),
-        draw_importance(importance),
+        charts.draw_importance(importance),
         _importance_table(importance, caption),
     ]
     for name, other in explained.further.items():
@@ -91,16 +85,10 @@ def importance_section(facts: RunFacts) -> Section:
 def _importance_table(importance: Importance, caption: str) -> ReportTable:
     """Return the shares of the parameters, then those of the features of permutations."""
     rows = [
-        [
-            e.name,
-            in_percent(e.share),
-            f"{in_percent(e.low)} to {in_percent(e.high)}",
-            in_percent(e.alone),
-            "" if e.low > _CLEAR else "uncertain",
-        ]
+        [*e.cells()[:4], "" if e.low > _CLEAR else "uncertain"]
         for e in (*importance.effects[: _LISTED[0]], *importance.features[:_FEATURES])
     ]
-    return ReportTable(["parameter", "total effect", "90 % interval", "alone", ""], rows, caption)
+    return ReportTable([*IMPORTANCE_HEAD[:4], ""], rows, caption)
 
 
 def _importance_caption(importance: Importance) -> str:
@@ -125,14 +113,8 @@ def _ablation_parts(facts: RunFacts, ablation: Ablation | None) -> list[Part]:
         return []
     steps = (ablation.origin, *merge_steps(ablation.steps))
     merged = [step for step in steps if step not in (ablation.origin, *ablation.steps)]
-    rows: list[list[object]] = [
-        [
-            _merged_name(step) if step in merged else change_name(step),
-            "fails" if np.isnan(step.value) else show(step.value),
-            "measured" if step.measured else f"predicted, {show(step.low)} to {show(step.high)}",
-            _gain(step, ablation.origin) if step.parameters else "-",
-            "" if step.is_significant or not step.parameters else "uncertain",
-        ]
+    rows = [
+        [_merged_name(step) if step in merged else step.name, *step.cells(ablation.origin)[1:]]
         for step in steps
     ]
     caption = "One change at a time, the best predicted one first"
@@ -144,28 +126,14 @@ def _ablation_parts(facts: RunFacts, ablation: Ablation | None) -> list[Part]:
         )
     if not all(step.measured for step in ablation):
         caption += ". To check whether the first changes suffice, measure the start with these changes only"
-    head = [
-        "change",
-        facts.objective.label,
-        "measured, or predicted with 90 % interval",
-        "brings",
-        "",
-    ]
-    chart = draw_ablation(steps, facts.objective.label)
-    return [Heading("From the default to the winner"), chart, ReportTable(head, rows, caption)]
-
-
-def _gain(step: AblationStep, origin: AblationStep) -> str:
-    """Return what a step brings, and its share of the value at the start of the path."""
-    if np.isnan(step.change):
-        return "-"
-    share = step.change / abs(origin.value) if origin.value else float("nan")
-    return f"{step.change:+.4g}" + ("" if np.isnan(share) else f" ({100.0 * share:+.1f} %)")
+    label = facts.objective.label
+    table = ReportTable([ABLATION_HEAD[0], label, *ABLATION_HEAD[2:]], rows, caption)
+    return [Heading("From the default to the winner"), charts.draw_ablation(steps, label), table]
 
 
 def _merged_name(step: AblationStep) -> str:
     """Return the name of weak changes that share a row."""
-    names = change_name(step).partition(": ")[2]
+    names = step.name.partition(": ")[2]
     least = in_percent(WEAK)
     together = f"together less than {least}, not distinguishable from nothing"
     if not abs(step.change) < WEAK * abs(step.value):
@@ -192,31 +160,23 @@ def choices_section(facts: RunFacts) -> Section:
     answer = "Averaged over all other choices, no choice is better beyond the 90 % intervals."
     if best:
         answer = f"Averaged over all other choices, the best are: {'; '.join(best)}."
-    charts: list[Part] = [draw_dependence(d, facts.objective.label) for d in single[:_DRAWN]]
-    charts += [draw_positions(name, group, facts.objective.label) for name, group in places.items()]
-    charts += [draw_dependence(d, facts.objective.label) for d in pairs]
-    rows: list[list[object]] = [
-        [
-            d.names[0],
-            show(p.values[0]),
-            p.value,
-            f"{show(p.low)} to {show(p.high)}",
-            in_percent(p.runs),
-        ]
-        for d in single[: _LISTED[1]]
-        for p in d.points
+    drawn: list[Part] = [charts.draw_dependence(d, facts.objective.label) for d in single[:_DRAWN]]
+    drawn += [
+        charts.draw_positions(name, group, facts.objective.label) for name, group in places.items()
     ]
+    drawn += [charts.draw_dependence(d, facts.objective.label) for d in pairs]
+    rows = [[d.names[0], *p.cells()] for d in single[: _LISTED[1]] for p in d.points]
     left = len(single) - _LISTED[1]
     caption = "Partial dependence: the value with each choice, averaged over the other parameters"
     if left > 0:
         which = "parameter is" if left == 1 else f"{left} parameters are"
         caption += f"; the least important {which} left out"
-    head = ["parameter", "choice", facts.objective.label, "90 % interval", "runs"]
+    head = ["parameter", "choice", facts.objective.label, *DEPENDENCE_HEAD[1:]]
     tables: list[Part] = [ReportTable(head, rows, caption)] if rows else []
     tables += [
         _position_table(name, group, facts.objective.label) for name, group in places.items()
     ]
-    return Section("choices", question, answer, [*charts, *tables])
+    return Section("choices", question, answer, [*drawn, *tables])
 
 
 def _positions(
@@ -261,19 +221,13 @@ def _choice_name(facts: RunFacts, dependence: Dependence, choices: Sequence[obje
     """Return the best choices of a parameter in words, and the winner's if it is another one."""
     (name,), winner = dependence.names, facts.findings.best
     texts = [show(choice) for choice in choices]
+    known = [show(point.values[0]) for point in dependence.points]
+    text = " or ".join(texts)
     if len(texts) > _NAMED:
-        text = (
-            f"{name} = {texts[0]}, or another of the best {len(texts)} of {len(dependence.points)}"
-        )
-    else:
-        text = f"{name} = {' or '.join(texts)}"
+        text = f"{texts[0]}, or another of the best {len(texts)} of {len(known)}"
     has = None if winner is None else show(winner.config.get(name))
-    known = {show(point.values[0]) for point in dependence.points}
-    return (
-        text
-        if has is None or has in texts or has not in known
-        else f"{text} (the winner has {has})"
-    )
+    other = f" (the winner has {has})" if has in known and has not in texts else ""
+    return f"{name} = {text}{other}"
 
 
 def trust_section(facts: RunFacts) -> Section:
@@ -290,19 +244,18 @@ def trust_section(facts: RunFacts) -> Section:
             f"{in_percent(calibration.coverage)} of {which} lie in their 90 % intervals, predicted from the other "
             f"trials (rank correlation {calibration.correlation:.2f})."
         )
-        parts.append(draw_calibration(calibration, facts.objective.label))
+        parts.append(charts.draw_calibration(calibration, facts.objective.label))
     warm = facts.history.warm
     if spreads:
-        noise = float(np.median([spread for _, spread in spreads]))
-        sentences.append(f"Repeats of one configuration spread by {in_percent(noise, 1)}.")
+        median = float(np.median([spread for _, spread in spreads]))
+        sentences.append(f"Repeats of one configuration spread by {in_percent(median, 1)}.")
         sentences += describe_first_repeats(facts.history)
         rows = [(float(row + 1 - warm), spread) for row, spread in spreads]
         caption = "Noise over time: standard deviation of the repeats over their mean"
-        parts.append(draw_over_evaluations(rows, "spread", caption, percent=True))
-    elif (known := facts.findings.noise) is not None:
-        sentences.append(
-            f"Repeats of one configuration in the confirmation spread by {in_percent(known, 1)}."
-        )
+        parts.append(charts.draw_over_evaluations(rows, "spread", caption, percent=True))
+    elif (noise := facts.findings.noise) is not None:
+        spread = in_percent(noise, 1)
+        sentences.append(f"Repeats of one configuration in the confirmation spread by {spread}.")
     else:
         sentences.append("No configuration was repeated within a trial, so the noise is unknown.")
     if drift.points:
@@ -311,7 +264,7 @@ def trust_section(facts: RunFacts) -> Section:
         )
         levels = [(float(point.row + 1 - warm), point.level) for point in drift.points]
         caption = "Drift: costs of configurations measured again, over those at first"
-        parts.append(draw_over_evaluations(levels, "level", caption))
+        parts.append(charts.draw_over_evaluations(levels, "level", caption))
     else:
         sentences.append("The best configuration was not measured again during the search.")
     return Section("trust", question, " ".join(sentences), [*parts, *_time_parts(facts)])
@@ -328,13 +281,12 @@ def _time_parts(facts: RunFacts) -> list[Part]:
             if ends[0] is not None and ends[1] is not None:
                 flying += max(ends[1] - ends[0] - sum(own.values()), 0.0)
     rows: list[list[object]] = [[name, seconds] for name, seconds in stages.items()]
-    known = [at for at in facts.observed_at.values()]
-    if known:
+    if facts.observed_at:
         rows.append(["waiting for a turn, and overhead of the evaluator", flying])
         idle = _idle_seconds(facts)
         rows.append(["no trial in flight: suggesting, or the run was paused", idle])
-    if known and facts.began is not None:
-        rows.append(["wall time", max(known) - facts.began])
+        if facts.began is not None:
+            rows.append(["wall time", max(facts.observed_at.values()) - facts.began])
     if not rows:
         return ["This journal has no times."]
     caption = "Time spent; stages of parallel trials add up to more than the wall time"
@@ -343,15 +295,10 @@ def _time_parts(facts: RunFacts) -> list[Part]:
 
 def _idle_seconds(facts: RunFacts) -> float:
     """Return the seconds between the begin of the run and its last observation in which no trial was in flight."""
-    intervals = sorted(
-        (facts.suggested_at[i], end)
-        for i, end in facts.observed_at.items()
-        if i in facts.suggested_at
-    )
-    if not intervals:
-        return 0.0
-    idle, reached = 0.0, facts.began if facts.began is not None else intervals[0][0]
-    for start, end in intervals:
+    suggested, idle, reached = facts.suggested_at, 0.0, facts.began
+    ends = facts.observed_at.items()
+    for start, end in sorted((suggested[i], end) for i, end in ends if i in suggested):
+        reached = start if reached is None else reached
         idle += max(start - reached, 0.0)
         reached = max(reached, end)
     return idle

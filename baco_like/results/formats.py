@@ -27,13 +27,18 @@ from baco_like.results.files import (
     read_beginning,
     read_text,
 )
-from baco_like.results.hypermapper_csv import from_samples, samples_bytes, writable
-from baco_like.results.journal_file import from_journal
-from baco_like.results.kernel_tuner_cache import cache_bytes, cut_off_cache, from_cache
-from baco_like.results.ktt import from_ktt, ktt_bytes
-from baco_like.results.recording import Recording, by_measurement, split_rows
-from baco_like.results.t4 import from_t4, t4_bytes
+from baco_like.results.hypermapper import from_samples, samples_bytes, writable
+from baco_like.results.recording import Recording, by_measurement, from_journal, split_rows
 from baco_like.results.table_csv import from_frame, from_table, is_frame, is_table, table_bytes
+from baco_like.results.tuner_files import (
+    cache_bytes,
+    cut_off_cache,
+    from_cache,
+    from_ktt,
+    from_t4,
+    ktt_bytes,
+    t4_bytes,
+)
 
 FORMATS: Mapping[str, Callable[..., bytes]] = {
     "t4": t4_bytes,

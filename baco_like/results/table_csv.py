@@ -20,7 +20,7 @@ from baco_like._checks import reject_constant
 from baco_like.journal.events import config_from_json, outcome_row, read_outcome
 from baco_like.records.table import MARK, OURS, STAGE, TIMES
 from baco_like.records.trial import Trial
-from baco_like.results.hypermapper_csv import literal, read_configs
+from baco_like.results.hypermapper import literal, read_configs
 from baco_like.results.recording import Recording, recording
 
 FIXED = ("status", "failed", "message", "bound", "sem", "repeats", "metrics", "extra")

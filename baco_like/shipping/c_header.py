@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from baco_like.constraints.language import tree
+from baco_like.constraints.language.tree import Node
 from baco_like.exceptions import RunFileError
 from baco_like.parameters import is_permutation, is_sequence
-from baco_like.parameters.values import INT64, Lookup, is_number
+from baco_like.parameters.values import EXACT, INT64, Lookup, is_number
 from baco_like.records.selector import Leaf, Rule, Split
-from baco_like.shipping.c_text import c_integer, c_names, c_number, c_string, check_prefix
+from baco_like.shipping.conditions import Condition
 from baco_like.shipping.stamp import MARKER, stamp_text
 from baco_like.shipping.table import Config, DescriptorKind, ShippedTable
 
@@ -45,23 +48,15 @@ static inline double @bits(double a, char sign, double b, int *ok) {
     long long x = (long long)a, y = (long long)b;
     return (double)(sign == '&' ? x & y : sign == '|' ? x | y : x ^ y);
 }
-static inline double @sqrt(double a, int *ok) {
-    if (!(a >= 0)) *ok = 0;
-    return a >= 0 ? sqrt(a) : 0;
-}
-static inline double @log(double a, int *ok) {
-    if (!(a > 0)) *ok = 0;
-    return a > 0 ? log(a) : 0;
-}
-static inline double @log2(double a, int *ok) {
-    if (!(a > 0)) *ok = 0;
-    return a > 0 ? log2(a) : 0;
-}
-static inline double @log10(double a, int *ok) {
-    if (!(a > 0)) *ok = 0;
-    return a > 0 ? log10(a) : 0;
-}
+""" + "".join(
+    f"""\
+static inline double @{name}(double a, int *ok) {{
+    if (!(a {sign} 0)) *ok = 0;
+    return a {sign} 0 ? {name}(a) : 0;
+}}
 """
+    for name, sign in (("sqrt", ">="), ("log", ">"), ("log2", ">"), ("log10", ">"))
+)
 """Operators that raise an error in Python for some numbers; constraints are not satisfied there."""
 
 _RATIO = """\
@@ -439,7 +434,7 @@ static inline const int *{prefix}_ranks({parameters}) {{
 
     def _condition(self, config: Config) -> str:
         texts = [
-            condition.to_c(self._arguments, self._prefix)
+            condition_text(condition, self._arguments, self._prefix)
             for condition in self._table.conditions_of(config)
         ]
         return " && ".join(texts) or "1"
@@ -498,3 +493,269 @@ def _compiler_test(version: str) -> tuple[str, str] | None:
         test = f"defined(__GNUC__) && !defined(__clang__) && __GNUC__ == {major}"
         return test, f"GCC {major}"
     return None
+
+
+# Conditions -----------------------------------------------------------------------------------------------------------
+
+
+def condition_text(condition: Condition, names: Mapping[str, str], prefix: str) -> str:
+    """Return a condition as a C expression; the variable ``ok`` becomes 0 where it cannot be computed.
+
+    Args:
+        condition: The condition.
+        names: The variable of each descriptor; those of texts begin with ``t``.
+        prefix: Beginning of the names of helper functions.
+
+    Raises:
+        RunFileError: C has no equivalent.
+    """
+    try:
+        return _ConditionWriter(names, prefix).truth(condition.node)
+    except _NoEquivalent as error:
+        raise RunFileError(
+            f"the constraint {condition.text!r} cannot be written in C: {error}; rewrite it, or ship another format"
+        ) from None
+
+
+class _NoEquivalent(Exception):
+    """C has no equivalent of a part."""
+
+
+_HELPER_NAMES = {
+    "%": "mod",
+    "/": "quotient",
+    "//": "floor_quotient",
+    "**": "power",
+    "sqrt": "sqrt",
+    "log": "log",
+    "log2": "log2",
+    "log10": "log10",
+}
+"""Helpers of the header that set ``ok`` to 0 where Python raises an error."""
+
+_C_FUNCTIONS = {"abs": "fabs", "ceil": "ceil", "floor": "floor", "round": "rint", "int": "trunc"}
+"""Functions of C; ``rint`` rounds halves to even numbers, as Python does."""
+
+
+class _ConditionWriter:
+    """Writes a tree as C. Numbers are doubles, which hold whole numbers exactly up to 2**53."""
+
+    def __init__(self, names: Mapping[str, str], prefix: str) -> None:
+        self._names, self._prefix = names, prefix
+
+    def truth(self, node: Node) -> str:
+        """Return an expression whose value is 0 or 1."""
+        match node:
+            case tree.Operation(operator="and" | "or" as word, parts=parts):
+                sign = " && " if word == "and" else " || "
+                return "(" + sign.join(map(self.truth, parts)) + ")"
+            case tree.Operation(operator="not", parts=(part,)):
+                return f"!{self.truth(part)}"
+            case tree.Operation(operator="if", parts=(body, test, otherwise)):
+                return f"({self.truth(test)} ? {self.truth(body)} : {self.truth(otherwise)})"
+            case tree.Comparison(operators=operators, parts=sides):
+                steps = zip(operators, sides, sides[1:], strict=False)
+                return "(" + " && ".join(self._compare(*step) for step in steps) + ")"
+            case tree.Literal(value=str(text)):
+                return str(int(bool(text)))
+            case tree.Name(name=name) if self._is_text(node):
+                return f"({self._names[name]}[0] != 0)"
+        return f"({self.number(node)} != 0)"
+
+    def number(self, node: Node) -> str:
+        """Return an expression whose value is a number."""
+        if self._is_text(node):
+            raise _NoEquivalent("it computes with a text")
+        match node:
+            case tree.Literal(value=value):
+                if value is None or isinstance(value, tuple):
+                    raise _NoEquivalent(f"it reads {value!r}")
+                if isinstance(value, int) and abs(value) > EXACT:
+                    raise _NoEquivalent(f"{value} is beyond 2**53, up to where doubles are exact")
+                return c_number(float(value))
+            case tree.Name(name=name):
+                return self._names[name]
+            case tree.Comparison() | tree.Operation(operator="not"):
+                return self.truth(node)
+            case tree.Operation(operator="if", parts=(body, test, otherwise)):
+                return f"({self.truth(test)} ? {self.number(body)} : {self.number(otherwise)})"
+            case tree.Operation(operator="+" | "-" | "*" as sign, parts=(_, _, *_) as parts):
+                return f"({f' {sign} '.join(map(self.number, parts))})"
+            case tree.Operation(operator="unary -" | "unary +" as sign, parts=(part,)):
+                return f"({sign[-1]}{self.number(part)})"
+            case tree.Operation(operator="~", parts=(part,)):
+                return f"{self._prefix}_bits({self.number(part)}, '^', -1, &ok)"
+            case tree.Operation(operator="<<" | ">>" | "&" | "^" | "|" as sign, parts=parts):
+                text, *further = map(self.number, parts)
+                for operand in further:
+                    text = f"{self._prefix}_bits({text}, '{sign[0]}', {operand}, &ok)"
+                return text
+            case tree.Operation(operator="min" | "max" as word, parts=(first, *others)):
+                text = self.number(first)
+                for other in others:
+                    text = f"f{word}({text}, {self.number(other)})"
+                return text
+            case tree.Operation(operator=name, parts=parts) if name in _HELPER_NAMES:
+                arguments = ", ".join(map(self.number, parts))
+                return f"{self._prefix}_{_HELPER_NAMES[name]}({arguments}, &ok)"
+            case tree.Operation(operator=name, parts=(part,)) if name in _C_FUNCTIONS:
+                return f"{_C_FUNCTIONS[name]}({self.number(part)})"
+            case tree.Operation(operator=name):
+                raise _NoEquivalent(f"it uses the value of {name!r}")
+        raise _NoEquivalent(f"it uses {type(node).__name__.lower()}")
+
+    def _compare(self, sign: str, left: Node, right: Node) -> str:
+        if sign in ("in", "not in"):
+            text = self._contain(left, right)
+            return text if sign == "in" else f"!{text}"
+        are_texts = self._is_text(left), self._is_text(right)
+        if all(are_texts):
+            if sign not in ("==", "!="):
+                raise _NoEquivalent("it orders texts")
+            return f"(strcmp({self._text(left)}, {self._text(right)}) {sign} 0)"
+        if any(are_texts):
+            if sign not in ("==", "!="):
+                raise _NoEquivalent("it compares a text with a number")
+            return str(int(sign == "!="))  # as in Python, a text never equals a number
+        return f"({self.number(left)} {sign} {self.number(right)})"
+
+    def _contain(self, left: Node, right: Node) -> str:
+        match right:
+            case tree.Listed(parts=parts):
+                tests = [self._compare("==", left, part) for part in parts]
+                return "(" + (" || ".join(tests) or "0") + ")"
+            case tree.Span(numbers=numbers) if numbers:
+                value = self.number(left)
+                low, high = min(numbers), max(numbers)
+                step = c_number(float(abs(numbers.step)))
+                begin, end = c_number(float(low)), c_number(float(high))
+                inside = f"{value} >= {begin} && {value} <= {end}"
+                return f"({inside} && fmod({value} - {begin}, {step}) == 0)"
+            case tree.Span():
+                return "0"
+        raise _NoEquivalent("the right side of 'in' is no list")
+
+    def _is_text(self, node: Node) -> bool:
+        match node:
+            case tree.Literal(value=value):
+                return isinstance(value, str)
+            case tree.Name(name=name):
+                return self._names[name].startswith("t")
+        return False
+
+    def _text(self, node: Node) -> str:
+        if isinstance(node, tree.Name):
+            return self._names[node.name]
+        assert isinstance(node, tree.Literal)
+        return c_string(str(node.value))
+
+
+# Numbers, texts and names; they come from journals of other people, so everything is escaped --------------------------
+
+
+_KEYWORD = re.compile(
+    r"NULL|alignas|alignof|and|and_eq|asm|auto|bitand|bitor|bool|break|case|catch|"
+    r"char|class|compl|const|const_cast|constexpr|continue|decltype|default|delete|"
+    r"do|double|dynamic_cast|else|enum|errno|explicit|export|extern|false|float|"
+    r"for|friend|goto|if|inline|int|linux|long|mutable|namespace|new|noexcept|not|"
+    r"not_eq|nullptr|operator|or|or_eq|private|protected|public|register|"
+    r"reinterpret_cast|restrict|return|short|signed|sizeof|static|static_assert|"
+    r"static_cast|struct|switch|template|this|thread_local|throw|true|try|typedef|"
+    r"typeid|typename|typeof|union|unix|unsigned|using|virtual|void|volatile|"
+    r"wchar_t|while|xor|xor_eq"
+)
+"""Keywords of C and C++, and names that common headers define as macros."""
+
+_INT64 = 2**63
+
+
+def c_string(text: str) -> str:
+    """Return a string literal in ASCII.
+
+    Bytes outside printable ASCII, and question marks (trigraphs), are octal escapes of three digits, which end there
+    whatever follows.
+
+    Raises:
+        RunFileError: C cannot hold the text: it has a null character, or is not valid Unicode.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise RunFileError(
+            f"the text {text!r:.80} is not valid Unicode; C cannot hold it"
+        ) from None
+    if 0 in data:
+        raise RunFileError(f"the text {text!r:.80} has a null character, which ends a string of C")
+    return '"' + "".join(chr(b) if _is_plain(b) else f"\\{b:03o}" for b in data) + '"'
+
+
+def _is_plain(byte: int) -> bool:
+    return 32 <= byte < 127 and byte not in b'"\\?'
+
+
+def c_number(value: float) -> str:
+    """Return a double.
+
+    Raises:
+        RunFileError: It is not finite.
+    """
+    if not math.isfinite(value):
+        raise RunFileError(f"the number {value} has no form in C source")
+    text = repr(float(value))
+    return f"({text})" if value < 0 else text
+
+
+def c_integer(value: int, *, is_unsigned: bool = False) -> str:
+    """Return an integer of at most 64 bits.
+
+    Args:
+        value: The integer.
+        is_unsigned: Whether its type is ``unsigned long long`` instead of ``long long``.
+
+    Raises:
+        RunFileError: It is larger.
+    """
+    low, high = (0, 2 * _INT64) if is_unsigned else (-_INT64, _INT64)
+    if not low <= value < high:
+        raise RunFileError(
+            f"the integer {value} does not fit the 64 bits of C's long long; ship another format"
+        )
+    if value == -_INT64:
+        return f"({value + 1}LL - 1)"  # C reads the sign after the digits, which alone do not fit
+    suffix = "" if abs(value) < 2**31 else "ULL" if value >= _INT64 else "LL"
+    return f"({value}{suffix})" if value < 0 else f"{value}{suffix}"
+
+
+def c_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """Return an identifier for each name: ASCII, no keyword, different even in capitals, not ``default_...``.
+
+    Args:
+        names: The names.
+        taken: Identifiers that are in use.
+    """
+    made: list[str] = []
+    used = {word.upper() for word in taken}
+    for name in names:
+        word = re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"
+        is_reserved = word[0] == "_" or word.upper().startswith("DEFAULT_")
+        if word[0].isdigit() or is_reserved or _KEYWORD.fullmatch(word):
+            word = f"p_{word.lstrip('_')}"
+        free, number = word, 2
+        while free.upper() in used:
+            free, number = f"{word}_{number}", number + 1
+        used.add(free.upper())
+        made.append(free)
+    return made
+
+
+def check_prefix(name: str) -> str:
+    """Return a name that begins identifiers of C.
+
+    Raises:
+        RunFileError: The name is not an identifier.
+    """
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or _KEYWORD.fullmatch(name):
+        raise RunFileError(
+            f"name = {name!r:.80}: expected a letter, then letters, digits and underscores; give another one by --name"
+        )
+    return name

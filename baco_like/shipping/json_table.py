@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
 
 from baco_like.exceptions import RunFileError, SpaceError
-from baco_like.parameters.values import as_tuple
 from baco_like.records.selector import Leaf, Rule, Split
 from baco_like.results.files import read_text
-from baco_like.shipping.stamp import Stamp, parse_json
+from baco_like.shipping.stamp import Stamp, convert, parse_json
 from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable, own_constraints
 from baco_like.spaces import Space
 
@@ -26,99 +28,54 @@ _RULE = (
     "and other values by ==."
 )
 
-_SCALAR = {"type": ["string", "number", "boolean"]}
-_CONFIG = {
-    "type": "object",
-    "additionalProperties": {
-        "anyOf": [_SCALAR, {"type": "array", "items": _SCALAR}],
-    },
-}
-_NUMBER_OR_NULL = {"type": ["number", "null"]}
+Scalar: TypeAlias = str | int | float | bool
+Values: TypeAlias = dict[str, Scalar | tuple[Scalar, ...] | None]
+
+
+class _Entry(Struct, forbid_unknown_fields=True, kw_only=True):
+    task: dict[str, Scalar]
+    config: Values
+    evidence: Evidence
+    constraints: tuple[str, ...] = ()
+    group: Annotated[int, Meta(ge=0)] = 0
+
+
+class _Node(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A leaf, which has an order, or a split, which has the other fields."""
+
+    order: tuple[Annotated[int, Meta(ge=0)], ...] | None = None
+    descriptor: str = ""
+    value: Scalar = ""
+    yes: _Node | None = None
+    no: _Node | None = None
+
+    def to_rule(self) -> Leaf | Split:
+        if self.order is not None:
+            return Leaf(self.order)
+        if self.yes is None or self.no is None:
+            raise RunFileError("a node of the tree has neither an order nor two branches")
+        return Split(self.descriptor, self.value, self.yes.to_rule(), self.no.to_rule())
+
+
+class _Table(Struct, forbid_unknown_fields=True, kw_only=True):
+    format: Literal[1]
+    stamp: Stamp
+    rule: str
+    constraints: tuple[str, ...]
+    entries: Annotated[tuple[_Entry, ...], Meta(min_length=1)]
+    default: Values | None
+    space: dict[str, Any]
+    conditions: dict[str, str] = {}
+    tree: _Node | None = None
 
 
 def table_schema() -> dict[str, Any]:
-    """Return the JSON schema (draft 7) of the format."""
-    task = {"type": "object", "additionalProperties": _SCALAR}
-    evidence = {
-        "type": "object",
-        "required": ["value", "measurements"],
-        "properties": {
-            "value": {"type": "number"},
-            "measurements": {"type": "integer", "minimum": 0},
-            "default_value": _NUMBER_OR_NULL,
-            "speedup": _NUMBER_OR_NULL,
-            "low": _NUMBER_OR_NULL,
-            "high": _NUMBER_OR_NULL,
-            "confidence": _NUMBER_OR_NULL,
-            "candidates": {"type": "integer", "minimum": 1},
-            "ratios": {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0}},
-            "evaluations": {"type": "integer", "minimum": 0},
-        },
-    }
-    stamp = {
-        "type": "object",
-        "required": ["space", "objective", "direction", "date"],
-        "properties": {
-            "space": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
-            "objective": {"type": "string"},
-            "unit": {"type": "string"},
-            "direction": {"enum": ["minimize", "maximize"]},
-            "device": {"type": ["string", "null"]},
-            "compiler": {"type": ["string", "null"]},
-            "host": {"type": "object"},
-            "versions": {"type": "object"},
-            "date": {"type": "string"},
-            "evidence": {"type": "array", "items": {"type": "object"}},
-        },
-    }
-    entry = {
-        "type": "object",
-        "required": ["task", "config", "evidence"],
-        "additionalProperties": False,
-        "properties": {
-            "task": task,
-            "config": _CONFIG,
-            "evidence": evidence,
-            "constraints": {"type": "array", "items": {"type": "string"}},
-            "group": {"type": "integer", "minimum": 0},
-        },
-    }
-    node = {"$ref": "#/definitions/node"}
-    split = {
-        "type": "object",
-        "required": ["descriptor", "value", "yes", "no"],
-        "additionalProperties": False,
-        "properties": {
-            "descriptor": {"type": "string"},
-            "value": _SCALAR,
-            "yes": node,
-            "no": node,
-        },
-    }
-    leaf = {
-        "type": "object",
-        "required": ["order"],
-        "additionalProperties": False,
-        "properties": {"order": {"type": "array", "items": {"type": "integer", "minimum": 0}}},
-    }
+    """Return the JSON schema of the format."""
+    title = "A table of tuned configurations, written by baco-like"
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "A table of tuned configurations, written by baco-like",
-        "type": "object",
-        "required": ["format", "stamp", "rule", "constraints", "entries", "default", "space"],
-        "additionalProperties": False,
-        "properties": {
-            "format": {"const": VERSION},
-            "stamp": stamp,
-            "rule": {"type": "string"},
-            "constraints": {"type": "array", "items": {"type": "string"}},
-            "entries": {"type": "array", "minItems": 1, "items": entry},
-            "default": {"anyOf": [_CONFIG, {"type": "null"}]},
-            "space": {"type": "object"},
-            "conditions": {"type": "object", "additionalProperties": {"type": "string"}},
-            "tree": node,
-        },
-        "definitions": {"node": {"anyOf": [leaf, split]}},
+        "title": title,
+        **msgspec.json.schema(_Table),
     }
 
 
@@ -162,36 +119,28 @@ def read_table(path: Path | str) -> ShippedTable:
             f"{path} is no table of baco-like with the format {VERSION}; write one by: baco-like ship --format json"
         )
     try:
-        return _table_of(document)
+        return _table_of(convert(document, _Table))
     except RunFileError as error:
         raise RunFileError(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RunFileError(f"{path}: a damaged table ({type(error).__name__}: {error})") from None
 
 
-def _table_of(document: dict[str, Any]) -> ShippedTable:
-    described = document["space"]
+def _table_of(read: _Table) -> ShippedTable:
     try:
-        space = Space.from_dict(described)
+        space = Space.from_dict(read.space)
     except SpaceError:  # constraints in Python are not in the file
-        space = Space.from_dict({**described, "constraints": []})
-    entries = tuple(
-        ShippedEntry(
-            dict(row["task"]), _config(row["config"], space), Evidence.from_dict(row["evidence"])
-        )
-        for row in document["entries"]
-    )
-    default = document["default"]
+        space = Space.from_dict({**read.space, "constraints": []})
+    entries = (ShippedEntry(e.task, _config(e.config, space), e.evidence) for e in read.entries)
     known = [constraint.text for constraint in space.given_constraints]
-    extra = tuple(text for text in document["constraints"] if text not in known)
     return ShippedTable(
-        entries,
-        None if default is None else _config(default, space),
+        tuple(entries),
+        None if read.default is None else _config(read.default, space),
         space,
-        Stamp.from_dict(document["stamp"]),
-        extra,
-        _tree_from_json(document["tree"]) if "tree" in document else None,
-        tuple(row["group"] for row in document["entries"]) if "tree" in document else (),
+        read.stamp,
+        tuple(text for text in read.constraints if text not in known),
+        None if read.tree is None else read.tree.to_rule(),
+        () if read.tree is None else tuple(entry.group for entry in read.entries),
     )
 
 
@@ -203,21 +152,10 @@ def _tree_to_json(rule: Rule) -> dict[str, Any]:
     return {"order": list(rule.order)}
 
 
-def _tree_from_json(data: Any) -> Leaf | Split:
-    if "order" in data:
-        return Leaf(tuple(data["order"]))
-    yes, no = _tree_from_json(data["yes"]), _tree_from_json(data["no"])
-    return Split(data["descriptor"], data["value"], yes, no)
-
-
-def _config(values: Any, space: Space) -> dict[str, Any]:
-    """Return a configuration with the values of its parameters; JSON has lists for permutations."""
-    if not isinstance(values, dict):
-        raise RunFileError(f"the configuration {values!r:.80} is no object")
-    config = {name: as_tuple(value) for name, value in values.items()}
-    wrong = [name for name, value in config.items() if not space.parameters[name].contains(value)]
-    if wrong:
-        raise RunFileError(f"{wrong[0]} = {config[wrong[0]]!r:.80} is not a value of its parameter")
-    # Other programs write 2.0 for 2.
+def _config(values: Values, space: Space) -> dict[str, Any]:
+    """Return a configuration with the values of its parameters; other programs write 2.0 for 2."""
     parameters = space.parameters
-    return {k: parameters[k].decode(parameters[k].encode([v]))[0] for k, v in config.items()}
+    for name, value in values.items():
+        if not parameters[name].contains(value):
+            raise RunFileError(f"{name} = {value!r:.80} is not a value of its parameter")
+    return {k: parameters[k].decode(parameters[k].encode([v]))[0] for k, v in values.items()}

@@ -40,15 +40,11 @@ def entries_of_tasks(
     default = _default_of(history.space)
     entries = []
     for choice in recommendation.choices:
-        own = _find(history, {**choice.config, **choice.task})
-        other = None if default is None else _find(history, {**default, **choice.task})
-        reference = None if other is None else other.value
-        speedup = None
-        if reference is not None and reference > 0.0 and choice.value > 0.0:
-            speedup = (reference / choice.value) ** sign_of(history.direction)
-        count = 0 if own is None else len(own.repeats) or 1
-        evidence = Evidence(choice.value, count, reference, speedup, evaluations=history.searched)
-        entries.append(ShippedEntry(dict(choice.task), dict(choice.config), evidence))
+        task, config = dict(choice.task), dict(choice.config)
+        reference = None if default is None else {**default, **task}
+        own = _find(history, {**config, **task})
+        evidence = _search_evidence(history, choice.value, own, reference)
+        entries.append(ShippedEntry(task, config, evidence))
     return tuple(entries)
 
 
@@ -99,24 +95,31 @@ def entry_of_run(history: History, task: Mapping[str, Any] | None = None) -> Shi
     if winner is None or winner.value is None:
         raise RunFileError("the run has no successful trial; there is nothing to ship")
     if confirmation is None or confirmation.recommended is None:
-        evidence = _search_evidence(history, winner)
+        default = history.space.default_config
+        evidence = _search_evidence(history, winner.value, winner, default)
     else:
         evidence = _confirmed_evidence(confirmation, winner, history.searched)
     return ShippedEntry(dict(task or {}), dict(winner.config), evidence)
 
 
-def _search_evidence(history: History, winner: Trial) -> Evidence:
-    """Return the evidence of a run without a confirmation: one value of each, and no interval."""
-    config = history.space.default_config
-    trials = [t for t in history.target_trials if dict(t.config) == config and t.value is not None]
-    default = trials[0].value if trials else None
-    value = winner.value
-    assert value is not None
+def _search_evidence(
+    history: History, value: float, trial: Trial | None, default: Mapping[str, Any] | None
+) -> Evidence:
+    """Return the evidence without a confirmation: one value of each configuration, and no interval.
+
+    Args:
+        history: The history.
+        value: Value of the winner.
+        trial: The trial that measured it, or None for a prediction.
+        default: The default configuration, or None.
+    """
+    other = None if default is None else _find(history, default)
+    reference = None if other is None else other.value
     speedup = None
-    if default is not None and default > 0.0 and value > 0.0:
-        speedup = (default / value) ** sign_of(history.direction)
-    repeats = len(winner.repeats) or 1
-    return Evidence(value, repeats, default, speedup, evaluations=history.searched)
+    if reference is not None and reference > 0.0 and value > 0.0:
+        speedup = (reference / value) ** sign_of(history.direction)
+    count = 0 if trial is None else len(trial.repeats) or 1
+    return Evidence(value, count, reference, speedup, evaluations=history.searched)
 
 
 def _confirmed_evidence(confirmation: Confirmation, winner: Trial, searched: int) -> Evidence:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from baco_like._checks import nesting_depth
+import msgspec
+
+from baco_like._checks import nesting_depth, reject_constant
 from baco_like.exceptions import RunFileError
 from baco_like.results.files import LARGEST, read_text
+
+T = TypeVar("T")
 
 MARKER = "baco-like-stamp: "
 """Text before the stamp in a comment of a source file."""
@@ -44,7 +48,7 @@ class Stamp:
     """
 
     space: str
-    objective: str
+    objective: str = ""
     unit: str = ""
     direction: str = "minimize"
     device: str | None = None
@@ -52,34 +56,11 @@ class Stamp:
     host: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     date: str = ""
-    evidence: Sequence[Mapping[str, Any]] = ()
+    evidence: tuple[Mapping[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
         return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Stamp:
-        """Return the stamp of JSON values.
-
-        Raises:
-            RunFileError: It is not a stamp.
-        """
-        if not isinstance(data, Mapping) or not isinstance(data.get("space"), str):
-            raise RunFileError(f"the stamp {data!r:.80} has no fingerprint of a space")
-        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
-        for name in ("space", "objective", "unit", "direction", "date"):
-            if not isinstance(known.setdefault(name, ""), str):
-                raise RunFileError(f"the stamp's {name!r} is {known[name]!r:.80}, not a text")
-        for name in ("device", "compiler"):
-            if not isinstance(known.setdefault(name, None), str | None):
-                raise RunFileError(f"the stamp's {name!r} is {known[name]!r:.80}, not a text")
-        for name in ("host", "versions"):
-            if not isinstance(known.setdefault(name, {}), Mapping):
-                raise RunFileError(f"the stamp's {name!r} is {known[name]!r:.80}, not an object")
-        evidence = known.get("evidence")
-        known["evidence"] = tuple(evidence) if isinstance(evidence, list) else ()
-        return cls(**known)
 
     def differences(
         self, space: str | None = None, device: str | None = None, compiler: str | None = None
@@ -154,7 +135,7 @@ def read_stamp(path: Path) -> Stamp:
             f"{path} has no stamp of baco-like; write the file by: baco-like ship RUN.jsonl --format FORMAT"
         )
     try:
-        return Stamp.from_dict(found)
+        return convert(found, Stamp)
     except RunFileError as error:
         raise RunFileError(f"{path}: {error}") from None
 
@@ -168,9 +149,21 @@ def parse_json(text: str, what: str) -> Any:
     if len(text) > LARGEST or nesting_depth(text) > _DEEPEST:
         raise RunFileError(f"{what}: too large, or nested more than {_DEEPEST} deep")
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=reject_constant)
     except (ValueError, RecursionError) as error:
         raise RunFileError(f"{what}: not JSON ({error})") from None
+
+
+def convert(data: Any, kind: type[T]) -> T:
+    """Return JSON values of somebody else as an object of a type.
+
+    Raises:
+        RunFileError: They do not fit its fields; the message names the place, such as ``$.stamp.space``.
+    """
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise RunFileError(f"{kind.__name__.strip('_').lower()}: {error}") from None
 
 
 def _find_stamp(text: str) -> Any:

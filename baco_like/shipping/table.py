@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from baco_like.constraints import Expression
 from baco_like.exceptions import RunFileError, TrialError
@@ -55,15 +57,15 @@ class Evidence:
     """
 
     value: float
-    measurements: int = 1
+    measurements: Annotated[int, Meta(ge=0)] = 1
     default_value: float | None = None
     speedup: float | None = None
     low: float | None = None
     high: float | None = None
     confidence: float | None = None
-    candidates: int = 1
-    ratios: tuple[float, ...] = ()
-    evaluations: int = 0
+    candidates: Annotated[int, Meta(ge=1)] = 1
+    ratios: tuple[Annotated[float, Meta(gt=0.0)], ...] = ()
+    evaluations: Annotated[int, Meta(ge=0)] = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values, without those that are unknown."""
@@ -73,24 +75,6 @@ class Evidence:
     def summary(self) -> dict[str, Any]:
         """Return the values for a stamp: all but the single ratios."""
         return {name: value for name, value in self.to_dict().items() if name != "ratios"}
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Evidence:
-        """Return the evidence of JSON values.
-
-        Raises:
-            RunFileError: A value is missing or no number.
-        """
-        if not isinstance(data, Mapping):
-            raise RunFileError(f"evidence {data!r:.80}: expected an object")
-        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
-        ratios = known.pop("ratios", [])
-        wrong = [name for name, value in known.items() if not is_number(value)]
-        if wrong or "value" not in known:
-            raise RunFileError(f"evidence: {(wrong or ['value'])[0]!r} is missing or not a number")
-        if not isinstance(ratios, list) or not all(is_number(r) and r > 0 for r in ratios):
-            raise RunFileError("evidence: 'ratios' are not positive numbers")
-        return cls(**known, ratios=tuple(map(float, ratios)))
 
 
 @dataclass(frozen=True)

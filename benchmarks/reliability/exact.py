@@ -18,7 +18,7 @@ from baco_like import Integer, Optimizer, Ordinal, Real, Space
 from baco_like.evaluators.replay import load
 from baco_like.integrations import read_samples, write_samples
 from baco_like.results import recorded_trials, write
-from baco_like.results.hypermapper_columns import Layout
+from baco_like.results.hypermapper import Layout
 
 CHOSEN = [
     5e-324,

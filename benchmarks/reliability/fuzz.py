@@ -43,7 +43,7 @@ from baco_like.integrations.hypermapper.server import serve
 from baco_like.journal.repairing import repair
 from baco_like.records import ConfirmationPlan
 from baco_like.results import recorded_trials, write
-from baco_like.results.hypermapper_columns import Layout
+from baco_like.results.hypermapper import Layout
 from baco_like.running.journal_view import JournalView, describe_run, describe_trial
 
 MEMORY = 500

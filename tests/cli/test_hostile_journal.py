@@ -18,7 +18,6 @@ from baco_like.reporting.page import Listing
 from baco_like.reporting.understanding import reproduction_section
 from baco_like.running.progress import show_progress
 
-pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
 HOSTILE = ["\x1b[31mred\x1b]0;title\x07", "two\nlines\r", "\u202eright to left", "\x00", "<b>&"]

@@ -105,7 +105,6 @@ def test_a_run_writes_the_front_and_show_describes_it(file, tmp_path, capsys):
 
 
 def test_the_report_has_the_front(file, tmp_path, capsys):
-    pytest.importorskip("altair")
     pytest.importorskip("vl_convert")
     out = tmp_path / "out"
     assert main(["tune", str(file), "--out", str(out), "--report"]) == 0

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from baco_like import Confirm, MaxEvals, Measuring, Optimizer, Ordinal, Search, Space, cli, tune
-from baco_like.cli import arguments, watch
+from baco_like.cli import arguments, journals
 from baco_like.journal.events import START
 from baco_like.journal.json_lines import JsonlJournal
 from baco_like.journal.lock import sole_runner
@@ -145,8 +145,8 @@ class Terminal:
 def watched(monkeypatch, journal, sleep):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
-    watch.run(arguments.build_parser().parse_args(["watch", str(journal)]), sleep)
-    return terminal.text.split(watch._CLEAR)[1:]
+    journals.watch(arguments.build_parser().parse_args(["watch", str(journal)]), sleep)
+    return terminal.text.split(journals._CLEAR)[1:]
 
 
 def test_watch_follows_a_run_until_it_ends(tmp_path, monkeypatch):

@@ -81,7 +81,7 @@ def test_uncertain_changes_that_bring_much_keep_their_rows(path):
 def test_it_prints_and_becomes_a_dataframe(path):
     lines = repr(path).splitlines()
     assert len(lines) == len(path) + 2
-    assert "a: 4 -> 1" in repr(path)
+    assert "a: 4 → 1" in repr(path)
     assert list(path.to_dataframe()["value"])[-1] == path.steps[-1].value
 
 

@@ -6,9 +6,8 @@ from known_run import cost, run
 
 from baco_like import Optimizer, Real, Space, TrialError
 from baco_like.explanations import compute_importance, fit_models
-from baco_like.explanations.importance import _effect
+from baco_like.explanations.importance import _effect, variance_between, variance_within, vary
 from baco_like.explanations.models import FITTED_ROWS, GROWN_ROWS
-from baco_like.explanations.variations import variance_between, variance_within, vary
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +75,7 @@ def test_the_table_prints_and_becomes_a_dataframe(table):
     lines = repr(table).splitlines()
     assert (
         " ".join(lines[0].split())
-        == "parameter share 90 % interval alone of failures 90 % interval"
+        == "parameter total effect 90 % interval alone of failures 90 % interval"
     )
     assert lines[1].startswith("a ")
     assert len(lines) == 1 + len(table) + len(table.features)

@@ -19,7 +19,7 @@ from baco_like.parameters.integer import Integer
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.real import Real
-from baco_like.results.hypermapper_columns import Feasibility, Layout
+from baco_like.results.hypermapper import Feasibility, Layout
 
 LAYOUT = Layout(
     {

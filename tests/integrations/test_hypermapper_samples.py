@@ -8,8 +8,7 @@ from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Rea
 from baco_like.exceptions import RunFileError
 from baco_like.integrations import observe_samples, read_samples, write_samples
 from baco_like.records.trial import Trial
-from baco_like.results.hypermapper_columns import Feasibility, Layout
-from baco_like.results.hypermapper_csv import csv_text
+from baco_like.results.hypermapper import Feasibility, Layout, csv_text
 
 SPACE = Space(
     {

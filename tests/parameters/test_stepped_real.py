@@ -13,7 +13,7 @@ from baco_like import Gaussian, Optimizer, Ordinal, Real, Space
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import ParameterKind, SteppedReal, parameter_from_dict
 from baco_like.results import FORMATS, read, write
-from baco_like.results.hypermapper_columns import read_value, write_value
+from baco_like.results.hypermapper import read_value, write_value
 from baco_like.spaces import neighbourhoods, to_t1
 
 STEP = Real(0.0, 1.0, step=0.05)

@@ -17,7 +17,7 @@ from baco_like.evaluators.replay import load
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.integrations import read_samples
 from baco_like.results import files, formats, read
-from baco_like.results.hypermapper_columns import Layout
+from baco_like.results.hypermapper import Layout
 
 SPACE = Space({"x": list(range(40))})
 RUN_FILE = """

@@ -11,7 +11,7 @@ from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.real import Real
 from baco_like.records.trial import Status
-from baco_like.results.hypermapper_columns import (
+from baco_like.results.hypermapper import (
     Feasibility,
     Layout,
     number,

@@ -6,7 +6,6 @@ import gzip
 import json
 import math
 import os
-import re
 import secrets
 import stat
 from dataclasses import replace
@@ -17,11 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baco_like import Optimizer, Ordinal, Permutation, Space, WarmStart, cli
+from baco_like import Optimizer, Ordinal, Permutation, Sequence, Space, WarmStart, cli
 from baco_like._output import replace_file
 from baco_like.exceptions import RunFileError, SpaceError
-from baco_like.records.reading import outcome_from
-from baco_like.records.trial import FAILURE_WORDS, Outcome, Status
+from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial
 from baco_like.results import FORMATS, Recording, read, recorded_trials, write
 
 SPACE = Space(
@@ -164,6 +162,70 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert set(EXACT) | {"baco"} == set(FORMATS)
 
 
+# Runs -----------------------------------------------------------------------------------------------------------
+
+
+def run_with_code(path: Path) -> Optimizer:
+    """Return a run whose space has a callable as a constraint; its first trial fails."""
+    space = Space(
+        {"n": [1, 2, 4, 8], "kind": ["a", "b"], "p": Permutation(range(3))},
+        constraints=[lambda n, kind: n > 1 or kind == "a"],
+    )
+    opt = Optimizer(space, {"time": "minimize"}, strategy="random_search", storage=path)
+    for number, trial in enumerate(opt.suggest(6)):
+        failed = None if number else "compile"
+        opt.observe(
+            trial, None if failed else {"time": [1.0, 1.0 + number], "energy": 3.0}, failed=failed
+        )
+    return opt
+
+
+def run_with_tasks(path: Path) -> Optimizer:
+    space = Space(
+        {"kind": ["a", "b"], "tile": [1, 2]},
+        when={"tile": "kind == 'b'"},
+        tasks=[{"n": 1}, {"n": 2}],
+    )
+    opt = Optimizer(space, {"time": "minimize"}, storage=path)
+    for n in (1, 2):
+        opt.observe({"kind": "a", "n": n}, 2.0 * n)
+        opt.observe({"kind": "b", "tile": 2, "n": n}, 1.0 * n)
+    return opt
+
+
+def run_with_a_sequence(path: Path) -> Optimizer:
+    """Return a run of ten trials, the first one without passes."""
+    space = Space({"passes": Sequence(["gvn", "loop(a,b)", "dce"], 4), "u": [1, 2, 4, 8]})
+    opt = Optimizer(space, {"time": "minimize"}, strategy="random_search", storage=path)
+    opt.enqueue({"passes": (), "u": 2})
+    for trial in opt.suggest(10):
+        opt.observe(trial, len(trial["passes"]) + 1.0 / trial["u"])
+    return opt
+
+
+@pytest.mark.parametrize("make", [run_with_code, run_with_tasks, run_with_a_sequence])
+@pytest.mark.parametrize("kind", [*EXACT, "baco", "frame"])
+def test_a_run_comes_back(tmp_path: Path, kind: str, make: Any) -> None:
+    opt, path = make(tmp_path / "run.jsonl"), tmp_path / "file.gz"
+    if kind == "baco" and make is run_with_a_sequence:
+        with pytest.raises(SpaceError, match="no sequences; use the journal"):
+            opt.export(kind, path)
+        return
+    if kind == "frame":
+        opt.to_dataframe().to_csv(path, index=False)
+    else:
+        command = ["export", "--format", kind, str(tmp_path / "run.jsonl"), str(path)]
+        assert cli.main(command) == 0
+    found = read(path)
+    assert found.configs == [dict(trial.config) for trial in opt.trials]
+    assert [one.value for one in found.outcomes] == [trial.value for trial in opt.trials]
+    if kind in EXACT:
+        told = [(o.repeats, o.metrics, o.failed, o.sem) for o in found.outcomes]
+        assert told == [(t.repeats, t.metrics, t.failure, t.outcome.sem) for t in opt.trials]
+    again = Optimizer(opt.space, {"time": "minimize"}, warm_start=WarmStart(path))
+    assert [t.value for t in again.history.trials] == [t.value for t in opt.trials]
+
+
 # Our journals ---------------------------------------------------------------------------------------------------
 
 
@@ -199,6 +261,9 @@ def test_a_journal_without_an_observation(tmp_path: Path) -> None:
     Optimizer(SPACE, storage=tmp_path / "run.jsonl").suggest()
     with pytest.raises(RunFileError, match="this run has no observations"):
         read(tmp_path / "run.jsonl")
+    with pytest.raises(ValueError, match="no entries"):
+        Optimizer(SPACE).export("t4", tmp_path / "file")
+    assert not (tmp_path / "file").exists()
 
 
 def test_a_compressed_journal_is_told_as_such(journal: Path) -> None:
@@ -313,6 +378,42 @@ def test_an_older_file_of_ktt(tmp_path: Path) -> None:
     assert found.outcomes[0].extra["seconds"] == {"overhead": 1.0, "run": 2e-6}
 
 
+def t4_rows(
+    folder: Path, outcomes: list[Outcome], objective: str = "time", unit: str = "ms"
+) -> Any:
+    """Return the document of a file, and its rows."""
+    config = {"order": ("j", "i"), "tile": 1, "flag": "-O2", "fast": False}
+    trials = [Trial(i, config, outcome=outcome) for i, outcome in enumerate(outcomes)]
+    found = recorded_trials([*trials, Trial(9, config)], objective=objective, unit=unit)
+    write(found, folder / "t4", "t4", {"machine": "none"})
+    document = json.loads((folder / "t4").read_text())
+    return document, document["results"]
+
+
+def test_t4_has_what_the_schema_asks_for(tmp_path: Path) -> None:
+    document, (row,) = t4_rows(tmp_path, [Outcome.success(1, (1.0,))])  # none that is pending
+    assert document["schema_version"] == "1.0.0"
+    assert document["metadata"] == {"timeunit": "milliseconds", "machine": "none"}
+    assert row["configuration"] == {"order": ["j", "i"], "tile": 1, "flag": "-O2", "fast": False}
+    needed = {"configuration", "times", "invalidity", "correctness", "measurements", "objectives"}
+    assert needed <= set(row)
+    times = {"compilation", "framework", "search_algorithm", "validation", "runtimes"}
+    assert times <= set(row["times"])
+    assert row["measurements"] == [{"name": "time", "value": 1.0, "unit": "ms"}]
+    assert row["objectives"] == ["time"]
+    other, censored = (
+        Outcome.failure(1, "out of memory", "8 GiB"),
+        Outcome.censored(2, 100.0, message="stopped"),
+    )
+    _, rows = t4_rows(tmp_path, [other, censored])
+    assert [row["invalidity"] for row in rows] == ["runtime", "timeout"]
+    assert [row["correctness"] for row in rows] == [0, 0]
+    assert [row["measurements"][0]["value"] for row in rows] == ["out of memory: 8 GiB", "stopped"]
+    _, (row,) = t4_rows(tmp_path, [Outcome.success(1, (1.0, 2.0, 3.0))], "power", "W")
+    assert row["times"]["runtimes"] == []  # they are in milliseconds
+    assert row["measurements"] == [{"name": "power", "value": 2.0, "unit": "W"}]
+
+
 def test_t4_as_ktt_writes_it_with_values_as_texts(tmp_path: Path) -> None:
     row = {
         "timestamp": "",
@@ -378,20 +479,16 @@ def test_samples_of_baco_without_the_scenario(tmp_path: Path) -> None:
         ("a,b,Value\n1,x,2.5\n2,y,nan\n", ("a", "b"), "Value", [2.5, None]),
         ("a,b,Value,ok\n1,x,2.5,true\n2,y,3,false\n", ("a", "b"), "Value", [2.5, None]),
         ("a, Value, Timestamp\n1, 2.5, 0\n2, 3, 1\n3,", ("a",), "Value", [2.5, 3.0]),
+        ("a,time,energy,Valid\n1,2.5,7,True\n", ("a",), "time", [2.5]),
     ],
 )
 def test_samples_with_fewer_columns(
     tmp_path: Path, text: str, names: tuple[str, ...], objective: str, values: list[float]
 ) -> None:
-    found = read(saved(tmp_path, text))
+    path = saved(tmp_path, text)
+    found = read(path, objective=objective if "energy" in text else None)
     assert (found.names, found.objective) == (names, objective)
     assert [one.value for one in found.outcomes] == values
-
-
-def test_samples_with_a_named_objective(tmp_path: Path) -> None:
-    path = saved(tmp_path, "a,time,energy,Valid\n1,2.5,7,True\n")
-    found = read(path, objective="time")
-    assert (found.names, found.outcomes[0].value) == (("a",), 2.5)
     with pytest.raises(RunFileError, match="lacks 'power'"):
         read(path, objective="power")
 
@@ -503,53 +600,6 @@ def test_brackets_in_a_cell_cannot_exhaust_the_stack(tmp_path: Path, header: str
     cell = "(" * 20_000 + ")" * 20_000
     path = saved(tmp_path, header.format(cell))
     assert len(read(path)) == 1
-
-
-def test_outcomes_as_users_tell_them_survive(tmp_path: Path) -> None:
-    told = outcome_from(0, {"time": [1.0, 2.0], "energy": 3.0, "note": "x"}, "time")
-    found = Recording(("x",), ((1,),), (told,), "time", "s")
-    for kind in EXACT:
-        write(found, tmp_path / "file", kind)
-        assert read(tmp_path / "file").outcomes == (told,)
-
-
-@pytest.mark.parametrize("kind", sorted(FORMATS))
-def test_an_optimizer_s_trials(tmp_path: Path, kind: str) -> None:
-    space = Space(
-        {"n": [1, 2, 4, 8], "kind": ["a", "b"], "p": Permutation(range(3))},
-        constraints=[lambda n, kind: n > 1 or kind == "a"],
-    )
-    opt = Optimizer(space, strategy="random_search")
-    for number, trial in enumerate(opt.suggest(6)):
-        if number:
-            opt.observe(trial, 1.5 * number, failed=None)
-        else:
-            opt.observe(trial, failed="compile")
-    assert opt.export(kind, tmp_path / "file.gz") == 6
-    found = read(tmp_path / "file.gz")
-    assert found.configs == [dict(trial.config) for trial in opt.trials]
-    assert [one.value for one in found.outcomes] == [trial.value for trial in opt.trials]
-    if kind != "baco":
-        assert found.outcomes[0].failed == "compile"
-    if kind == "kernel_tuner":
-        assert found.domains["n"] == (1, 2, 4, 8)
-        assert found.parameters == space.parameters
-
-
-def test_an_optimizer_without_observations(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no entries"):
-        Optimizer(SPACE).export("t4", tmp_path / "file")
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    page = Path(__file__).parents[2] / "docs" / "formats.md"
-    names: dict[str, Any] = {}
-    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        exec(code, names)
-    assert names["found"].outcomes == read("run.jsonl").outcomes
-    assert len(names["again"].trials) == 6
 
 
 def test_a_value_that_no_parameter_can_have_is_refused(tmp_path):
@@ -700,27 +750,6 @@ def test_a_recording_becomes_a_dataframe():
     assert frame["a"].tolist() == [1, 2]
     assert frame["time"][0] == 3.0
     assert frame["failed"][1] == "compile"
-
-
-@pytest.mark.parametrize("name", ["t4", "csv", "kernel_tuner", "ktt"])
-def test_a_run_with_tasks_is_exported_and_read(name, tmp_path):
-    space = Space(
-        {"kind": ["a", "b"], "tile": [1, 2]},
-        when={"tile": "kind == 'b'"},
-        tasks=[{"n": 1}, {"n": 2}],
-    )
-    optimizer = Optimizer(space, storage=tmp_path / "run.jsonl")
-    for n in (1, 2):
-        optimizer.observe({"kind": "a", "n": n}, 2.0 * n)
-        optimizer.observe({"kind": "b", "tile": 2, "n": n}, 1.0 * n)
-    assert (
-        cli.main(["export", "--format", name, *map(str, (tmp_path / "run.jsonl", tmp_path / "x"))])
-        == 0
-    )
-    again = Optimizer(space, warm_start=WarmStart(tmp_path / "x"))
-    assert [(dict(t.config), t.value) for t in again.history.trials] == [
-        (dict(t.config), t.value) for t in optimizer.history.trials
-    ]
 
 
 def test_the_results_of_one_task_are_exported_without_its_descriptor(tmp_path, capsys):

@@ -103,7 +103,7 @@ def test_flags_that_do_not_change_a_c_program(tmp_path, capsys):
     assert (best["evaluations"], best["builds"]) == (1, 5)
     assert cli.main(["show", str(journal)]) == 0
     assert "1 of 3 evaluations, 5 builds" in capsys.readouterr().out
-    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
     section = search_section(RunFacts(journal))
     assert section.answer.startswith(f"{counted}; 0 of the evaluations failed")
     assert section.parts[-1].rows[-1][0] == 1  # all trials belong to the first evaluation

@@ -251,7 +251,7 @@ def test_the_flags_of_gcc(tmp_path, capsys, monkeypatch):
 
 
 def test_the_report_names_what_was_dropped(tmp_path):
-    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
     from baco_like.reporting.facts import RunFacts
     from baco_like.reporting.results import winner_section
 

@@ -11,7 +11,7 @@ from shipped_tables import imported, stamp
 
 from baco_like import Categorical, Optimizer, RunFileError, Space, cli
 from baco_like.shipping import Evidence, ShippedEntry, ShippedTable, read_stamp, ship
-from baco_like.shipping.c_text import c_names, c_string
+from baco_like.shipping.c_header import c_names, c_string
 
 HOSTILE = [
     '"; system("x"); //',

@@ -19,7 +19,7 @@ from baco_like.journal.lock import sole_runner
 from baco_like.optimizer import Optimizer, Search, Sharing, WarmStart
 from baco_like.optimizer.arguments import default_points
 from baco_like.records import Outcome
-from baco_like.results.hypermapper_csv import read_csv
+from baco_like.results.hypermapper import read_csv
 from baco_like.running.telling import describe_front, describe_values
 from baco_like.strategies import default_settings
 

@@ -19,8 +19,7 @@ from baco_like.integrations.hypermapper.messages import Report
 from baco_like.integrations.hypermapper.scenario import Scenario
 from baco_like.optimizer import Optimizer
 from baco_like.records import Trial
-from baco_like.results.hypermapper_columns import Cells
-from baco_like.results.hypermapper_csv import header, row
+from baco_like.results.hypermapper import Cells, header, row
 from baco_like.running import AnyOf, MaxEvals, MaxTime
 
 

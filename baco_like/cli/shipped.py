@@ -1,4 +1,4 @@
-"""``baco-like check``: measure a shipped winner and the default again, for continuous integration."""
+"""The commands about shipped files: ``ship`` writes one, ``check`` measures its winner and the default again."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from baco_like.shipping import (
     make_table,
     read_stamp,
     read_table,
-    ship,
 )
+from baco_like.shipping import ship as write_table
 from baco_like.shipping.stamp import fingerprint
 from baco_like.shipping.table import describe_task
 from baco_like.spaces.inputs import describe_differences
@@ -43,6 +43,62 @@ from baco_like.spaces.inputs import describe_differences
 _FINE, _UNKNOWN = 0, 2
 _MIN_TOLERANCE = 0.2
 """The slow-down that does not matter, as a share of the slow-down to find."""
+
+
+# ship -----------------------------------------------------------------------------------------------------------------
+
+
+def ship(args: argparse.Namespace) -> None:
+    """Write the winners of runs as a file that another program loads, and print its entries.
+
+    Raises:
+        RunFileError: A journal has no success, the numbers of journals and tasks differ, or the format cannot hold the
+            table.
+        JournalError: A journal is missing or damaged.
+    """
+    table = _read_sources(args)
+    with explain_os_error(RunFileError, "write", args.out, "choose another file by --out"):
+        inputs = [file for path in args.sources for file in files_of_run(journal_of(path))]
+        path = write_table(table, args.format, args.out, args.name, inputs)
+    for entry in table.entries:
+        evidence = entry.evidence
+        text = f"{table.stamp.objective} = {evidence.value:.6g}"
+        text += f" {table.stamp.unit}" if table.stamp.unit else ""
+        if table.default is not None and dict(entry.config) == dict(table.default):
+            text += ", the default configuration"
+        elif evidence.speedup is not None:
+            text += f", {evidence.speedup:.3g} times better than the default"
+        if evidence.low is not None:
+            text += f" ({evidence.low:.3g} to {evidence.high:.3g})"
+        number = evidence.measurements
+        counted = "1 measurement" if number == 1 else f"{number or 'no'} measurements"
+        print_line(f"{describe_task(entry.task)}: {text}; {counted}")
+    if table.default is None:
+        print_line(
+            "note: there is no default configuration that runs, so unknown tasks may get none"
+        )
+    count = len(table.entries)
+    print_line(f"wrote {'1 entry' if count == 1 else f'{count} entries'} to {path}")
+
+
+def _read_sources(args: argparse.Namespace) -> ShippedTable:
+    if len(args.sources) == 1 and args.sources[0].suffix == ".json":
+        if args.task or args.constraint or args.device:
+            raise RunFileError(
+                f"{args.sources[0]} is a table; --task, --constraint and --device belong to journals"
+            )
+        return read_table(args.sources[0])
+    tasks = args.task or [{}] * len(args.sources)
+    if len(tasks) != len(args.sources):
+        raise RunFileError(
+            f"{len(args.sources)} journals and {len(tasks)} times --task: give one --task for each journal, in order"
+        )
+    views = [JournalView(path, with_constraints=True) for path in args.sources]
+    runs = [view.shipped_run(task) for view, task in zip(views, tasks, strict=True)]
+    return make_table(runs, views[0].history.space, device=args.device, constraints=args.constraint)
+
+
+# check ----------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -55,8 +111,8 @@ class _Checked:
     run_file: RunFile | None
 
 
-def run(args: argparse.Namespace) -> int:
-    """Check the winner, and print the result.
+def check(args: argparse.Namespace) -> int:
+    """Measure a shipped winner and the default again, and print the result.
 
     Returns:
         The exit code: 0 if it is fine, 1 if it has regressed, 2 if the check cannot tell.
@@ -76,11 +132,12 @@ def run(args: argparse.Namespace) -> int:
     if args.report is not None:
         with explain_os_error(RunFileError, "write", args.report, "name another file by --report"):
             check_output(args.report, inputs)
-    table, notes, is_other_device = _compare_facts(checked.table, run_file, args)
-    entry = table.find(args.task) if args.task else _only_entry(table)
-    if is_other_device:  # ratios of another device are no baseline
+    notes = _compare_facts(checked.table, run_file, args)
+    entry = checked.table.find(args.task) if args.task else _only_entry(checked.table)
+    if checked.table.stamp.differences(device=_present_device(args)):
+        # Ratios of another device are no baseline.
         entry = replace(entry, evidence=replace(entry.evidence, ratios=()))
-    result = _measure(run_file, table, entry, args)
+    result = _measure(run_file, checked.table, entry, args)
     result = replace(result, notes=(*notes, *result.notes))
     for line in result.describe():
         print_line(line)
@@ -93,9 +150,6 @@ def run(args: argparse.Namespace) -> int:
     if args.retune is not None and result.status == "regressed":
         _retune(checked, entry, run_file, args)
     return result.exit_code
-
-
-# The files ------------------------------------------------------------------------------------------------------------
 
 
 def _read(args: argparse.Namespace) -> _Checked:
@@ -151,10 +205,8 @@ def _check_stamp(args: argparse.Namespace) -> int:
     return _UNKNOWN if differences else _FINE
 
 
-def _compare_facts(
-    table: ShippedTable, run_file: RunFile, args: argparse.Namespace
-) -> tuple[ShippedTable, list[str], bool]:
-    """Return the table, notes on changes, and whether the device differs.
+def _compare_facts(table: ShippedTable, run_file: RunFile, args: argparse.Namespace) -> list[str]:
+    """Return notes on changes.
 
     Raises:
         RunFileError: The space has changed, so the shipped configuration may not even exist.
@@ -167,12 +219,7 @@ def _compare_facts(
             f"{args.file} is stale: the space has changed since it was shipped ({detail:.500}); tune and ship again"
         )
     compiler = describe_compiler(run_file.evaluator_table.entries)
-    device = _present_device(args)
-    notes = table.stamp.differences(None, device, compiler)
-    return table, notes, bool(table.stamp.differences(None, device))
-
-
-# Measurements ---------------------------------------------------------------------------------------------------------
+    return table.stamp.differences(None, _present_device(args), compiler)
 
 
 def _measure(
@@ -236,7 +283,7 @@ def _keep_baseline(
     )
     with explain_os_error(RunFileError, "write", args.file):
         # A link is an input here: the table itself is updated.
-        ship(replace(table, entries=entries, stamp=stamp), "json", args.file.resolve())
+        write_table(replace(table, entries=entries, stamp=stamp), "json", args.file.resolve())
     print_line(f"kept {len(evidence.ratios)} rounds in {args.file}")
 
 

@@ -1,12 +1,17 @@
-"""``baco-like compare``: compare strategies on recorded spaces and on functions."""
+"""The commands about strategies: ``strategies`` lists them, ``compare`` runs them on recorded spaces and functions."""
 
 from __future__ import annotations
 
 import argparse
 
 from baco_like._output import check_output, explain_os_error, print_line, replace_file
+from baco_like.acquisitions import registry as acquisitions
 from baco_like.benchmarking import studies
-from baco_like.exceptions import JournalError, MissingExtra
+from baco_like.evaluators import registry as evaluators
+from baco_like.exceptions import JournalError, MissingExtra, PluginError
+from baco_like.strategies import default_settings, describe_strategy
+from baco_like.strategies.registry import REGISTRY
+from baco_like.surrogates import registry as surrogates
 
 _RESULTS = (
     *("table.md", "figures.csv", "evaluations.csv"),
@@ -15,7 +20,34 @@ _RESULTS = (
 """The files in the folder of the results."""
 
 
-def run(args: argparse.Namespace) -> None:
+def strategies(args: argparse.Namespace) -> None:
+    """List the strategies, one in each line, and the names that some of their settings can have."""
+    width = max(map(len, REGISTRY.names))
+    for name in REGISTRY.names:
+        print_line(f"{name:<{width}}  {_describe(name)}")
+    print_line("")
+    for title, registry in (
+        ("surrogate", surrogates.REGISTRY),
+        ("acquisition", acquisitions.REGISTRY),
+        ("[evaluator] kind", evaluators.REGISTRY),
+    ):
+        origins = {
+            name: f" (plug-in of {plugin.origin})" for name, plugin in registry.plugins.items()
+        }
+        names = ", ".join(name + origins.get(name, "") for name in registry.names)
+        print_line(f"{title}: {names}")
+
+
+def _describe(name: str) -> str:
+    """Return a strategy's description with its settings, or why the plug-in cannot be used."""
+    try:
+        settings = ", ".join(f"{k}={v!r}" for k, v in default_settings(name).items())
+        return describe_strategy(name) + (f"  [{settings}]" if settings else "")
+    except PluginError as error:
+        return str(error)
+
+
+def compare(args: argparse.Namespace) -> None:
     """Run the study and write its tables and plots.
 
     Raises:

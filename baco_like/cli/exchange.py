@@ -1,4 +1,4 @@
-"""``baco-like export``: write results in the format of another tool."""
+"""The commands that exchange results with other tools: ``export`` and ``serve``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import os
 
 from baco_like._output import print_line
 from baco_like.exceptions import RunFileError
+from baco_like.integrations.hypermapper.server import serve_stdio
 from baco_like.results import read, write
 
 
-def run(args: argparse.Namespace) -> None:
-    """Write the results and print their number."""
+def export(args: argparse.Namespace) -> None:
+    """Write results in the format of another tool, and print their number."""
     if not os.path.exists(args.source) and os.path.exists(args.target):
         raise RunFileError(
             f"{args.source} does not exist and {args.target} does: write baco-like export SOURCE TARGET"
@@ -25,3 +26,17 @@ def run(args: argparse.Namespace) -> None:
     except (ValueError, OSError) as error:
         raise RunFileError(f"{args.target} cannot be written: {error}") from error
     print_line("\n".join([*recording.notes, f"wrote {count} results to {args.target}"]))
+
+
+def serve(args: argparse.Namespace) -> None:
+    """Speak HyperMapper's and BaCO's client-server protocol until the budget is spent or the client ends."""
+    serve_stdio(
+        args.scenario,
+        seed=args.seed,
+        strategy=args.strategy,
+        journal=args.journal,
+        allow_dirs=args.allow_dir,
+        large=args.large,
+        ahead=args.ahead,
+        priors=args.prior,
+    )
