@@ -54,14 +54,15 @@ def compare(args: argparse.Namespace) -> None:
         StrategyError: A problem does not exist, or an option does not fit it.
         JournalError: A file cannot be written, or one of the results would replace an input.
     """
+    folder, path = args.out, args.out / "runs.jsonl"
+    with explain_os_error(JournalError, "write", folder, "choose another folder by --out"):
+        for name in _RESULTS:
+            check_output(folder / name, args.problems)
     problems, notes = studies.find_problems(args.problems, args.direction, large=args.large)
     for note in notes:
         print_line(note)
-    folder, path = args.out, args.out / "runs.jsonl"
     with explain_os_error(JournalError, "make", folder, "choose another folder by --out"):
         folder.mkdir(parents=True, exist_ok=True)
-        for name in _RESULTS:
-            check_output(folder / name, args.problems)
     seeds = range(args.seed, args.seed + args.repeats)
     try:
         result = studies.study(

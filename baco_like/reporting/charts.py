@@ -144,11 +144,16 @@ def _fit(values: Sequence[float], wide: float = 5.0, margin: float = 0.03) -> di
         wide: Ratio of the largest to the smallest value of a logarithmic axis.
         margin: Space at each end, as a share of a logarithmic axis.
     """
-    low, high = min(values, default=0.0), max(values, default=0.0)
-    if not (low > 0.0 and high / low > wide):
+    if not _is_wide(values, wide):
         return {"scale": {"zero": False}}
+    low, high = min(values), max(values)
     factor = (high / low) ** margin
     return _log_scale(low / factor, high * factor)
+
+
+def _is_wide(values: Sequence[float], wide: float = 5.0) -> bool:
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    return low > 0.0 and high / low > wide
 
 
 def _log_scale(low: float, high: float) -> dict[str, Any]:
@@ -366,7 +371,8 @@ def draw_dependence(dependence: Dependence, label: str) -> ReportChart:
     else:
         across = _text("x", name, axis=_choice_axis(rows, "x"))
         spread, marks = _rule(_BLUE, 2), _points(60, color=_BLUE)
-    low, value = (_number(field, label, scale={"zero": False}) for field in ("low", "value"))
+    axis = _fit([end for p in points for end in (p.low, p.value, p.high)])
+    low, value = (_number(field, label, **axis) for field in ("low", "value"))
     layers = [
         _layer(rows, spread, {"x": across, "y": low, "y2": _HIGH}),
         _layer(rows, marks, {"x": across, "y": value}, "x, value, low, high"),
@@ -396,7 +402,10 @@ def draw_positions(name: str, positions: Mapping[str, Dependence], label: str) -
 def _draw_map(caption: str, x: Channel, y: Channel, rows: Rows, label: str) -> ReportChart:
     """Return values as the colours of cells; the ends of the scale are written with three digits."""
     legend = {"gradientLength": 120, "format": ".3~g"}
-    colour = _number("value", label, scale={"scheme": "viridis"}, legend=legend)
+    scale = {"scheme": "viridis"}
+    if _is_wide([row["value"] for row in rows]):
+        scale["type"] = "log"
+    colour = _number("value", label, scale=scale, legend=legend)
     place = {"x": x, "y": {**y, "axis": _NAMES}, "color": colour}
     hints = f"{x['field']}, {y['field']}, value"
     return _chart(caption, [_layer(rows, {"type": "rect"}, place, hints)], 170)
