@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import pytest
+from idle import Idle
 
 from baco_like import (
+    Aim,
     Categorical,
     ConfigError,
+    Cover,
     FailureWarning,
     Integer,
     JournalError,
@@ -23,6 +26,7 @@ from baco_like import (
     Real,
     Search,
     Sharing,
+    SoftLimit,
     Space,
     SpaceExhausted,
     SpaceWarning,
@@ -36,6 +40,7 @@ from baco_like.evaluators import FunctionEvaluator
 from baco_like.exceptions import BacoWarning
 from baco_like.journal import MemoryJournal
 from baco_like.journal.json_lines import JsonlJournal
+from baco_like.records import Proposal
 from baco_like.records.leases import Moment
 from baco_like.strategies import Exhaustive, RandomSearch
 
@@ -258,17 +263,9 @@ def test_the_error_of_a_wrong_keyword_names_the_value_that_has_it(space, keyword
 
 
 def test_noise_repeat_may_suggest_an_observed_configuration():
-    class Again:
-        def init(self, problem, rng):
-            return None
-
+    class Again(Idle):
         def ask(self, problem, history, state, n, rng):
-            from baco_like.records.trial import Proposal
-
             return [Proposal(problem.space.encode([{"a": 1}])[0])]
-
-        def tell(self, problem, state, observation, rng):
-            return None
 
     space = Space({"a": [1, 2]})
     opt = Optimizer(space, strategy=Search(Again(), noise="repeat"))
@@ -305,7 +302,7 @@ def test_resume_continues_as_if_nothing_had_happened(space, tmp_path):
     assert [t.repeats for t in parts.trials] == [t.repeats for t in whole.trials]
 
 
-def test_another_space_or_seed_is_refused_with_the_difference(space, tmp_path):
+def test_another_space_is_refused_with_the_difference(space, tmp_path):
     path = tmp_path / "j"
     drive(Optimizer(space, strategy="random_search", storage=path), 2)
     before = path.read_bytes()
@@ -314,12 +311,46 @@ def test_another_space_or_seed_is_refused_with_the_difference(space, tmp_path):
         Optimizer(other, strategy="random_search", storage=path)
     for part in ("parameter 'b' was removed", "parameter 'c' was added", "parameter 'a' was"):
         assert part in str(caught.value)
-    with pytest.raises(JournalError, match="seed was 0, now 1"):
-        Optimizer(space, seed=1, strategy="random_search", storage=path)
-    with pytest.raises(JournalError, match="strategy was"):
-        Optimizer(space, strategy="bayesian", storage=path)
     with pytest.raises(JournalError, match="parameter"):
         Optimizer.load(path, space=other)
+    assert path.read_bytes() == before
+
+
+TASKS = Space({"a": [1, 2]}, tasks=[{"n": 1}, {"n": 2}])
+SOFT, TWO = SoftLimit("size <= 3", 8.0), {"time": "minimize", "size": "minimize"}
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "message"),
+    [
+        ({"seed": 0}, {"seed": 1}, "seed was 0, now 1"),
+        ({"strategy": "random_search"}, {"strategy": "bayesian"}, "strategy was"),
+        ({"aim": "minimize"}, {"aim": "maximize"}, "direction was"),
+        ({"aim": {"time": "minimize"}}, {"aim": {"size": "minimize"}}, "objective was"),
+        ({"aim": TWO}, {"aim": {**TWO, "size": "maximize"}}, "objectives was"),
+        ({"aim": TWO}, {"aim": {"time": "minimize"}}, "objectives was"),
+        (
+            {"aim": Aim(limits=["size <= 3"])},
+            {"aim": Aim(limits=["size <= 4"])},
+            r"limits was \['size <= 3'\], now \['size <= 4'\]",
+        ),
+        ({"aim": Aim(limits=[SOFT])}, {"aim": Aim(limits=["size <= 3"])}, "limits was"),
+        ({"space": TASKS, "aim": Aim(goal=Cover(2))}, {"space": TASKS}, "goal was"),
+        (
+            {"context": {"unit": "ms", "shape": (1, 2)}},
+            {"context": {"unit": "s", "shape": (1, 3)}},
+            r"unit was 'ms', now 's'; shape was \[1, 2\], now \[1, 3\]",
+        ),
+        ({}, {"strategy": Search(initial=[{"a": 1, "b": 1}])}, "the first points were"),
+    ],
+)
+def test_another_option_is_refused_with_the_difference(space, tmp_path, first, other, message):
+    path = tmp_path / "j"
+    for _ in range(2):  # the same again is accepted
+        Optimizer(**{"space": space, "storage": path, **first})
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match=message):
+        Optimizer(**{"space": space, "storage": path, **other})
     assert path.read_bytes() == before
 
 
@@ -423,21 +454,15 @@ def test_predict_and_why_and_recommend(space):
 # Several threads, writers and interruptions ------------------------------------------------------------------------
 
 
-class Telling:
+class Telling(Idle):
     """Random search whose tell raises an error if ``broken`` is set."""
 
     broken = False
 
-    def init(self, problem, rng):
-        return 0
-
-    def ask(self, problem, history, state, n, rng):
-        return []
-
     def tell(self, problem, state, observation, rng):
         if self.broken:
             raise RuntimeError("tell failed")
-        return state + 1
+        return (state or 0) + 1
 
 
 def test_a_strategy_that_fails_leaves_journal_and_memory_as_they_were(space, tmp_path):
@@ -551,20 +576,6 @@ def test_the_default_configuration_comes_first():
     assert Optimizer(infeasible, strategy=Search(initial=[{"a": 1}])).suggest()["a"] == 1
 
 
-def test_what_the_values_depend_on_is_compared_on_resume(space, tmp_path):
-    Optimizer(space, storage=tmp_path / "j", context={"unit": "ms", "command": "a"})
-    Optimizer(space, storage=tmp_path / "j", context={"unit": "ms", "command": "a"})
-    with pytest.raises(JournalError, match="unit was 'ms', now 's'"):
-        Optimizer(space, storage=tmp_path / "j", context={"unit": "s", "command": "a"})
-    with pytest.raises(JournalError, match="first points"):
-        Optimizer(
-            space,
-            storage=tmp_path / "j",
-            strategy=Search(initial=[{"a": 1, "b": 1}]),
-            context={"unit": "ms", "command": "a"},
-        )
-
-
 @pytest.mark.parametrize(
     "repeats", [[1e300, -1e300], [1e200, 2e200, 3e200], [1.7e308, 1.7e308], [5e-324, 1e-300]]
 )
@@ -577,15 +588,10 @@ def test_repeats_of_any_size_are_kept(space, tmp_path, repeats):
     assert seen.sem is None or math.isfinite(seen.sem)
 
 
-def test_tuples_among_the_options_are_the_lists_that_a_journal_makes_of_them(space, tmp_path):
-    same = {
-        "strategy": Search("portfolio", {"arms": ("random_search", "tabu_search")}),
-        "context": {"shape": (1, 2)},
-    }
-    Optimizer(space, storage=tmp_path / "j", **same)
-    Optimizer(space, storage=tmp_path / "j", **same)
-    with pytest.raises(JournalError, match=r"shape was \[1, 2\], now \[1, 3\]"):
-        Optimizer(space, storage=tmp_path / "j", **{**same, "context": {"shape": (1, 3)}})
+def test_tuples_among_the_settings_are_the_lists_that_a_journal_makes_of_them(space, tmp_path):
+    search = Search("portfolio", {"arms": ("random_search", "tabu_search")})
+    for _ in range(2):
+        Optimizer(space, storage=tmp_path / "j", strategy=search)
 
 
 def test_columns_of_parameters_are_never_overwritten():

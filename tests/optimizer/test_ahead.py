@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from idle import Idle
 
 from baco_like import MaxEvals, Optimizer, Real, Sharing, Space, SpaceExhausted, Workers, tune
 from baco_like._threads import thread_limit
@@ -28,14 +29,11 @@ def cost(trial):
 
 
 @dataclass(frozen=True)
-class InOrder:
+class InOrder(Idle):
     """Proposes the free values in order, once it has the permission; it notes how many results it knew."""
 
     permission: threading.Event = field(default_factory=threading.Event, repr=False)
     entered: threading.Event = field(default_factory=threading.Event, repr=False)
-
-    def init(self, problem: Any, rng: Any) -> None:
-        return None
 
     def ask(self, problem: Any, history: Any, state: None, n: int, rng: Any) -> list[Proposal]:
         self.entered.set()
@@ -43,9 +41,6 @@ class InOrder:
         rows = np.arange(40.0)[:, None]
         rows = rows[~problem.is_excluded(history, rows)][:n]
         return [Proposal(row, {"results": len(history)}) for row in rows]
-
-    def tell(self, problem: Any, state: None, observation: Any, rng: Any) -> None:
-        return None
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from idle import Idle
 
 from baco_like import Optimizer, Space
 from baco_like.journal.events import _append_lock
@@ -22,24 +23,18 @@ SPACE = Space({"x": [1, 2, 3, 4]})
 
 
 @dataclass(frozen=True)
-class Waiting:
+class Waiting(Idle):
     """A strategy without proposals; in the process of the test, it waits for a permission."""
 
     parent: int = field(default_factory=os.getpid)
     entered: threading.Event = field(default_factory=threading.Event, repr=False)
     permission: threading.Event = field(default_factory=threading.Event, repr=False)
 
-    def init(self, problem: Any, rng: Any) -> None:
-        return None
-
     def ask(self, problem: Any, history: Any, state: None, n: int, rng: Any) -> list[Any]:
         if os.getpid() == self.parent:
             self.entered.set()
             assert self.permission.wait(60)
         return []
-
-    def tell(self, problem: Any, state: None, observation: Any, rng: Any) -> None:
-        return None
 
 
 def run_in_child(action: Any) -> int:
@@ -130,14 +125,11 @@ def test_cached_properties_are_usable_in_a_child() -> None:
 
 
 @dataclass(frozen=True)
-class Overtaken:
+class Overtaken(Idle):
     """A strategy without proposals. During each, another writer adds an event, unless the journal is locked."""
 
     others: list[Optimizer] = field(default_factory=list, repr=False)
     events: list[int] = field(default_factory=list, repr=False)
-
-    def init(self, problem: Any, rng: Any) -> None:
-        return None
 
     def ask(self, problem: Any, history: Any, state: None, n: int, rng: Any) -> list[Any]:
         assert len(self.events) < 20, "overtaken without an end"
@@ -150,9 +142,6 @@ class Overtaken:
             self.events.append(len(self.events))
             other.observe({"x": self.events[-1]}, 1.0)
         return []
-
-    def tell(self, problem: Any, state: None, observation: Any, rng: Any) -> None:
-        return None
 
 
 def test_a_writer_that_others_overtake_without_pause_gets_its_turn(tmp_path: Any) -> None:

@@ -69,23 +69,16 @@ def test_a_claimed_trial_has_such_a_lease_too(tmp_path: Path, clocks: Clocks) ->
     assert (again.id, again.lease) == (trial.id, Lease(60.0, clocks()))
 
 
-@pytest.mark.parametrize("boot", ["second", None])
+@pytest.mark.parametrize(
+    ("boot", "uptime"),
+    [("second", 1.0), (None, None), ("first", 200.0)],
+    ids=["another boot", "no boot id", "a snapshot with the same boot id"],
+)
 def test_another_machine_or_boot_compares_wall_clocks(
-    tmp_path: Path, clocks: Clocks, boot: str | None
+    tmp_path: Path, clocks: Clocks, boot: str | None, uptime: float | None
 ) -> None:
     opened(tmp_path / "j").suggest()
-    clocks.boot, clocks.uptime = boot, 1.0 if boot else None  # type: ignore[assignment]
-    clocks.wall += 59
-    assert opened(tmp_path / "j").suggest().id == 1
-    clocks.wall += 1
-    assert opened(tmp_path / "j").suggest().id == 0
-
-
-def test_a_machine_that_returned_to_a_snapshot_compares_wall_clocks(
-    tmp_path: Path, clocks: Clocks
-) -> None:
-    opened(tmp_path / "j").suggest()
-    clocks.uptime -= 300  # of the snapshot, with the same boot id
+    clocks.boot, clocks.uptime = boot, uptime  # type: ignore[assignment]
     clocks.wall += 59
     assert opened(tmp_path / "j").suggest().id == 1
     clocks.wall += 1

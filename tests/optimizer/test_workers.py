@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from idle import Idle
 
 from baco_like import JournalError, MaxEvals, Optimizer, Real, Sharing, Space, Workers, tune
 from baco_like.evaluators import FunctionEvaluator
@@ -61,21 +62,15 @@ def test_members_see_results_and_pending_trials_of_each_other(path):
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Meeting(Idle):
     """Two calls of `ask` meet, so that both propose from the same state."""
 
     barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2), repr=False)
-
-    def init(self, problem: Any, rng: Any) -> None:
-        return None
 
     def ask(self, problem: Any, history: Any, state: None, n: int, rng: Any) -> list[Any]:
         if not history.pending:
             self.barrier.wait(30)
         return []  # the optimizer fills up with its own draws
-
-    def tell(self, problem: Any, state: None, observation: Any, rng: Any) -> None:
-        return None
 
 
 def test_members_compute_proposals_at_the_same_time(path):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from baco_like import Aim, Categorical, Integer, MaxEvals, Optimizer, Space, tune
-from baco_like.exceptions import ExpressionError, Infeasible, JournalError, TrialError
+from baco_like.exceptions import ExpressionError, Infeasible, TrialError
 from baco_like.records import LIMIT, Limits, Outcome, Status, Trial
 
 SPACE = Space({"x": Integer(0, 30), "level": Categorical(["-O2", "-O3"])})
@@ -164,8 +164,6 @@ def test_a_missing_metric_is_refused_before_anything_is_recorded(tmp_path):
     optimizer.observe(trial, {"value": 3.0, "size": 4})
     assert optimizer.best is None
     assert optimizer.trials[0].failure == LIMIT
-    with pytest.raises(JournalError, match=r"limits was \['size <= 3'\], now \['size <= 4'\]"):
-        Optimizer(SPACE, Aim(limits=["size <= 4"]), storage=path)
 
 
 def test_a_limit_on_what_a_function_never_reports_ends_the_run_at_the_first_success():
@@ -192,8 +190,3 @@ def test_results_of_earlier_runs_are_judged():
     assert [trial.failure for trial in later.trials if trial["x"]] == [LIMIT] * len(
         [trial for trial in earlier.trials if trial["x"]]
     )
-
-
-def test_a_journal_without_limits_does_not_name_them(tmp_path):
-    Optimizer(SPACE, storage=tmp_path / "run.jsonl")
-    assert "limits" not in (tmp_path / "run.jsonl").read_text()

@@ -21,6 +21,7 @@ from baco_like import (
     NoImprovement,
     Optimizer,
     Ordinal,
+    Result,
     Search,
     Space,
     tune,
@@ -59,10 +60,20 @@ def noisy(spread: float = 0.01) -> Callable[[Trial], float]:
     return fn
 
 
+def run(
+    fn: Callable[[Trial], Any],
+    evaluations: int,
+    confirm: Confirm,
+    space: Space = SPACE,
+    **more: Any,
+) -> Result:
+    """Tune with a confirmation."""
+    measuring = Measuring(confirm=confirm)
+    return tune(fn, space, stop=MaxEvals(evaluations), measuring=measuring, **PLAIN | more)
+
+
 def test_the_default_takes_part_and_the_interval_has_no_drift() -> None:
-    result = tune(
-        noisy(), SPACE, stop=MaxEvals(40), measuring=Measuring(confirm=Confirm(2, 24)), **PLAIN
-    )
+    result = run(noisy(), 40, Confirm(2, 24))
     found = result.confirmation
     assert found is not None
     assert found.default is not None
@@ -83,8 +94,7 @@ def test_a_tenth_of_the_evaluations_but_enough_for_five_rounds_by_default(
     evaluations: int, candidates: int, measurements: int
 ) -> None:
     space = Space({"x": Ordinal(list(range(1, 401)), default=400)})
-    stop = MaxEvals(evaluations)
-    result = tune(noisy(0.5), space, stop=stop, measuring=Measuring(confirm=Confirm(3)), **PLAIN)
+    result = run(noisy(0.5), evaluations, Confirm(3), space)
     assert result.confirmation is not None
     assert len(result.confirmation.candidates) == candidates
     assert result.confirmation.measurements == len(result.trials) - evaluations == measurements
@@ -93,9 +103,7 @@ def test_a_tenth_of_the_evaluations_but_enough_for_five_rounds_by_default(
 
 def test_a_budget_below_one_round_is_named() -> None:
     with pytest.warns(BacoWarning, match="1 measurements are too few for one round of 2 config"):
-        few = tune(
-            noisy(), SPACE, stop=MaxEvals(12), measuring=Measuring(confirm=Confirm(3, 1)), **PLAIN
-        )
+        few = run(noisy(), 12, Confirm(3, 1))
     assert few.confirmation is None
     assert few.winner is few.best
     for wrong, message in (((3, 1.5), r"evaluations = 1\.5"), ((-1,), "top must be .*, not -1")):
@@ -105,15 +113,14 @@ def test_a_budget_below_one_round_is_named() -> None:
 
 def test_everything_is_read_from_the_journal_alone(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    arguments: dict[str, Any] = {**PLAIN, "measuring": Measuring(confirm=Confirm(2, 12))}
-    result = tune(noisy(), SPACE, stop=MaxEvals(30), storage=path, **arguments)
+    result = run(noisy(), 30, Confirm(2, 12), storage=path)
     loaded = Optimizer.load(path)
     assert repr(read_confirmation(loaded.history)) == repr(result.confirmation)
-    again = tune(noisy(), SPACE, stop=MaxEvals(30), storage=path, **arguments)
+    again = run(noisy(), 30, Confirm(2, 12), storage=path)
     assert len(again.trials) == len(result.trials), "a finished confirmation is not repeated"
     warm = Optimizer(SPACE, warm_start=path)
     assert len(warm.trials) == len(result.trials)
-    longer = tune(noisy(), SPACE, stop=MaxEvals(38), storage=path, **arguments)
+    longer = run(noisy(), 38, Confirm(2, 12), storage=path)
     assert longer.confirmation is not None
     history = longer.optimizer.history
     assert history.plan.start == len(result.trials) + 8, "new results are confirmed anew"
@@ -136,12 +143,11 @@ class Interrupt:
 @pytest.mark.parametrize("at", [21, 23, 27])
 def test_an_interrupted_confirmation_goes_on_where_it_stopped(tmp_path: Path, at: int) -> None:
     path = tmp_path / "run.jsonl"
-    arguments: dict[str, Any] = {**PLAIN, "measuring": Measuring(confirm=Confirm(3, 15))}
-    whole = tune(Interrupt(0), SPACE, stop=MaxEvals(20), **arguments)
-    part = tune(Interrupt(at), SPACE, stop=MaxEvals(20), storage=path, **arguments)
+    whole = run(Interrupt(0), 20, Confirm(3, 15))
+    part = run(Interrupt(at), 20, Confirm(3, 15), storage=path)
     assert part.reason == "interrupted"
     assert len(part.trials) == at - 1
-    resumed = tune(Interrupt(0), SPACE, stop=MaxEvals(20), storage=path, **arguments)
+    resumed = run(Interrupt(0), 20, Confirm(3, 15), storage=path)
     assert repr(resumed.trials) == repr(whole.trials)
     assert repr(resumed.confirmation) == repr(whole.confirmation)
 
@@ -154,11 +160,7 @@ def test_predict_and_recommend_see_the_measurements() -> None:
         calls.append(trial["x"])
         return 1.0 if trial["x"] == 30 and calls.count(30) == 1 else 10.0 + trial["x"]
 
-    space = Space({"x": Ordinal(list(range(1, 41)), default=40)})
-    arguments: dict[str, Any] = {"strategy": "exhaustive", "progress": False}
-    result = tune(
-        fn, space, stop=MaxEvals(40), measuring=Measuring(confirm=Confirm(3, 20)), **arguments
-    )
+    result = run(fn, 40, Confirm(3, 20), strategy="exhaustive")
     assert result.best_config == {"x": 30}
     assert result.winner is not None
     assert result.winner["x"] == 1
@@ -171,13 +173,7 @@ def test_predict_and_recommend_see_the_measurements() -> None:
 
 
 def test_a_confirmation_decides_until_the_search_finds_a_better_value() -> None:
-    result = tune(
-        lambda trial: 10.0 + trial["x"],
-        SPACE,
-        stop=MaxEvals(20),
-        measuring=Measuring(confirm=Confirm(2, 12)),
-        **PLAIN,
-    )
+    result = run(lambda trial: 10.0 + trial["x"], 20, Confirm(2, 12))
     optimizer, found = result.optimizer, result.confirmation
     assert found is not None
     assert found.winner is not None
@@ -197,13 +193,7 @@ def test_a_confirmation_decides_until_the_search_finds_a_better_value() -> None:
 
 
 def test_the_default_is_not_faster_than_itself() -> None:
-    result = tune(
-        lambda trial: 50.0 - trial["x"],
-        SPACE,
-        stop=MaxEvals(20),
-        measuring=Measuring(confirm=Confirm(2, 12)),
-        **PLAIN,
-    )
+    result = run(lambda trial: 50.0 - trial["x"], 20, Confirm(2, 12))
     assert result.confirmation is not None
     assert result.recommended is result.confirmation.default
     summary = Findings(result.optimizer.history, Objective())
@@ -212,12 +202,8 @@ def test_the_default_is_not_faster_than_itself() -> None:
 
 
 def test_the_tied_candidate_closest_to_the_default_is_recommended() -> None:
-    result = tune(
-        lambda trial: 1.0 if trial["x"] < 20 else 2.0,
-        SPACE,
-        stop=MaxEvals(40),
-        measuring=Measuring(confirm=Confirm(4, 30)),
-        **{**PLAIN, "strategy": "exhaustive"},
+    result = run(
+        lambda trial: 1.0 if trial["x"] < 20 else 2.0, 40, Confirm(4, 30), strategy="exhaustive"
     )
     found = result.confirmation
     assert found is not None
@@ -232,7 +218,7 @@ def test_a_default_that_never_ran_is_no_candidate() -> None:
             raise Infeasible("no room")
         return float(trial["x"])
 
-    result = tune(fn, SPACE, stop=MaxEvals(30), measuring=Measuring(confirm=Confirm(2, 9)), **PLAIN)
+    result = run(fn, 30, Confirm(2, 9))
     assert result.confirmation is not None
     assert (result.confirmation.default, result.confirmation.speedup) == (None, None)
     assert result.recommended is result.winner
@@ -280,8 +266,7 @@ def test_a_censored_measurement_counts_with_its_repeats() -> None:
 
 def test_repair_keeps_the_confirmation(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    arguments: dict[str, Any] = {**PLAIN, "measuring": Measuring(confirm=Confirm(2, 12))}
-    result = tune(noisy(), SPACE, stop=MaxEvals(30), storage=path, **arguments)
+    result = run(noisy(), 30, Confirm(2, 12), storage=path)
     kinds = [json.loads(line)["event"] for line in path.read_text().splitlines()]
     assert kinds.count("confirming") == 1
     lines = path.read_bytes().splitlines(keepends=True)
@@ -431,9 +416,7 @@ def test_a_confirmed_recommendation_wins_until_the_search_continues() -> None:
 
 
 def test_repeats_of_a_confirmation_are_not_progress_of_the_search_but_tell_the_noise() -> None:
-    result = tune(
-        noisy(0.05), SPACE, stop=MaxEvals(20), measuring=Measuring(confirm=Confirm(2, 12)), **PLAIN
-    )
+    result = run(noisy(0.05), 20, Confirm(2, 12))
     history = result.optimizer.history
     assert len(history) > history.searched == 20
     assert len(set(best_so_far(history)[19:])) == 1

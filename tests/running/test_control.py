@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baco_like import MaxEvals, Measuring, Optimizer, Ordinal, Recheck, Search, Space, tune
+from baco_like import MaxEvals, Measuring, Optimizer, Ordinal, Recheck, Result, Search, Space, tune
 from baco_like.records import Objective, Trial
 from baco_like.records.drift import read_drift
 from baco_like.running.confirming import rank_candidates
@@ -36,10 +36,17 @@ def machine(
     return fn
 
 
+def run(
+    fn: Callable[[Trial], Any], evaluations: int, every: int | Recheck | None, **more: Any
+) -> Result:
+    """Tune with rechecks."""
+    recheck = Recheck(every) if isinstance(every, int) else every
+    measuring = Measuring(recheck=recheck)
+    return tune(fn, SPACE, stop=MaxEvals(evaluations), measuring=measuring, **PLAIN | more)
+
+
 def test_without_drift_the_incumbent_is_measured_again_and_nothing_is_reported() -> None:
-    result = tune(
-        machine(), SPACE, stop=MaxEvals(80), measuring=Measuring(recheck=Recheck(20)), **PLAIN
-    )
+    result = run(machine(), 80, 20)
     controls = [trial for trial in result.trials if trial.origin == "control"]
     assert 3 <= len(controls) <= 8
     assert len(result.trials) == 80, "they count as evaluations"
@@ -53,9 +60,7 @@ def test_without_drift_the_incumbent_is_measured_again_and_nothing_is_reported()
 def test_a_change_is_confirmed_reported_and_the_best_are_measured_again(
     slower: float, word: str
 ) -> None:
-    result = tune(
-        machine(slower), SPACE, stop=MaxEvals(80), measuring=Measuring(recheck=Recheck(15)), **PLAIN
-    )
+    result = run(machine(slower), 80, 15)
     history = result.optimizer.history
     (change,) = read_drift(history).changes
     assert change.level == pytest.approx(slower, abs=0.02)
@@ -85,14 +90,7 @@ def test_a_change_is_confirmed_reported_and_the_best_are_measured_again(
 def test_progress_shows_drift_beyond_the_threshold(
     threshold: float, count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = {**PLAIN, "progress": True}
-    tune(
-        machine(1.3),
-        SPACE,
-        stop=MaxEvals(80),
-        measuring=Measuring(recheck=Recheck(15, threshold)),
-        **options,
-    )
+    run(machine(1.3), 80, Recheck(15, threshold), progress=True)
     assert capsys.readouterr().err.count("Drift: values became 30 % worse") == count
 
 
@@ -105,20 +103,14 @@ def test_one_disturbed_value_is_no_drift() -> None:
             return 3.0 * (100 + trial["x"])
         return machine()(trial)
 
-    best = [min(t["x"] for t in tune(machine(), SPACE, stop=MaxEvals(20), **PLAIN).trials)]
-    result = tune(fn, SPACE, stop=MaxEvals(80), measuring=Measuring(recheck=Recheck(20)), **PLAIN)
+    best = [min(t["x"] for t in run(machine(), 20, None).trials)]
+    result = run(fn, 80, 20)
     assert disturbed[0] > 30
     assert read_drift(result.optimizer.history).changes == ()
 
 
 def test_a_deterministic_function_is_measured_again_twice_at_most() -> None:
-    result = tune(
-        lambda t: 1.0 + t["x"],
-        SPACE,
-        stop=MaxEvals(100),
-        measuring=Measuring(recheck=Recheck(10)),
-        **PLAIN,
-    )
+    result = run(lambda t: 1.0 + t["x"], 100, 10)
     controls = [trial for trial in result.trials if trial.origin == "control"]
     assert 0 < len(controls) <= 4
     assert all(trial.origin != "control" for trial in result.trials[60:])
@@ -128,55 +120,32 @@ def test_controls_follow_evaluations_not_builds() -> None:
     def inert(trial: Trial) -> dict[str, Any]:
         return {"value": 1.0, "program": "always"}
 
-    result = tune(inert, SPACE, stop=MaxEvals(3), measuring=Measuring(recheck=Recheck(2)), **PLAIN)
+    result = run(inert, 3, 2)
     assert len(result.trials) == 30
     assert all(trial.origin != "control" for trial in result.trials)
 
 
 def test_a_resumed_run_makes_the_same_controls(tmp_path: Path) -> None:
-    whole = tune(
-        machine(1.3), SPACE, stop=MaxEvals(70), measuring=Measuring(recheck=Recheck(15)), **PLAIN
-    )
+    whole = run(machine(1.3), 70, 15)
     for evaluations in (16, 48, 70):
-        path = tmp_path / "run.jsonl"
-        resumed = tune(
-            machine(1.3),
-            SPACE,
-            stop=MaxEvals(evaluations),
-            measuring=Measuring(recheck=Recheck(15)),
-            storage=path,
-            **PLAIN,
-        )
+        resumed = run(machine(1.3), evaluations, 15, storage=tmp_path / "run.jsonl")
     assert repr(resumed.trials) == repr(whole.trials)
 
 
 def test_off_by_default_for_functions_without_noise() -> None:
     fn = machine(spread=0.05)
-    assert all(t.origin != "control" for t in tune(fn, SPACE, stop=MaxEvals(60), **PLAIN).trials)
-    noisy = tune(
-        fn,
-        SPACE,
-        stop=MaxEvals(60),
-        **PLAIN | {"strategy": Search("random_search", noise="repeat")},
-    )
+    assert all(trial.origin != "control" for trial in run(fn, 60, None).trials)
+    noisy = run(fn, 60, None, strategy=Search("random_search", noise="repeat"))
     assert any(trial.origin == "control" for trial in noisy.trials)
     with pytest.raises(ValueError, match="every must be a whole number from 0, not -1"):
-        tune(fn, SPACE, stop=MaxEvals(5), measuring=Measuring(recheck=Recheck(-1)), **PLAIN)
+        Recheck(-1)
     with pytest.raises(ValueError, match="threshold = 0"):
         Recheck(5, 0.0)
 
 
 @pytest.mark.parametrize("strategy", ["auto", "genetic_algorithm", "tabu_search", "racing"])
 def test_every_family_of_strategies_accepts_controls(strategy: str) -> None:
-    arguments = {**PLAIN, "strategy": strategy}
-    result = tune(
-        machine(spread=0.05),
-        SPACE,
-        stop=MaxEvals(24),
-        measuring=Measuring(recheck=Recheck(4)),
-        **arguments,
-    )
-    assert len(result.trials) == 24
+    assert len(run(machine(spread=0.05), 24, 4, strategy=strategy).trials) == 24
 
 
 def test_candidates_are_chosen_by_values_without_the_drift() -> None:

@@ -105,5 +105,5 @@ def test_flags_that_do_not_change_a_c_program(tmp_path, capsys):
     assert "1 of 3 evaluations, 5 builds" in capsys.readouterr().out
     pytest.importorskip("vl_convert")
     section = search_section(RunFacts(journal))
-    assert section.answer.startswith(f"{counted}; 0 of the evaluations failed")
+    assert section.answer.startswith(f"{counted}; failures: none")
     assert section.parts[-1].rows[-1][0] == 1  # all trials belong to the first evaluation

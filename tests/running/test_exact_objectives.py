@@ -73,12 +73,6 @@ def test_measurements_again_of_an_exact_objective_are_refused(given):
         tune(sizes, SPACE, stop=MaxEvals(4), aim=SIZE, progress=False, measuring=Measuring(**given))
 
 
-@pytest.mark.parametrize("objectives", [[], ["time"], [SIZE, SIZE]])
-def test_wrong_lists_of_objectives_are_refused(objectives):
-    with pytest.raises(ValueError, match="objectives"):
-        Optimizer(SPACE, objectives)
-
-
 @pytest.mark.parametrize("exact", [True, False])
 def test_only_noisy_values_are_partly_luck(exact):
     optimizer = Optimizer({"level": [1, 2, 4]}, strategy=Search(initial=[{"level": 4}]))

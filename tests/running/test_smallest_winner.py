@@ -13,6 +13,8 @@ from baco_like.evaluators import Built, StagedEvaluator
 from baco_like.evaluators.repeats import Repeats
 from baco_like.journal import repair
 from baco_like.records import Objective, Trial, read_confirmation
+from baco_like.running import confirm_winner
+from baco_like.running import run as search
 from baco_like.running.findings import Findings, best_so_far, write_best
 from baco_like.running.journal_view import JournalView, describe_run
 from baco_like.running.telling import format_summary
@@ -40,9 +42,15 @@ def names(trial):
     return {name for name in trial if trial[name]}
 
 
+def run(fn=None, confirm=Confirm(3), space=SPACE, **more):  # noqa: B008
+    """Tune with a confirmation and a simplification."""
+    measuring = Measuring(confirm=confirm)
+    return tune(fn or Function(), space, measuring=measuring, **{**PLAIN, **more})
+
+
 def test_tune_drops_the_flags_that_do_not_matter(tmp_path):
     path = tmp_path / "run.jsonl"
-    result = tune(Function(), SPACE, measuring=Measuring(confirm=Confirm(3)), storage=path, **PLAIN)
+    result = run(storage=path)
     found = result.confirmation
     assert names(result.recommended) == set(GAINS)
     assert found.speedup_of(result.recommended).low < np.exp(0.5) < found.speedup.high
@@ -59,28 +67,20 @@ def test_tune_drops_the_flags_that_do_not_matter(tmp_path):
     line = f"{n} of the {n + 2} changed parameters returned to their defaults"
     assert line in describe_run(JournalView(path), 3)
     assert "Those that differ: f2, f7." in describe_run(JournalView(path), 3)
-    again = tune(Function(), SPACE, measuring=Measuring(confirm=Confirm(3)), storage=path, **PLAIN)
-    assert len(again.trials) == len(result.trials), "a finished one is not repeated"
+    assert len(run(storage=path).trials) == len(result.trials), "a finished one is not repeated"
     repair(path, tmp_path / "repaired.jsonl")
     repaired = Optimizer.load(tmp_path / "repaired.jsonl").history
     assert repr(read_confirmation(repaired)) == repr(found)
 
 
 def test_it_is_off_without_a_confirmation_and_on_request():
-    assert len(tune(Function(), SPACE, **PLAIN).trials) == 60
-    result = tune(Function(), SPACE, measuring=Measuring(confirm=Confirm(3, simplify=0)), **PLAIN)
+    assert len(run(confirm=None).trials) == 60
+    result = run(confirm=Confirm(3, simplify=0))
     assert result.confirmation.plan.simplification is None
     with pytest.raises(ValueError, match=r"confirm: simplify = 0\.5 needs a default configuration"):
-        tune(
-            Function(),
-            {"a": [1, 2]},
-            measuring=Measuring(confirm=Confirm(0, simplify=0.5)),
-            **PLAIN,
-        )
+        run(confirm=Confirm(0, simplify=0.5), space={"a": [1, 2]})
     space = {"a": list(range(1, 61))}
-    result = tune(
-        lambda trial: float(trial["a"]), space, measuring=Measuring(confirm=Confirm(1)), **PLAIN
-    )
+    result = run(lambda trial: float(trial["a"]), Confirm(1), space)
     assert result.confirmation.plan.simplification is None, "there is no default"
 
 
@@ -88,26 +88,20 @@ def test_a_parameter_with_a_real_loss_is_kept_in_noise():
     """The recommended configuration is the winner where the simpler one is worse."""
     kept = []
     for seed in range(6):
-        fn = Function(0.01)
-        result = tune(fn, SPACE, measuring=Measuring(confirm=Confirm(3)), **{**PLAIN, "seed": seed})
+        result = run(Function(0.01), seed=seed)
         kept.append(set(GAINS) <= names(result.recommended))
     assert all(kept)
 
 
 @pytest.mark.parametrize("at", [78, 84, 92])
 def test_a_run_killed_during_the_simplification_continues(tmp_path, at):
-    whole = tune(Function(), SPACE, measuring=Measuring(confirm=Confirm(3)), **PLAIN)
-    path = tmp_path / "run.jsonl"
-    part = tune(
-        Function(at=at), SPACE, measuring=Measuring(confirm=Confirm(3)), storage=path, **PLAIN
-    )
+    whole, path = run(), tmp_path / "run.jsonl"
+    part = run(Function(at=at), storage=path)
     assert part.reason == "interrupted"
     assert len(part.trials) == at - 1 < len(whole.trials)
     assert part.trials[-1].origin in ("simplification", "comparison")
     assert part.recommended.id == whole.confirmation.plan.simplification.trial, "still the winner"
-    resumed = tune(
-        Function(), SPACE, measuring=Measuring(confirm=Confirm(3)), storage=path, **PLAIN
-    )
+    resumed = run(storage=path)
     assert repr(resumed.trials) == repr(whole.trials)
     assert repr(resumed.confirmation) == repr(whole.confirmation)
 
@@ -120,9 +114,7 @@ def test_an_exact_objective_is_measured_once(tmp_path):
         return {"size": 100 - 10 * trial["f2"] - 5 * trial["f7"]}
 
     exact = [Objective("size", "bytes", exact=True)]
-    result = tune(
-        size, SPACE, aim=exact, measuring=Measuring(confirm=Confirm(0, simplify=0.5)), **PLAIN
-    )
+    result = run(size, Confirm(0, simplify=0.5), aim=exact)
     assert names(result.recommended) == set(GAINS)
     assert len(calls) == len({str(call) for call in calls}), "no configuration twice"
     assert result.recommended.value == 85
@@ -160,13 +152,10 @@ class Bench:
 
 
 def test_an_equal_program_is_built_and_not_run():
-    from baco_like.running.confirming import Confirm, confirm_winner
-    from baco_like.running.tuner import run
-
     bench = Bench()
     evaluator = StagedEvaluator(bench, Repeats())
     optimizer = Optimizer(SPACE, strategy="random_search", seed=1)
-    run(optimizer, evaluator, MaxEvals(30, builds=30))
+    search(optimizer, evaluator, MaxEvals(30, builds=30))
     assert bench.runs <= 4
     confirmation = confirm_winner(optimizer, evaluator, Confirm(evaluations=20))
     assert names(confirmation.recommended) == set(GAINS)
@@ -262,14 +251,7 @@ def test_the_report_names_what_was_dropped(tmp_path):
     def measure(trial):
         return {"size": fn(trial)}
 
-    tune(
-        measure,
-        SPACE,
-        aim=exact,
-        measuring=Measuring(confirm=Confirm(0, simplify=0.5)),
-        storage=path,
-        **PLAIN,
-    )
+    run(measure, Confirm(0, simplify=0.5), aim=exact, storage=path)
     section = winner_section(RunFacts(path))
     texts = [part for part in section.parts if isinstance(part, str)]
     assert "changed parameters returned to their defaults" in texts[0]

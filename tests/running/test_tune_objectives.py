@@ -1,5 +1,6 @@
 """`tune` with several objectives: the result, the rules that end a run, the texts and the file of the result."""
 
+import io
 import json
 
 import pytest
@@ -138,24 +139,10 @@ def test_the_file_of_the_result_has_the_front(tmp_path):
     assert content["speedup"] is None
 
 
-class Terminal:
-    def __init__(self):
-        self.text = ""
-
-    def write(self, text):
-        self.text += text
-
-    def flush(self):
-        pass
-
-    def isatty(self):
-        return False
-
-
 def test_the_progress_shows_the_front():
-    optimizer, terminal = observed((1.0, 5.0), (2.0, 7.0)), Terminal()
+    optimizer, terminal = observed((1.0, 5.0), (2.0, 7.0)), io.StringIO()
     TrialProgress(Display(terminal, 4)).update(optimizer.history, optimizer.trials[-1])
-    assert "front of 2: time 1 to 2, rate 5 to 7; trial 1: time 2, rate 7" in terminal.text
+    assert "front of 2: time 1 to 2, rate 5 to 7; trial 1: time 2, rate 7" in terminal.getvalue()
 
 
 def test_the_front_is_plotted(tmp_path):

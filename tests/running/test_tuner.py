@@ -34,6 +34,11 @@ SPACE = {"a": list(range(50))}
 QUIET = {"strategy": "random_search", "progress": False}
 
 
+def quiet(fn, evaluations, **more):
+    """Tune by random search, without progress."""
+    return tune(fn, SPACE, stop=MaxEvals(evaluations), **{**QUIET, **more})
+
+
 def statuses(path):
     opt = Optimizer.load(path)
     return len(opt.trials), len(opt.pending)
@@ -113,7 +118,7 @@ def test_what_is_running_when_a_mistake_happens_is_waited_for():
         return 1.0
 
     with ThreadPoolExecutor(4) as pool, pytest.raises(TypeError) as caught:
-        tune(fn, SPACE, stop=MaxEvals(4), workers=Workers(executor=pool), **QUIET)
+        quiet(fn, 4, workers=Workers(executor=pool))
     assert {t.id for t in caught.value.optimizer.trials} == {1, 2, 3}  # threads end in any order
 
 
@@ -124,7 +129,7 @@ def test_a_mistake_carries_the_optimizer():
         return float(trial.id)
 
     with pytest.raises(TypeError, match="late") as caught:
-        tune(fn, SPACE, stop=MaxEvals(20), **QUIET)
+        quiet(fn, 20)
     assert len(caught.value.optimizer.trials) == 5
     if sys.version_info >= (3, 11):
         assert "5 evaluations" in caught.value.__notes__[0]
@@ -136,7 +141,7 @@ def test_ctrl_c_returns_what_there_is():
             raise KeyboardInterrupt
         return float(trial.id)
 
-    result = tune(fn, SPACE, stop=MaxEvals(20), **QUIET)
+    result = quiet(fn, 20)
     assert result.reason == "interrupted"
     assert len(result.trials) == 4
     assert result.best_value == 0.0
@@ -156,7 +161,7 @@ def test_ctrl_c_does_not_wait_for_what_runs():
         return 1.0
 
     with ThreadPoolExecutor(2) as pool:
-        result = tune(fn, SPACE, stop=MaxEvals(20), workers=Workers(executor=pool), **QUIET)
+        result = quiet(fn, 20, workers=Workers(executor=pool))
         assert fast.is_set()
         hung.set()
     assert result.reason == "interrupted"
@@ -176,14 +181,7 @@ def test_a_lost_executor_keeps_what_came_before(tmp_path):
         ProcessPoolExecutor(1, mp_context=context) as pool,
         pytest.raises(EvaluatorError, match="lost a worker"),
     ):
-        tune(
-            die_on_three,
-            SPACE,
-            stop=MaxEvals(9),
-            workers=Workers(executor=pool),
-            storage=path,
-            **QUIET,
-        )
+        quiet(die_on_three, 9, workers=Workers(executor=pool), storage=path)
     assert statuses(path) == (3, 1)
 
 
@@ -201,12 +199,9 @@ def test_a_bound_is_a_plain_failure_when_maximising():
 
 def test_the_first_ten_failures_are_told():
     opt = Optimizer(Space(SPACE), strategy="random_search")
+    failing = Scripted(lambda t: Outcome.failure(t.id, "compile", "no such file"))
     with pytest.warns(FailureWarning, match="compile: no such file"):
-        run(
-            opt,
-            Scripted(lambda t: Outcome.failure(t.id, "compile", "no such file")),
-            MaxEvals(12),
-        )
+        run(opt, failing, MaxEvals(12))
 
 
 @pytest.mark.parametrize("fn", [lambda trial: math.nan, lambda trial: 1 / 0])
@@ -237,13 +232,7 @@ def test_warnings_of_a_run_point_to_the_call(fn):
 )
 def test_a_wrong_argument_leaves_no_journal(tmp_path, wrong):
     with pytest.raises((EvaluatorError, TypeError, ValueError)):
-        tune(
-            lambda t: 1.0,
-            SPACE,
-            stop=MaxEvals(3),
-            storage=tmp_path / "run.jsonl",
-            **{**QUIET, **wrong},
-        )
+        quiet(lambda t: 1.0, 3, storage=tmp_path / "run.jsonl", **wrong)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -260,10 +249,10 @@ def test_a_second_run_on_a_journal_is_refused(tmp_path):
             run(opt, Scripted(fine), MaxEvals(5))
         assert "\n" not in str(caught.value)
         with pytest.raises(JournalError, match="in use by another run"):
-            tune(lambda t: 1.0, SPACE, stop=MaxEvals(5), storage=path, **QUIET)
+            quiet(lambda t: 1.0, 5, storage=path)
         return 1.0
 
-    assert tune(fn, SPACE, stop=MaxEvals(2), storage=path, **QUIET).reason == "2 evaluations"
+    assert quiet(fn, 2, storage=path).reason == "2 evaluations"
     assert [p.name for p in tmp_path.iterdir()] == ["run.jsonl"]
 
 
