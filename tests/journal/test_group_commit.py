@@ -5,7 +5,6 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -19,14 +18,14 @@ SPACE = {"x": list(range(100)), "y": [1, 2, 3]}
 class Disk:
     """Stands for the disk: counts the calls of ``fsync``, and knows how many bytes of the file would survive."""
 
-    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, path, monkeypatch):
         self.path, self.calls, self.durable = path, 0, 0
         self.entered, self.permission = threading.Event(), threading.Event()
         self.permission.set()
         self.error: OSError | None = None
         monkeypatch.setattr(os, "fsync", self.fsync)
 
-    def fsync(self, fd: int) -> None:
+    def fsync(self, fd):
         if os.fstat(fd).st_ino != os.stat(self.path).st_ino:
             return
         size = os.fstat(fd).st_size  # what is written during the call is not promised

@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ class InOrder(Idle):
     permission: threading.Event = field(default_factory=threading.Event, repr=False)
     entered: threading.Event = field(default_factory=threading.Event, repr=False)
 
-    def ask(self, problem: Any, history: Any, state: None, n: int, rng: Any) -> list[Proposal]:
+    def ask(self, problem, history, state, n, rng):
         self.entered.set()
         assert self.permission.wait(60)
         rows = np.arange(40.0)[:, None]

@@ -30,14 +30,14 @@ class Waiting(Idle):
     entered: threading.Event = field(default_factory=threading.Event, repr=False)
     permission: threading.Event = field(default_factory=threading.Event, repr=False)
 
-    def ask(self, problem: Any, history: Any, state: None, n: int, rng: Any) -> list[Any]:
+    def ask(self, problem, history, state, n, rng):
         if os.getpid() == self.parent:
             self.entered.set()
             assert self.permission.wait(60)
         return []
 
 
-def run_in_child(action: Any) -> int:
+def run_in_child(action):
     """Run an action in a forked child, and return its exit code."""
     child = os.fork()
     if not child:
@@ -51,9 +51,7 @@ def run_in_child(action: Any) -> int:
 
 
 @pytest.mark.parametrize("in_file", [True, False])
-def test_a_child_that_is_forked_during_a_suggestion_can_suggest(
-    tmp_path: Any, in_file: bool
-) -> None:
+def test_a_child_that_is_forked_during_a_suggestion_can_suggest(tmp_path, in_file):
     strategy, called = Waiting(), []
     optimizer = Optimizer(
         SPACE,
@@ -65,7 +63,7 @@ def test_a_child_that_is_forked_during_a_suggestion_can_suggest(
     thread.start()
     assert strategy.entered.wait(60)
 
-    def go_on() -> None:
+    def go_on():
         trial = optimizer.suggest()
         optimizer.observe(trial, 1.0)
         assert called == [trial.id]
@@ -79,11 +77,11 @@ def test_a_child_that_is_forked_during_a_suggestion_can_suggest(
     assert len(optimizer.trials) == (1 if in_file else 0)
 
 
-def test_callbacks_are_called_in_a_child_that_was_forked_during_one() -> None:
+def test_callbacks_are_called_in_a_child_that_was_forked_during_one():
     entered, permission = threading.Event(), threading.Event()
     called: list[int] = []
 
-    def callback(optimizer: Optimizer, trial: Any) -> None:
+    def callback(optimizer, trial):
         called.append(trial.id)
         if threading.current_thread() is not threading.main_thread():
             entered.set()
@@ -94,7 +92,7 @@ def test_callbacks_are_called_in_a_child_that_was_forked_during_one() -> None:
     thread.start()
     assert entered.wait(60)
 
-    def go_on() -> None:
+    def go_on():
         optimizer.observe({"x": 2}, 1.0)
         assert called == [0, 1]
 
@@ -104,14 +102,14 @@ def test_callbacks_are_called_in_a_child_that_was_forked_during_one() -> None:
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="cached properties have no lock")
-def test_cached_properties_are_usable_in_a_child() -> None:
+def test_cached_properties_are_usable_in_a_child():
     properties = [
         value for value in vars(Space).values() if isinstance(value, functools.cached_property)
     ]
     entered, permission = threading.Event(), threading.Event()
 
-    def hold() -> None:
-        with properties[0].lock:  # type: ignore[attr-defined]
+    def hold():
+        with properties[0].lock:
             entered.set()
             assert permission.wait(60)
 
@@ -131,7 +129,7 @@ class Overtaken(Idle):
     others: list[Optimizer] = field(default_factory=list, repr=False)
     events: list[int] = field(default_factory=list, repr=False)
 
-    def ask(self, problem: Any, history: Any, state: None, n: int, rng: Any) -> list[Any]:
+    def ask(self, problem, history, state, n, rng):
         assert len(self.events) < 20, "overtaken without an end"
         for other in self.others:
             with open(other.journal.path) as file:
@@ -144,7 +142,7 @@ class Overtaken(Idle):
         return []
 
 
-def test_a_writer_that_others_overtake_without_pause_gets_its_turn(tmp_path: Any) -> None:
+def test_a_writer_that_others_overtake_without_pause_gets_its_turn(tmp_path):
     strategy, path = Overtaken(), tmp_path / "run.jsonl"
     optimizer = Optimizer({"x": list(range(100))}, strategy=strategy, storage=path)
     strategy.others.append(Optimizer.load(path, strategy=Overtaken()))
@@ -160,14 +158,14 @@ class Interrupting(dict[Any, Any]):
 
     is_used = False
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key, value):
         if not self.is_used:
             self.is_used = True
             raise KeyboardInterrupt
         super().__setitem__(key, value)
 
 
-def test_a_half_added_observation_leaves_no_trace() -> None:
+def test_a_half_added_observation_leaves_no_trace():
     optimizer = Optimizer(SPACE, strategy="random_search")
     optimizer.observe({"x": 1}, 1.0)
     buffer = optimizer.history._buffer

@@ -1,13 +1,9 @@
 """Leases when the clock is set, between machines, and after a reboot."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading
 import warnings
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,31 +21,29 @@ DAY = 86400.0
 class Clocks:
     """The clocks of a machine; the wall clock can be set."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.wall, self.boot, self.uptime = 1e9, "first", 500.0
 
-    def __call__(self) -> Moment:
+    def __call__(self):
         return Moment(self.wall, self.boot, self.uptime)
 
-    def advance(self, seconds: float) -> None:
+    def advance(self, seconds):
         self.wall, self.uptime = self.wall + seconds, self.uptime + seconds
 
 
 @pytest.fixture
-def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
+def clocks(monkeypatch):
     made = Clocks()
     monkeypatch.setattr("baco_like.optimizer.optimizer.read_clocks", made)
     return made
 
 
-def opened(path: Any, lease: float | None = 60.0) -> Optimizer:
+def opened(path, lease=60.0):
     return Optimizer(SPACE, strategy="random_search", storage=path, sharing=Sharing(lease=lease))
 
 
 @pytest.mark.parametrize("set_by", [-DAY, DAY])
-def test_a_clock_that_is_set_changes_no_lease_of_the_machine(
-    tmp_path: Path, clocks: Clocks, set_by: float
-) -> None:
+def test_a_clock_that_is_set_changes_no_lease_of_the_machine(tmp_path, clocks, set_by):
     trial = opened(tmp_path / "j").suggest()
     other = opened(tmp_path / "j")
     clocks.advance(59)
@@ -60,7 +54,7 @@ def test_a_clock_that_is_set_changes_no_lease_of_the_machine(
     assert other.suggest().id == trial.id
 
 
-def test_a_claimed_trial_has_such_a_lease_too(tmp_path: Path, clocks: Clocks) -> None:
+def test_a_claimed_trial_has_such_a_lease_too(tmp_path, clocks):
     trial = opened(tmp_path / "j").claim({"x": 2})
     assert trial.lease == Lease(60.0, clocks())
     assert Optimizer.load(tmp_path / "j").pending[0].lease == trial.lease
@@ -74,18 +68,16 @@ def test_a_claimed_trial_has_such_a_lease_too(tmp_path: Path, clocks: Clocks) ->
     [("second", 1.0), (None, None), ("first", 200.0)],
     ids=["another boot", "no boot id", "a snapshot with the same boot id"],
 )
-def test_another_machine_or_boot_compares_wall_clocks(
-    tmp_path: Path, clocks: Clocks, boot: str | None, uptime: float | None
-) -> None:
+def test_another_machine_or_boot_compares_wall_clocks(tmp_path, clocks, boot, uptime):
     opened(tmp_path / "j").suggest()
-    clocks.boot, clocks.uptime = boot, uptime  # type: ignore[assignment]
+    clocks.boot, clocks.uptime = boot, uptime
     clocks.wall += 59
     assert opened(tmp_path / "j").suggest().id == 1
     clocks.wall += 1
     assert opened(tmp_path / "j").suggest().id == 0
 
 
-def test_a_lease_that_begins_in_the_future_is_reported(tmp_path: Path, clocks: Clocks) -> None:
+def test_a_lease_that_begins_in_the_future_is_reported(tmp_path, clocks):
     opened(tmp_path / "j").suggest()
     clocks.boot, clocks.wall = "another machine", clocks.wall - 30
     other = opened(tmp_path / "j")
@@ -97,7 +89,7 @@ def test_a_lease_that_begins_in_the_future_is_reported(tmp_path: Path, clocks: C
         opened(tmp_path / "j", None).suggest()  # not concerned
 
 
-def test_small_corrections_are_not_reported(tmp_path: Path, clocks: Clocks) -> None:
+def test_small_corrections_are_not_reported(tmp_path, clocks):
     optimizer = opened(tmp_path / "j")
     optimizer.suggest()
     with warnings.catch_warnings():
@@ -121,7 +113,7 @@ def test_small_corrections_are_not_reported(tmp_path: Path, clocks: Clocks) -> N
         {"seconds": 1.0, "boot": "b", "uptime": "1"},
     ],
 )
-def test_a_forged_lease_is_refused(lease: Any) -> None:
+def test_a_forged_lease_is_refused(lease):
     journal = MemoryJournal()
     opened(journal).suggest()
     forged = MemoryJournal([journal.events[0], {**journal.events[1], "lease": lease}])
@@ -129,7 +121,7 @@ def test_a_forged_lease_is_refused(lease: Any) -> None:
         opened(forged)
 
 
-def test_the_event_has_both_clocks(tmp_path: Path, clocks: Clocks) -> None:
+def test_the_event_has_both_clocks(tmp_path, clocks):
     opened(tmp_path / "j").suggest()
     event = json.loads((tmp_path / "j").read_text().splitlines()[1])
     assert event["until"] == clocks.wall + 60
@@ -137,18 +129,13 @@ def test_the_event_has_both_clocks(tmp_path: Path, clocks: Clocks) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no boot id")
-def test_the_clocks_of_linux() -> None:
+def test_the_clocks_of_linux():
     first, second = read_clocks(), read_clocks()
     assert first.boot == second.boot
-    assert first.boot is not None
-    assert first.uptime is not None
-    assert second.uptime is not None
     assert 0 < first.uptime <= second.uptime
 
 
-def test_without_a_boot_id_there_is_the_wall_clock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_boot_id_there_is_the_wall_clock(tmp_path, monkeypatch):
     monkeypatch.setattr(leases, "_BOOT_ID", tmp_path / "missing")
     moment = read_clocks()
     assert (moment.boot, moment.uptime) == (None, None)
@@ -156,11 +143,8 @@ def test_without_a_boot_id_there_is_the_wall_clock(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no boot id")
-def test_the_boot_is_that_of_the_machine_now_also_in_a_restored_container(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_boot_is_that_of_the_machine_now_also_in_a_restored_container(tmp_path, monkeypatch):
     before = read_clocks()
-    assert before.uptime is not None
     (tmp_path / "boot_id").write_text("other\n")
     (tmp_path / "offsets").write_text(
         "monotonic           -7         0\nboottime           -1000 500000000\n"
@@ -169,14 +153,13 @@ def test_the_boot_is_that_of_the_machine_now_also_in_a_restored_container(
     monkeypatch.setattr(leases, "_OFFSETS", tmp_path / "offsets")
     after = read_clocks()
     assert after.boot == "other"
-    assert after.uptime is not None
     assert before.uptime + 999 < after.uptime < before.uptime + 1099
 
 
 # Signs of life and late results ----------------------------------------------------------------------------------
 
 
-def test_a_sign_of_life_extends_a_lease(tmp_path: Path, clocks: Clocks) -> None:
+def test_a_sign_of_life_extends_a_lease(tmp_path, clocks):
     worker = opened(tmp_path / "j")
     trial = worker.suggest()
     clocks.advance(50)
@@ -190,7 +173,7 @@ def test_a_sign_of_life_extends_a_lease(tmp_path: Path, clocks: Clocks) -> None:
     assert other.suggest().id == trial.id  # there was no further sign of life
 
 
-def test_a_sign_of_life_says_which_trials_are_still_pending(tmp_path: Path, clocks: Clocks) -> None:
+def test_a_sign_of_life_says_which_trials_are_still_pending(tmp_path, clocks):
     worker, other = opened(tmp_path / "j"), opened(tmp_path / "j")
     first, second = worker.suggest(2)
     clocks.advance(61)
@@ -206,7 +189,7 @@ def test_a_sign_of_life_says_which_trials_are_still_pending(tmp_path: Path, cloc
         worker.observe(second, 4.0)
 
 
-def test_a_late_result_of_another_run_is_refused(tmp_path: Path, clocks: Clocks) -> None:
+def test_a_late_result_of_another_run_is_refused(tmp_path, clocks):
     run = opened(tmp_path / "j")
     trial = run.suggest()
     run.abandon(trial)
@@ -215,7 +198,7 @@ def test_a_late_result_of_another_run_is_refused(tmp_path: Path, clocks: Clocks)
         run.observe(Trial(trial.id, other), 1.0)
 
 
-def test_late_results_are_recorded_whatever_became_of_their_trials(clocks: Clocks) -> None:
+def test_late_results_are_recorded_whatever_became_of_their_trials(clocks):
     run = opened(MemoryJournal())
     done, given_up, pending = run.suggest(3)
     run.observe(done, 1.0)
@@ -237,29 +220,25 @@ def test_late_results_are_recorded_whatever_became_of_their_trials(clocks: Clock
     assert len(opened(run.journal).trials) == 5
 
 
-def test_the_heartbeat_extends_leases_while_its_block_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_heartbeat_extends_leases_while_its_block_runs(monkeypatch):
     monkeypatch.setattr("baco_like.optimizer.optimizer._BEATS", 1000)
     run = opened(MemoryJournal())
     trial = run.suggest()
-    assert trial.lease is not None
 
-    def count_renewals() -> int:
-        return sum(event["event"] == "renewed" for event in run.journal.events)  # type: ignore[attr-defined]
+    def count_renewals():
+        return sum(event["event"] == "renewed" for event in run.journal.events)
 
     with run.heartbeat(trial):
         while count_renewals() < 2:
             threading.Event().wait(0.01)
     ended = count_renewals()
     lease = run.pending[0].lease
-    assert lease is not None
-    assert lease.start.uptime is not None
-    assert trial.lease.start.uptime is not None
     assert lease.start.uptime > trial.lease.start.uptime
     threading.Event().wait(0.1)
     assert count_renewals() == ended
 
 
-def test_without_leases_there_are_no_signs_of_life() -> None:
+def test_without_leases_there_are_no_signs_of_life():
     run = opened(MemoryJournal(), None)
     trial = run.suggest()
     with pytest.raises(ValueError, match="no leases"):
@@ -268,7 +247,7 @@ def test_without_leases_there_are_no_signs_of_life() -> None:
         pass
 
 
-def test_a_repair_keeps_signs_of_life(tmp_path: Path, clocks: Clocks) -> None:
+def test_a_repair_keeps_signs_of_life(tmp_path, clocks):
     run = opened(tmp_path / "j")
     trial = run.suggest()
     clocks.advance(30)

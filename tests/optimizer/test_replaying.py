@@ -16,15 +16,15 @@ SPACE = Space({"x": list(range(20)), "y": list(range(20))})
     [("random_search", False), ("auto", False), ("baco", False), ("simulated_annealing", True)],
 )
 def test_a_generator_for_each_observation_is_made_only_for_strategies_that_draw(
-    monkeypatch: pytest.MonkeyPatch, strategy: str, draws: bool
-) -> None:
+    monkeypatch, strategy, draws
+):
     journal = MemoryJournal()
     optimizer = Optimizer(SPACE, strategy=strategy, storage=journal)
     for x in range(5):
         optimizer.observe({"x": x, "y": 3}, float(x))
     made: list[int] = []
 
-    def count(seed: int, purpose: Purpose, index: int = 0, stream: int | None = None) -> object:
+    def count(seed, purpose, index=0, stream=None):
         made.extend([index] if purpose is Purpose.TELL else [])
         return generator(seed, purpose, index, stream)
 

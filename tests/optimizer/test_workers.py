@@ -6,7 +6,6 @@ import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from idle import Idle
@@ -67,7 +66,7 @@ class Meeting(Idle):
 
     barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2), repr=False)
 
-    def ask(self, problem: Any, history: Any, state: None, n: int, rng: Any) -> list[Any]:
+    def ask(self, problem, history, state, n, rng):
         if not history.pending:
             self.barrier.wait(30)
         return []  # the optimizer fills up with its own draws

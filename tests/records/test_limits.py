@@ -1,7 +1,5 @@
 """Limits on metrics: judged when an outcome is reported, kept in the journal, never the winner."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

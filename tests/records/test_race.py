@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -16,14 +15,12 @@ from baco_like.records.race import Race, confidence_sequence, confidence_sequenc
 VALUES = st.lists(st.floats(-100, 100), min_size=2, max_size=12).map(np.array)
 
 
-def race(values: Sequence[Sequence[float]], default: int | None = None, sign: float = 1.0) -> Race:
+def race(values, default=None, sign=1.0):
     return Race.of(values, [False] * len(values), default, sign, 0.95, 0.01)
 
 
 @given(VALUES, st.sampled_from([0.05, 0.01]))
-def test_the_ends_of_the_interval_are_where_the_likelihood_ratio_is_one_over_alpha(
-    values: np.ndarray, alpha: float
-) -> None:
+def test_the_ends_of_the_interval_are_where_the_likelihood_ratio_is_one_over_alpha(values, alpha):
     mean, half = confidence_sequence(values, alpha)
     n, g = len(values), 30.0
     if not 1e-6 < half < math.inf:
@@ -36,7 +33,7 @@ def test_the_ends_of_the_interval_are_where_the_likelihood_ratio_is_one_over_alp
     assert mean == pytest.approx(values.mean())
 
 
-def test_all_intervals_together_cover_where_repeated_t_intervals_do_not() -> None:
+def test_all_intervals_together_cover_where_repeated_t_intervals_do_not():
     rng = np.random.default_rng(0)
     missed = 0
     for _ in range(300):
@@ -46,14 +43,14 @@ def test_all_intervals_together_cover_where_repeated_t_intervals_do_not() -> Non
     assert missed <= 0.05 * 300
 
 
-def test_few_and_equal_values() -> None:
+def test_few_and_equal_values():
     assert confidence_sequence(np.empty(0), 0.05) == (0.0, math.inf)
     assert confidence_sequence(np.array([2.0]), 0.05) == (2.0, math.inf)
     assert confidence_sequence(np.array([2.0, 2.0]), 0.05) == (2.0, math.inf)
     assert confidence_sequence(np.array([2.0, 2.0, 2.0]), 0.05) == (2.0, 0.0)
 
 
-def test_drift_that_all_candidates_share_does_not_matter() -> None:
+def test_drift_that_all_candidates_share_does_not_matter():
     """The machine slows down by half, but the ratio within each round is 1.2 within 0.1 %."""
     speed = np.linspace(1.0, 2.0, 8)
     noise = 1.0 + 1e-3 * np.random.default_rng(0).normal(size=(2, 8))
@@ -61,11 +58,10 @@ def test_drift_that_all_candidates_share_does_not_matter() -> None:
     assert alternately.standing.winner == 1
     assert alternately.standing.remaining == (1,)
     speedup = alternately.speedup(1)
-    assert speedup is not None
     assert 1.19 < speedup.low < 1.2 < speedup.high < 1.21
 
 
-def test_a_disturbed_value_does_not_decide() -> None:
+def test_a_disturbed_value_does_not_decide():
     """Another program slows down one of five runs of the better candidate by a half."""
     values = [
         (1.0, 1.01, 1.5, 1.0, 1.01),
@@ -80,7 +76,7 @@ def test_a_disturbed_value_does_not_decide() -> None:
     assert disturbed.speedup(0).high > 5, "the interval has all values"
 
 
-def test_a_default_is_left_for_what_is_better_and_seldom_for_what_is_equal() -> None:
+def test_a_default_is_left_for_what_is_better_and_seldom_for_what_is_equal():
     """Five rounds of values that vary by 1 %: the interval shows differences of 5 %, the test at the end of 3 %."""
     rng = np.random.default_rng(0)
     left = {1.0: 0, 1.03: 0}
@@ -95,7 +91,7 @@ def test_a_default_is_left_for_what_is_better_and_seldom_for_what_is_equal() -> 
 
 
 @given(VALUES, st.sampled_from([0.05, 0.01]))
-def test_the_sequence_has_the_interval_after_each_value(values: np.ndarray, alpha: float) -> None:
+def test_the_sequence_has_the_interval_after_each_value(values, alpha):
     means, halves = confidence_sequences(values, alpha)
     for n in range(1, len(values) + 1):
         mean, half = confidence_sequence(values[:n], alpha)
@@ -103,23 +99,23 @@ def test_the_sequence_has_the_interval_after_each_value(values: np.ndarray, alph
         assert halves[n - 1] == pytest.approx(half, abs=1e-5)
 
 
-def test_maximising() -> None:
+def test_maximising():
     best = race([(5.0, 5.1, 5.0, 5.1), (9.0, 9.1, 9.1, 9.0)], default=0, sign=-1.0)
     assert best.standing.winner == 1
     assert best.speedup(1).value == pytest.approx(1.79, abs=0.02)
 
 
-def test_a_configuration_is_not_faster_than_itself() -> None:
+def test_a_configuration_is_not_faster_than_itself():
     assert race([(3.0, 4.0), (3.5, 2.0)], default=0).speedup(0) == Speedup(1.0, 1.0, 1.0)
 
 
-def test_values_that_are_not_positive_are_compared_by_differences() -> None:
+def test_values_that_are_not_positive_are_compared_by_differences():
     signed = race([(-1.0, -1.1, -1.0, -1.05), (3.0, 3.1, 3.0, 3.1)], default=1)
     assert signed.standing.remaining == (0,)
     assert signed.speedup(0) is None
 
 
-def test_candidates_within_the_tolerance_end_the_race_together() -> None:
+def test_candidates_within_the_tolerance_end_the_race_together():
     close = race([(1.0, 1.001, 1.0, 1.001), (1.002, 1.0, 1.001, 1.002), (2.0, 2.001, 2.0, 2.001)])
     assert close.standing.remaining == (0, 1)
     assert close.standing.is_decided
@@ -127,7 +123,7 @@ def test_candidates_within_the_tolerance_end_the_race_together() -> None:
 
 
 @given(st.integers(0, 1000), st.integers(3, 25), st.integers(2, 5))
-def test_rounds_are_complete_and_within_the_budget(seed: int, budget: int, count: int) -> None:
+def test_rounds_are_complete_and_within_the_budget(seed, budget, count):
     rng = np.random.default_rng(seed)
     values: list[tuple[float, ...]] = [()] * count
     while candidates := race(values, default=0).next_candidates(seed, 0, budget, None):
@@ -139,7 +135,7 @@ def test_rounds_are_complete_and_within_the_budget(seed: int, budget: int, count
     assert rounds == min(len(values[k]) for k in race(values, default=0).standing.remaining)
 
 
-def test_a_failed_candidate_leaves_and_counts() -> None:
+def test_a_failed_candidate_leaves_and_counts():
     broken = Race.of([(1.0,), ()], [False, True], None, 1.0, 0.95, 0.01)
     assert broken.measurements == 2
     assert broken.standing.remaining == (0,)

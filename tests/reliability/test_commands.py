@@ -1,13 +1,10 @@
 """The short version of every command of benchmarks/reliability, and that a command sees what it looks for."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import forked
 import pytest
@@ -25,14 +22,14 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="signals and limits o
 
 @linux
 @pytest.mark.parametrize("path", SHORT, ids=lambda path: path.stem)
-def test_the_short_version_finds_no_violation(path: Path) -> None:
+def test_the_short_version_finds_no_violation(path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = forked.run("-W", "error", path, "--quick", env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "- 0 violations" in done.stdout
 
 
-def test_there_is_a_command_for_every_point() -> None:
+def test_there_is_a_command_for_every_point():
     points = {
         path.read_text(encoding="utf-8").split('"""', 1)[1].split(".")[0] for path in COMMANDS
     }
@@ -40,16 +37,14 @@ def test_there_is_a_command_for_every_point() -> None:
 
 
 @pytest.fixture
-def module(monkeypatch: pytest.MonkeyPatch) -> Any:
+def module(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
     yield lambda name: importlib.import_module(name)
     for path in FOLDER.glob("*.py"):
         sys.modules.pop(path.stem, None)
 
 
-def test_a_lost_result_is_seen(
-    module: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_lost_result_is_seen(module, tmp_path, capsys):
     kills, harness = module("kills"), module("harness")
     path, log = tmp_path / "j", tmp_path / "log"
     kills.go_on(0, 3, path, log)
@@ -63,7 +58,7 @@ def test_a_lost_result_is_seen(
     assert "result of trial 2 is lost" in capsys.readouterr().out
 
 
-def test_a_log_goes_on_after_an_incomplete_line(module: Any, tmp_path: Path) -> None:
+def test_a_log_goes_on_after_an_incomplete_line(module, tmp_path):
     harness, path = module("harness"), tmp_path / "log"
     harness.Log(path).write(["observed", 0])
     with path.open("ab") as file:
@@ -74,15 +69,15 @@ def test_a_log_goes_on_after_an_incomplete_line(module: Any, tmp_path: Path) -> 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_reader_that_fails_or_acts_is_seen(
-    module: Any,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    module,
+    tmp_path,
+    capsys,
+    monkeypatch,
+):
     fuzz, harness, mutations = module("fuzz"), module("harness"), module("mutations")
     monkeypatch.setattr(fuzz, "MEMORY", 2**20)  # a fork has what other tests have loaded
 
-    def read(path: Path) -> None:
+    def read(path):
         if b"NaN" in path.read_bytes():
             (path.parent / mutations.CANARY).touch()
             raise KeyError("x")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,6 @@ from baco_like import (
     NoImprovement,
     Optimizer,
     Ordinal,
-    Result,
     Search,
     Space,
     tune,
@@ -49,11 +46,11 @@ SPACE = Space({"x": Ordinal(list(range(1, 41)), default=40)})
 PLAIN: dict[str, Any] = {"strategy": "random_search", "progress": False, "seed": 3}
 
 
-def noisy(spread: float = 0.01) -> Callable[[Trial], float]:
+def noisy(spread=0.01):
     """Return a function with noise and a machine that slows down by 1 % at each call."""
     rng, calls = np.random.default_rng(0), [0]
 
-    def fn(trial: Trial) -> float:
+    def fn(trial):
         calls[0] += 1
         return float((10 + trial["x"]) * 1.01 ** calls[0] * rng.lognormal(0.0, spread))
 
@@ -61,26 +58,22 @@ def noisy(spread: float = 0.01) -> Callable[[Trial], float]:
 
 
 def run(
-    fn: Callable[[Trial], Any],
-    evaluations: int,
-    confirm: Confirm,
-    space: Space = SPACE,
-    **more: Any,
-) -> Result:
+    fn,
+    evaluations,
+    confirm,
+    space=SPACE,
+    **more,
+):
     """Tune with a confirmation."""
     measuring = Measuring(confirm=confirm)
     return tune(fn, space, stop=MaxEvals(evaluations), measuring=measuring, **PLAIN | more)
 
 
-def test_the_default_takes_part_and_the_interval_has_no_drift() -> None:
+def test_the_default_takes_part_and_the_interval_has_no_drift():
     result = run(noisy(), 40, Confirm(2, 24))
     found = result.confirmation
-    assert found is not None
-    assert found.default is not None
     assert found.default["x"] == 40
-    assert found.winner is not None
     true = 50 / (10 + found.winner["x"])
-    assert found.speedup is not None
     assert found.speedup.low < true < found.speedup.high < 1.15 * true
     assert result.recommended is found.recommended
     assert found.measurements == len(result.trials) - 40 <= 24
@@ -91,17 +84,16 @@ def test_the_default_takes_part_and_the_interval_has_no_drift() -> None:
     ("evaluations", "candidates", "measurements"), [(200, 4, 20), (60, 3, 15), (12, 2, 12)]
 )
 def test_a_tenth_of_the_evaluations_but_enough_for_five_rounds_by_default(
-    evaluations: int, candidates: int, measurements: int
-) -> None:
+    evaluations, candidates, measurements
+):
     space = Space({"x": Ordinal(list(range(1, 401)), default=400)})
     result = run(noisy(0.5), evaluations, Confirm(3), space)
-    assert result.confirmation is not None
     assert len(result.confirmation.candidates) == candidates
     assert result.confirmation.measurements == len(result.trials) - evaluations == measurements
     assert all(s is not None and s.high < np.inf for s in result.confirmation.speedups)
 
 
-def test_a_budget_below_one_round_is_named() -> None:
+def test_a_budget_below_one_round_is_named():
     with pytest.warns(BacoWarning, match="1 measurements are too few for one round of 2 config"):
         few = run(noisy(), 12, Confirm(3, 1))
     assert few.confirmation is None
@@ -111,7 +103,7 @@ def test_a_budget_below_one_round_is_named() -> None:
             Confirm(*wrong)
 
 
-def test_everything_is_read_from_the_journal_alone(tmp_path: Path) -> None:
+def test_everything_is_read_from_the_journal_alone(tmp_path):
     path = tmp_path / "run.jsonl"
     result = run(noisy(), 30, Confirm(2, 12), storage=path)
     loaded = Optimizer.load(path)
@@ -130,10 +122,10 @@ def test_everything_is_read_from_the_journal_alone(tmp_path: Path) -> None:
 class Interrupt:
     """A function that is interrupted at one of its calls; its values depend on trials only."""
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at):
         self.at, self.calls = at, 0
 
-    def __call__(self, trial: Trial) -> float:
+    def __call__(self, trial):
         self.calls += 1
         if self.calls == self.at:
             raise KeyboardInterrupt
@@ -141,7 +133,7 @@ class Interrupt:
 
 
 @pytest.mark.parametrize("at", [21, 23, 27])
-def test_an_interrupted_confirmation_goes_on_where_it_stopped(tmp_path: Path, at: int) -> None:
+def test_an_interrupted_confirmation_goes_on_where_it_stopped(tmp_path, at):
     path = tmp_path / "run.jsonl"
     whole = run(Interrupt(0), 20, Confirm(3, 15))
     part = run(Interrupt(at), 20, Confirm(3, 15), storage=path)
@@ -152,31 +144,27 @@ def test_an_interrupted_confirmation_goes_on_where_it_stopped(tmp_path: Path, at
     assert repr(resumed.confirmation) == repr(whole.confirmation)
 
 
-def test_predict_and_recommend_see_the_measurements() -> None:
+def test_predict_and_recommend_see_the_measurements():
     """One configuration had luck at first; measured again it is as slow as it is."""
     calls: list[int] = []
 
-    def fn(trial: Trial) -> float:
+    def fn(trial):
         calls.append(trial["x"])
         return 1.0 if trial["x"] == 30 and calls.count(30) == 1 else 10.0 + trial["x"]
 
     result = run(fn, 40, Confirm(3, 20), strategy="exhaustive")
     assert result.best_config == {"x": 30}
-    assert result.winner is not None
     assert result.winner["x"] == 1
     recommended = result.optimizer.recommend()
-    assert recommended is not None
     assert recommended["x"] == 1
     text = format_summary(Findings(result.optimizer.history, Objective()))
     assert "Values that changed by more than 10 %: trial 30 from 1 to 40" in text
     assert "partly luck" not in text
 
 
-def test_a_confirmation_decides_until_the_search_finds_a_better_value() -> None:
+def test_a_confirmation_decides_until_the_search_finds_a_better_value():
     result = run(lambda trial: 10.0 + trial["x"], 20, Confirm(2, 12))
     optimizer, found = result.optimizer, result.confirmation
-    assert found is not None
-    assert found.winner is not None
     worse, better = ({"x": x} for x in (39, 1))
     assert {39, 1}.isdisjoint(trial["x"] for trial in optimizer.trials)
     optimizer.observe(worse, found.winner.value + 1.0)
@@ -192,39 +180,36 @@ def test_a_confirmation_decides_until_the_search_finds_a_better_value() -> None:
     assert optimizer.shipped_run().entries[0].config == better
 
 
-def test_the_default_is_not_faster_than_itself() -> None:
+def test_the_default_is_not_faster_than_itself():
     result = run(lambda trial: 50.0 - trial["x"], 20, Confirm(2, 12))
-    assert result.confirmation is not None
     assert result.recommended is result.confirmation.default
     summary = Findings(result.optimizer.history, Objective())
     assert summary.speedup == 1.0
     assert "The default configuration is the best one found: value = 10." in format_summary(summary)
 
 
-def test_the_tied_candidate_closest_to_the_default_is_recommended() -> None:
+def test_the_tied_candidate_closest_to_the_default_is_recommended():
     result = run(
         lambda trial: 1.0 if trial["x"] < 20 else 2.0, 40, Confirm(4, 30), strategy="exhaustive"
     )
     found = result.confirmation
-    assert found is not None
     assert found.recommended is found.tied[0]
     assert found.recommended["x"] == max(trial["x"] for trial in found.tied)
     assert found.default not in found.tied
 
 
-def test_a_default_that_never_ran_is_no_candidate() -> None:
-    def fn(trial: Trial) -> float:
+def test_a_default_that_never_ran_is_no_candidate():
+    def fn(trial):
         if trial["x"] == 40:
             raise Infeasible("no room")
         return float(trial["x"])
 
     result = run(fn, 30, Confirm(2, 9))
-    assert result.confirmation is not None
     assert (result.confirmation.default, result.confirmation.speedup) == (None, None)
     assert result.recommended is result.winner
 
 
-def test_the_time_limit_holds_for_search_and_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_limit_holds_for_search_and_confirmation(monkeypatch):
     assert time_limit(MaxEvals(5) | MaxTime(60) | MaxTime(90)) == 60
     assert time_limit(MaxEvals(5) & MaxTime(60)) is None
     assert time_limit(MaxTime(30) & MaxTime(60)) == 60
@@ -241,7 +226,7 @@ def test_the_time_limit_holds_for_search_and_confirmation(monkeypatch: pytest.Mo
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     optimizer._run.opened = 100.0
 
-    def fn(trial: Trial) -> float:
+    def fn(trial):
         now[0] += 4.0
         return float(trial["x"])
 
@@ -252,7 +237,7 @@ def test_the_time_limit_holds_for_search_and_confirmation(monkeypatch: pytest.Mo
     assert now[0] == 120.0, "five measurements of 4 s fit into 21 s"
 
 
-def test_a_censored_measurement_counts_with_its_repeats() -> None:
+def test_a_censored_measurement_counts_with_its_repeats():
     """A slow default is stopped after its first repeat: this repeat is a measurement like any other."""
     slow = Outcome.censored(
         0, 4.0, message="stopped after 1 of 5 repeats", extra={"repeats": [4.0, 5.0]}
@@ -264,7 +249,7 @@ def test_a_censored_measurement_counts_with_its_repeats() -> None:
     assert failed.to_trial().failure == "timeout"
 
 
-def test_repair_keeps_the_confirmation(tmp_path: Path) -> None:
+def test_repair_keeps_the_confirmation(tmp_path):
     path = tmp_path / "run.jsonl"
     result = run(noisy(), 30, Confirm(2, 12), storage=path)
     kinds = [json.loads(line)["event"] for line in path.read_text().splitlines()]
@@ -274,23 +259,21 @@ def test_repair_keeps_the_confirmation(tmp_path: Path) -> None:
     path.write_bytes(b"".join(lines))
     repair(path, tmp_path / "repaired.jsonl")
     found = read_confirmation(Optimizer.load(tmp_path / "repaired.jsonl").history)
-    assert found is not None
     assert found.measurements == result.confirmation.measurements
 
 
-def test_candidates_are_the_best_by_observed_and_by_predicted_value() -> None:
+def test_candidates_are_the_best_by_observed_and_by_predicted_value():
     optimizer = Optimizer(SPACE, strategy=Search("bayesian", {"initial": 8}), seed=1)
     for x in (1, 5, 9, 13, 17, 21, 30, 40):
         optimizer.observe({"x": x}, 100.0 + x if x != 30 else 100.5)
     best = [trial["x"] for trial in confirming.rank_candidates(optimizer, 2)]
     predicted = optimizer.recommend()
     assert best[0] == 30
-    assert predicted is not None
     assert {30, predicted["x"]} <= set(best) | {predicted["x"]}
     assert len(best) == 2
 
 
-def results_of(*rows: list[float]) -> Confirmation:
+def results_of(*rows):
     """Return the state of a confirmation with these values; the default is the first candidate."""
     configs = tuple({"x": 40 - k} for k in range(len(rows)))
     results = [
@@ -301,7 +284,7 @@ def results_of(*rows: list[float]) -> Confirmation:
     return Confirmation(plan, tuple(results), "minimize", np.arange(float(len(rows))))
 
 
-def findings_of(*rows: list[float]) -> Findings:
+def findings_of(*rows):
     """Return the findings of a run whose confirmation has these values; the default is the first candidate."""
     optimizer = Optimizer(SPACE, strategy="random_search")
     configs = tuple({"x": 40 - k} for k in range(len(rows)))
@@ -312,17 +295,15 @@ def findings_of(*rows: list[float]) -> Findings:
     return Findings(optimizer.history, Objective())
 
 
-def test_a_tied_default_is_kept(tmp_path: Path) -> None:
+def test_a_tied_default_is_kept(tmp_path):
     """Another candidate is the winner, but not shown to be better."""
     noise = np.random.default_rng(1).lognormal(0.0, 0.01, (2, 8))
     default, other = 36.9 * noise[0], 36.7 * noise[1]
     default[5] = 60.77
     summary = findings_of(list(default), list(other))
     found = summary.confirmation
-    assert found is not None
     assert found.winner is not found.default
     assert found.recommended is found.default
-    assert found.speedup is not None
     assert found.speedup.low < 1.0 < found.speedup.high
     assert summary.speedup == 1.0
     text = format_summary(summary)
@@ -341,7 +322,7 @@ def test_a_tied_default_is_kept(tmp_path: Path) -> None:
     assert entry["speedup_low"] < 1.0 < entry["speedup_high"]
 
 
-def test_an_undecided_confirmation_says_how_to_go_on() -> None:
+def test_an_undecided_confirmation_says_how_to_go_on():
     text = " ".join(tell_confirmation(results_of([30.0], [20.0])))
     assert "Confirmed in 1 round of 2 candidates (2 measurements): not decided" in text
     assert (
@@ -349,7 +330,7 @@ def test_an_undecided_confirmation_says_how_to_go_on() -> None:
     )
 
 
-def test_the_table_of_many_parameters_has_the_changed_ones() -> None:
+def test_the_table_of_many_parameters_has_the_changed_ones():
     names = [f"p{i}" for i in range(20)]
     space = Space({name: Ordinal([0, 3], default=0) for name in names})
     optimizer = Optimizer(space, strategy="random_search")
@@ -361,7 +342,7 @@ def test_the_table_of_many_parameters_has_the_changed_ones() -> None:
     assert "p8" not in text
 
 
-def with_search(state: Confirmation, *values: float) -> Confirmation:
+def with_search(state, *values):
     """Return the state in which the search has measured these values of the candidates."""
     pairs = zip(state.results, values, strict=True)
     results = (
@@ -371,17 +352,13 @@ def with_search(state: Confirmation, *values: float) -> Confirmation:
     return replace(state, results=tuple(results))
 
 
-def test_a_speed_up_that_changes_with_the_load_has_an_interval_with_the_ratio_of_the_search() -> (
-    None
-):
+def test_a_speed_up_that_changes_with_the_load_has_an_interval_with_the_ratio_of_the_search():
     rng = np.random.default_rng(1)
     unstable, stable = rng.lognormal(0.0, 0.2, 6), rng.lognormal(0.0, 0.01, 6)
     for noise, is_wider in ((unstable, True), (stable, False)):
         state = results_of(list(30.0 * noise), list(20.0 * stable[::-1]))
         found = with_search(state, 45.0, 20.0).speedups[1]
         plain = with_search(state, 30.2, 20.0).speedups[1]
-        assert found is not None
-        assert plain is not None
         assert (found.search == 2.25) is is_wider
         assert ("with the load: 2.250 in the search" in format_speedup(found, 0.95)) is is_wider
         assert (found.low < 2.25 < found.high) >= is_wider
@@ -389,13 +366,13 @@ def test_a_speed_up_that_changes_with_the_load_has_an_interval_with_the_ratio_of
         assert found.value == plain.value
 
 
-def test_a_default_that_is_shown_to_be_worse_is_not_kept() -> None:
+def test_a_default_that_is_shown_to_be_worse_is_not_kept():
     noise = np.random.default_rng(1).lognormal(0.0, 0.01, (2, 8))
     found = results_of(list(36.9 * noise[0]), list(18.0 * noise[1]))
     assert found.recommended is found.winner is not found.default
 
 
-def test_a_confirmed_recommendation_wins_until_the_search_continues() -> None:
+def test_a_confirmed_recommendation_wins_until_the_search_continues():
     optimizer = Optimizer(SPACE, strategy=Search("random_search", noise="repeat"))
     for x, value in ((40, 10.0), (3, 9.0), (2, 5.0)):
         if x != 40:  # the default comes first by itself
@@ -406,16 +383,14 @@ def test_a_confirmed_recommendation_wins_until_the_search_continues() -> None:
         for x, value in ((40, 10.0), (3, 9.0)):
             optimizer.observe(optimizer.measure_again({"x": x}, "confirmation"), value)
     recommended = optimizer.recommend()
-    assert recommended is not None
     assert recommended["x"] == 3, "a trial that was never confirmed does not win"
     assert len(recommended.repeats) == 4
     optimizer.observe(optimizer.suggest(), 4.0)
     recommended = optimizer.recommend()
-    assert recommended is not None
     assert recommended["x"] != 3 or len(recommended.repeats) < 4
 
 
-def test_repeats_of_a_confirmation_are_not_progress_of_the_search_but_tell_the_noise() -> None:
+def test_repeats_of_a_confirmation_are_not_progress_of_the_search_but_tell_the_noise():
     result = run(noisy(0.05), 20, Confirm(2, 12))
     history = result.optimizer.history
     assert len(history) > history.searched == 20
@@ -425,7 +400,7 @@ def test_repeats_of_a_confirmation_are_not_progress_of_the_search_but_tell_the_n
     assert MaxEvals(25).room(history) == 5
 
 
-def test_nothing_is_announced_without_a_success() -> None:
+def test_nothing_is_announced_without_a_success():
     optimizer = Optimizer(SPACE, strategy="random_search")
     optimizer.observe(optimizer.suggest(), failed="compile")
     announced: list[str] = []
@@ -438,14 +413,14 @@ def test_nothing_is_announced_without_a_success() -> None:
     assert [text.partition(":")[0] for text in announced] == ["confirming the winner"]
 
 
-def test_a_run_without_results_does_not_name_none_as_a_failure() -> None:
+def test_a_run_without_results_does_not_name_none_as_a_failure():
     assert (
         format_summary(Findings(History.start(SPACE), Objective()))
         == "0 evaluations; failures: none. No evaluation has succeeded yet."
     )
 
 
-def test_progress_names_a_measurement_again_and_counts_the_search() -> None:
+def test_progress_names_a_measurement_again_and_counts_the_search():
     stream = io.StringIO()
     shown = TrialProgress(Display(stream, 3))
     optimizer = Optimizer(SPACE, strategy=Search("random_search", noise="repeat"))
@@ -458,7 +433,7 @@ def test_progress_names_a_measurement_again_and_counts_the_search() -> None:
     assert lines[-1].startswith("2/3  best 2, trial 2 again: 2")
 
 
-def test_a_history_that_is_extended_twice_counts_its_own_search() -> None:
+def test_a_history_that_is_extended_twice_counts_its_own_search():
     optimizer = Optimizer(SPACE, strategy=Search("random_search", noise="repeat"))
     optimizer.observe(optimizer.suggest(), 2.0)
     trial = optimizer.measure_again({"x": 4}, "confirmation")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from baco_like import MaxEvals, Measuring, Optimizer, Ordinal, Recheck, Result, Search, Space, tune
-from baco_like.records import Objective, Trial
+from baco_like import MaxEvals, Measuring, Optimizer, Ordinal, Recheck, Search, Space, tune
+from baco_like.records import Objective
 from baco_like.records.drift import read_drift
 from baco_like.running.confirming import rank_candidates
 from baco_like.running.findings import Findings
@@ -23,12 +21,10 @@ SPACE = Space({"x": Ordinal(list(range(1, 201)), default=200)})
 PLAIN: dict[str, Any] = {"strategy": "random_search", "progress": False, "seed": 2}
 
 
-def machine(
-    slower: float = 1.0, since: int = 40, spread: float = 0.002
-) -> Callable[[Trial], float]:
+def machine(slower=1.0, since=40, spread=0.002):
     """Return a noisy function that becomes slower by a factor at some trial; values depend on trials only."""
 
-    def fn(trial: Trial) -> float:
+    def fn(trial):
         speed = slower if trial.id >= since else 1.0
         noise = np.random.default_rng(trial.id).lognormal(0.0, spread)
         return float((100 + trial["x"]) * speed * noise)
@@ -36,16 +32,14 @@ def machine(
     return fn
 
 
-def run(
-    fn: Callable[[Trial], Any], evaluations: int, every: int | Recheck | None, **more: Any
-) -> Result:
+def run(fn, evaluations, every, **more):
     """Tune with rechecks."""
     recheck = Recheck(every) if isinstance(every, int) else every
     measuring = Measuring(recheck=recheck)
     return tune(fn, SPACE, stop=MaxEvals(evaluations), measuring=measuring, **PLAIN | more)
 
 
-def test_without_drift_the_incumbent_is_measured_again_and_nothing_is_reported() -> None:
+def test_without_drift_the_incumbent_is_measured_again_and_nothing_is_reported():
     result = run(machine(), 80, 20)
     controls = [trial for trial in result.trials if trial.origin == "control"]
     assert 3 <= len(controls) <= 8
@@ -57,9 +51,7 @@ def test_without_drift_the_incumbent_is_measured_again_and_nothing_is_reported()
 
 
 @pytest.mark.parametrize(("slower", "word"), [(1.3, "worse"), (0.7, "better")])
-def test_a_change_is_confirmed_reported_and_the_best_are_measured_again(
-    slower: float, word: str
-) -> None:
+def test_a_change_is_confirmed_reported_and_the_best_are_measured_again(slower, word):
     result = run(machine(slower), 80, 15)
     history = result.optimizer.history
     (change,) = read_drift(history).changes
@@ -87,17 +79,15 @@ def test_a_change_is_confirmed_reported_and_the_best_are_measured_again(
 
 
 @pytest.mark.parametrize(("threshold", "count"), [(0.05, 1), (0.5, 0)])
-def test_progress_shows_drift_beyond_the_threshold(
-    threshold: float, count: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_shows_drift_beyond_the_threshold(threshold, count, capsys):
     run(machine(1.3), 80, Recheck(15, threshold), progress=True)
     assert capsys.readouterr().err.count("Drift: values became 30 % worse") == count
 
 
-def test_one_disturbed_value_is_no_drift() -> None:
+def test_one_disturbed_value_is_no_drift():
     disturbed = [0]
 
-    def fn(trial: Trial) -> float:
+    def fn(trial):
         if trial.id > 30 and trial["x"] == best[0] and not disturbed[0]:
             disturbed[0] = trial.id
             return 3.0 * (100 + trial["x"])
@@ -109,15 +99,15 @@ def test_one_disturbed_value_is_no_drift() -> None:
     assert read_drift(result.optimizer.history).changes == ()
 
 
-def test_a_deterministic_function_is_measured_again_twice_at_most() -> None:
+def test_a_deterministic_function_is_measured_again_twice_at_most():
     result = run(lambda t: 1.0 + t["x"], 100, 10)
     controls = [trial for trial in result.trials if trial.origin == "control"]
     assert 0 < len(controls) <= 4
     assert all(trial.origin != "control" for trial in result.trials[60:])
 
 
-def test_controls_follow_evaluations_not_builds() -> None:
-    def inert(trial: Trial) -> dict[str, Any]:
+def test_controls_follow_evaluations_not_builds():
+    def inert(trial):
         return {"value": 1.0, "program": "always"}
 
     result = run(inert, 3, 2)
@@ -125,14 +115,14 @@ def test_controls_follow_evaluations_not_builds() -> None:
     assert all(trial.origin != "control" for trial in result.trials)
 
 
-def test_a_resumed_run_makes_the_same_controls(tmp_path: Path) -> None:
+def test_a_resumed_run_makes_the_same_controls(tmp_path):
     whole = run(machine(1.3), 70, 15)
     for evaluations in (16, 48, 70):
         resumed = run(machine(1.3), evaluations, 15, storage=tmp_path / "run.jsonl")
     assert repr(resumed.trials) == repr(whole.trials)
 
 
-def test_off_by_default_for_functions_without_noise() -> None:
+def test_off_by_default_for_functions_without_noise():
     fn = machine(spread=0.05)
     assert all(trial.origin != "control" for trial in run(fn, 60, None).trials)
     noisy = run(fn, 60, None, strategy=Search("random_search", noise="repeat"))
@@ -144,11 +134,11 @@ def test_off_by_default_for_functions_without_noise() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["auto", "genetic_algorithm", "tabu_search", "racing"])
-def test_every_family_of_strategies_accepts_controls(strategy: str) -> None:
+def test_every_family_of_strategies_accepts_controls(strategy):
     assert len(run(machine(spread=0.05), 24, 4, strategy=strategy).trials) == 24
 
 
-def test_candidates_are_chosen_by_values_without_the_drift() -> None:
+def test_candidates_are_chosen_by_values_without_the_drift():
     """The machine is slower by a factor of 2 when the best configuration is measured."""
     optimizer = Optimizer(SPACE, strategy="random_search")
     for x, factor, origin in (
@@ -163,7 +153,7 @@ def test_candidates_are_chosen_by_values_without_the_drift() -> None:
 # The machine ----------------------------------------------------------------------------------------------------------
 
 
-def test_notes_on_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notes_on_the_machine(tmp_path, monkeypatch):
     assert describe_machine() == [], "switched off for tests"
     monkeypatch.delenv("BACO_LIKE_MACHINE_CHECK")
     assert describe_machine(tmp_path) == []

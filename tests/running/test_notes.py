@@ -2,7 +2,6 @@
 
 import json
 from io import StringIO
-from pathlib import Path
 
 from baco_like import Optimizer, Outcome, Space
 from baco_like.records import Objective
@@ -13,7 +12,7 @@ from baco_like.running.progress import Display, TrialProgress
 from baco_like.running.telling import format_summary
 
 
-def test_a_note_is_shown_once_for_its_kind_and_with_the_best(tmp_path: Path) -> None:
+def test_a_note_is_shown_once_for_its_kind_and_with_the_best(tmp_path):
     space, stream = Space({"x": [1, 2, 3]}), StringIO()
 
     def outcome(trial):
@@ -37,7 +36,7 @@ def test_a_note_is_shown_once_for_its_kind_and_with_the_best(tmp_path: Path) -> 
     assert "inf" not in format_summary(summary)
 
 
-def test_a_confirmation_has_the_notes_of_its_own_measurements() -> None:
+def test_a_confirmation_has_the_notes_of_its_own_measurements():
     def outcome(**notes):
         return Outcome.success(1, (1.0,), extra={"notes": notes})
 
