@@ -7,7 +7,7 @@ import os
 
 from baco_like._output import print_line
 from baco_like.exceptions import RunFileError
-from baco_like.integrations.hypermapper.server import serve_stdio
+from baco_like.integrations.hypermapper.server import ServeOptions, serve_stdio
 from baco_like.results import read, write
 
 
@@ -30,8 +30,7 @@ def export(args: argparse.Namespace) -> None:
 
 def serve(args: argparse.Namespace) -> None:
     """Speak HyperMapper's and BaCO's client-server protocol until the budget is spent or the client ends."""
-    serve_stdio(
-        args.scenario,
+    options = ServeOptions(
         seed=args.seed,
         strategy=args.strategy,
         journal=args.journal,
@@ -40,3 +39,4 @@ def serve(args: argparse.Namespace) -> None:
         ahead=args.ahead,
         priors=args.prior,
     )
+    serve_stdio(args.scenario, options)

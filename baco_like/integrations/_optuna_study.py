@@ -18,7 +18,7 @@ from baco_like.integrations._define_by_run import (
     end_with_trials,
     learn_bounds,
 )
-from baco_like.integrations._optuna_conversion import from_optuna, to_optuna
+from baco_like.integrations._shared import read_permutations, write_permutations
 from baco_like.optimizer import Optimizer
 from baco_like.records import Trial
 from baco_like.spaces import Space
@@ -75,11 +75,15 @@ class StudyState:
         """Return the parameters of a trial as a configuration, or a part of it."""
         if self.given is None:
             return self.domains.read(params)
-        return from_optuna(params, self.given)
+        return read_permutations(params, self.given)
 
     def write(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return a configuration as Optuna's parameters; the inverse of `read`."""
-        return self.domains.write(config) if self.given is None else to_optuna(config, self.given)
+        return (
+            self.domains.write(config)
+            if self.given is None
+            else write_permutations(config, self.given)
+        )
 
     def read_whole(self, trial: FrozenTrial) -> dict[str, Any] | None:
         """Return the configuration of a running or enqueued trial, or None if a value is not known yet."""

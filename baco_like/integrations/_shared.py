@@ -13,6 +13,7 @@ from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.optimizer import Optimizer, Search
 from baco_like.parameters import Permutation
 from baco_like.parameters.values import as_tuple, value_key
+from baco_like.records import Trial
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
 
@@ -23,14 +24,28 @@ ForeignRow = tuple[Any, ...]
 """A configuration of the other tuner: its values in the order of the parameters."""
 
 
-def check_options(strategy: str | Strategy[Any] | Search, **options: Any) -> dict[str, Any]:
-    """Check and return keyword arguments of `Optimizer`, so that an adapter rejects a mistake when it is created.
+def check_options(
+    strategy: str | Strategy[Any] | Search, warm_start: Any, **options: Any
+) -> dict[str, Any]:
+    """Return keyword arguments of `Optimizer`; all but the warm start, which needs the space, are checked.
+
+    An adapter so rejects a mistake when it is created, before the other tool has told it the space.
 
     Raises:
         ValueError: The strategy or a setting does not exist.
     """
+    options["strategy"] = Search.of(strategy)
     Optimizer(Space({"any": [0, 1]}), **options)
-    return {"strategy": Search.of(strategy), **options}
+    return {**options, "warm_start": warm_start}
+
+
+def observe_answer(optimizer: Optimizer, trial: Trial, value: Any, **result: Any) -> None:
+    """Observe the result of a suggestion that the other tool has evaluated.
+
+    Another result may have answered the suggestion in the meantime: then this is a second measurement.
+    """
+    is_pending = trial.id in optimizer.history.pending
+    optimizer.observe(trial if is_pending else dict(trial.config), value, imported=True, **result)
 
 
 # Permutations as texts such as "i,j,k", for tools whose parameters are lists of choices -------------------------------
@@ -79,7 +94,7 @@ def read_permutations(values: Mapping[str, Any], space: Space) -> dict[str, Any]
     for name, value in config.items():
         parameter = space.parameters[name]
         if isinstance(parameter, Permutation) and isinstance(value, str):
-            config[name] = parameter.elements_from_texts(value.split(",")) or value
+            config[name] = parameter.value_from_text(value) or value
     return config
 
 

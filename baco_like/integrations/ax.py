@@ -80,8 +80,7 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
     ) -> None:
         super().__init__(name=name)
         self._space = space
-        self._options = check_options(strategy, seed=seed, budget=budget)
-        self._options["warm_start"] = warm_start
+        self._options = check_options(strategy, warm_start, seed=seed, budget=budget)
         self._seen: set[tuple[int, str]] = set()
         self._search_space: SearchSpace | None = None
         self._optimizer: Optimizer | None = None

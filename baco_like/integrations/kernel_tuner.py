@@ -221,8 +221,7 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         super().__init__()
         self.constraint_aware = False  # suggestions are feasible, Kernel Tuner need not repair them
         self.optimizer: Optimizer | None = None
-        self._options = check_options(strategy)
-        self._options["warm_start"] = warm_start
+        self._options = check_options(strategy, warm_start)
         self._seed = seed
         self._batch = None if batch is None else whole_number("batch", batch, 1)
 

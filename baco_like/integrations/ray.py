@@ -12,7 +12,7 @@ from typing_extensions import override
 from baco_like._optional import needs_extra
 from baco_like._output import replace_file
 from baco_like.exceptions import SpaceExhausted, TrialError
-from baco_like.integrations._shared import check_options
+from baco_like.integrations._shared import check_options, observe_answer
 from baco_like.journal import MemoryJournal
 from baco_like.optimizer import Optimizer, Search
 from baco_like.records import Direction
@@ -67,8 +67,7 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         self._metric: _Texts | None = metric
         self._mode: _Texts | None = mode
         self._space = space
-        self._options = check_options(strategy, seed=seed, budget=budget)
-        self._options["warm_start"] = warm_start
+        self._options = check_options(strategy, warm_start, seed=seed, budget=budget)
         self._pending_ids: dict[str, int] = {}
         self._journal = MemoryJournal()
         self._optimizer: Optimizer | None = None
@@ -136,15 +135,13 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
             failure = str(metrics.get("failed") or "runtime")
             message = str(metrics.get("message") or reason)
         seconds = finite_number(metrics.get("time_total_s"))
-        # An evaluated point may have answered the trial in the meantime: then this is a second measurement.
-        is_pending = trial.id in self.optimizer.history.pending
-        self.optimizer.observe(
-            trial if is_pending else dict(trial.config),
+        observe_answer(
+            self.optimizer,
+            trial,
             None if failure else values,
             failed=failure,
             message=message,
             extra={} if seconds is None else {"seconds": {"run": seconds}},
-            imported=True,
         )
         del self._pending_ids[trial_id]
 

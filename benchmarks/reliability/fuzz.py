@@ -39,7 +39,7 @@ from baco_like.cli.run_file import read as read_toml
 from baco_like.evaluators.replay import load
 from baco_like.exceptions import BacoError
 from baco_like.integrations import read_samples, read_scenario, write_samples
-from baco_like.integrations.hypermapper.server import serve
+from baco_like.integrations.hypermapper.server import ServeOptions, serve
 from baco_like.journal.repairing import repair
 from baco_like.records import ConfirmationPlan
 from baco_like.results import recorded_trials, write
@@ -161,7 +161,7 @@ def converse(path: Path) -> None:
     with path.open(encoding="utf-8", errors="replace") as script:
         client: Any = Client(script, seed)
         allowed = {"allow_dirs": [path.parent / "out"]}
-        serve(read_scenario(scenario), client, client, lambda text: None, **allowed)
+        serve(read_scenario(scenario), client, client, lambda text: None, ServeOptions(**allowed))
 
 
 # The valid inputs --------------------------------------------------------------------------------------------------

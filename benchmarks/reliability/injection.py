@@ -20,7 +20,7 @@ from baco_like.evaluators._processes import process
 from baco_like.evaluators.command.template import to_text
 from baco_like.exceptions import BacoError
 from baco_like.integrations import read_scenario
-from baco_like.integrations.hypermapper.server import serve
+from baco_like.integrations.hypermapper.server import ServeOptions, serve
 
 CHARACTERS = "ab $`'\"\\;|&<>(){}[]*?!#~=%\n\t-é"
 
@@ -85,7 +85,7 @@ def escaping(report: Report, folder: Path) -> int:
     for value in OUTSIDE:
         scenario = {**SCENARIO, "run_directory": value, "resume_optimization": False}
         try:
-            serve(read_scenario(scenario), sys.stdin, sys.stdout, print)
+            serve(read_scenario(scenario), sys.stdin, sys.stdout, print, ServeOptions())
         except BacoError as error:
             report.check("--allow-dir" in str(error), f"run_directory = {value!r}: {error}")
         else:

@@ -21,7 +21,7 @@ from baco_like.acquisitions.functions import (
     weight_by_prior,
 )
 from baco_like.surrogates import MATERN32, Data, GaussianProcess
-from baco_like.testing.doubles import ChosenFeasibility, ChosenModel
+from baco_like.testing.acquisitions import ChosenFeasibility, ChosenModel
 
 CODES = np.zeros((1, 1))
 RNG = np.random.default_rng(0)

@@ -21,7 +21,7 @@ from baco_like.acquisitions.optimizers import (
 from baco_like.spaces.neighbourhoods import hamming
 from baco_like.spaces.rows import drop_duplicates
 from baco_like.strategies.bayesian.bayesian import Bayesian
-from baco_like.testing.acquisition_optimizers import CHECKS, exclude_none
+from baco_like.testing.acquisitions import OPTIMIZER_CHECKS, exclude_none
 
 SEARCHES = {
     "exhaustive": ExhaustiveSearch(),
@@ -68,7 +68,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("search", "space"), PAIRS)
 def test_conformance(search, space):
-    for check in CHECKS:
+    for check in OPTIMIZER_CHECKS:
         check(search, space)
 
 

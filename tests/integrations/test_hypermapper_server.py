@@ -19,7 +19,7 @@ from baco_like.exceptions import (
 )
 from baco_like.integrations import read_scenario
 from baco_like.integrations.hypermapper.messages import split_cells
-from baco_like.integrations.hypermapper.server import serve
+from baco_like.integrations.hypermapper.server import ServeOptions, serve
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 DATA = Path(os.environ.get("BACO_LIKE_DATA", BESIDE)) / "scenarios"
@@ -109,7 +109,7 @@ def talk(client, source, path, **options):
     reports = []
     options = {"strategy": "random_search", "allow_dirs": [path], **options}
     found = read_scenario({"run_directory": str(path), **source})
-    serve(found, client, client, reports.append, **options)
+    serve(found, client, client, reports.append, ServeOptions(**options))
     return reports, found.output.read_text().splitlines()
 
 
@@ -571,7 +571,7 @@ def test_the_public_scenarios(tmp_path, name, monkeypatch):
     client = Client(names=f"{{parameters}},{objective},{said.name}")
     client._row = lambda columns, cells: ",".join([*cells.values(), "1.5", said.yes])
     reports = []
-    serve(found, client, client, reports.append, strategy="random_search")
+    serve(found, client, client, reports.append, ServeOptions(strategy="random_search"))
     assert len(found.output.read_text().splitlines()) == found.evaluations + 1
     whole = [n for n, p in found.space.parameters.items() if "values" in p.to_dict()]
     for cells in client.requests[0]:

@@ -14,7 +14,7 @@ from baco_like.surrogates import (
     SparseEffects,
 )
 from baco_like.surrogates.ranking_ensemble import RankingEnsemble, Source
-from baco_like.testing.doubles import ChosenModel
+from baco_like.testing.acquisitions import ChosenModel
 from baco_like.testing.surrogates import CHECKS, FEASIBILITY_CHECKS, make_data
 
 SPACES = {

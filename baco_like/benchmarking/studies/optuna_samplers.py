@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from baco_like._optional import require
 from baco_like.exceptions import StrategyError
-from baco_like.parameters import Integer, Parameter, Permutation, Real, SteppedReal
+from baco_like.parameters import Integer, Parameter, Permutation, SteppedReal
 
 if TYPE_CHECKING:
     from baco_like.benchmarking.studies.runs import Evaluation, Problem, RunJob
@@ -95,6 +95,8 @@ class _Questions:
 
     def _ask_once(self) -> tuple[Any, dict[str, Any]]:
         """Return a trial and its configuration; the sampler is asked for active parameters only."""
+        from baco_like.integrations.optuna import ask_parameter
+
         space = self._problem.space
         if not space.conditions:
             trial = self._study.ask(self._distributions)
@@ -107,7 +109,7 @@ class _Questions:
             if space.activity.is_active(name, config):
                 parameter = space.parameters[name]
                 for key, distribution in _distributions(name, parameter).items():
-                    _suggest(trial, key, distribution)
+                    ask_parameter(trial, key, distribution)
                 config[name] = _value(name, parameter, trial.params)
         return trial, config
 
@@ -129,37 +131,25 @@ def _distributions(name: str, parameter: Parameter) -> dict[str, Any]:
     """Return the distributions of a parameter by their names in Optuna; none for a constant."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
+    from baco_like.integrations.optuna import distribution_of
+
     if isinstance(parameter, Permutation):
         return {f"{name}[{i}]": FloatDistribution(0.0, 1.0) for i in range(parameter.width)}
     if parameter.cardinality == 1:
         return {}
-    if isinstance(parameter, Real):
-        return {name: FloatDistribution(parameter.low, parameter.high, log=parameter.log)}
-    if isinstance(parameter, SteppedReal):
-        return {name: FloatDistribution(parameter.low, parameter.high, step=parameter.step)}
-    if isinstance(parameter, Integer):
-        return {name: IntDistribution(parameter.low, parameter.high, log=parameter.log)}
-    if parameter.values is None:
-        raise StrategyError(
-            f"parameter {name!r}: Optuna has no distribution for {type(parameter).__name__}"
-        )
+    values = _listed_values(parameter)
+    if values is None:
+        return {name: distribution_of(name, parameter)}
     if parameter.kind is parameter.kind.ORDERED:
-        return {name: IntDistribution(0, len(parameter.values) - 1)}
-    return {name: CategoricalDistribution(range(len(parameter.values)))}
+        return {name: IntDistribution(0, len(values) - 1)}
+    return {name: CategoricalDistribution(range(len(values)))}
 
 
-def _suggest(trial: Any, key: str, distribution: Any) -> None:
-    """Ask a trial for one parameter."""
-    from optuna.distributions import CategoricalDistribution, FloatDistribution
-
-    if isinstance(distribution, CategoricalDistribution):
-        trial.suggest_categorical(key, distribution.choices)
-        return
-    suggest = trial.suggest_int
-    if isinstance(distribution, FloatDistribution):
-        suggest = trial.suggest_float
-    ends = distribution.low, distribution.high
-    suggest(key, *ends, step=distribution.step, log=distribution.log)
+def _listed_values(parameter: Parameter) -> Sequence[Any] | None:
+    """Return the values whose indices Optuna chooses from, or None for numbers that it has itself."""
+    if isinstance(parameter, Integer | SteppedReal) or math.isinf(parameter.cardinality):
+        return None
+    return parameter.values
 
 
 def _value(name: str, parameter: Parameter, params: Mapping[str, Any]) -> Any:
@@ -169,11 +159,5 @@ def _value(name: str, parameter: Parameter, params: Mapping[str, Any]) -> Any:
     if parameter.cardinality == 1:
         (constant,) = parameter.decode(np.full((1, parameter.width), parameter.code_range[0]))
         return constant
-    own = params[name]
-    if (
-        parameter.values is None
-        or isinstance(parameter, Integer | SteppedReal)
-        or math.isinf(parameter.cardinality)
-    ):
-        return own
-    return parameter.values[own]
+    values = _listed_values(parameter)
+    return params[name] if values is None else values[params[name]]

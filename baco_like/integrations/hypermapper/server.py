@@ -3,53 +3,68 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, final
+
+from typing_extensions import override
 
 from baco_like._output import explain_os_error
-from baco_like.exceptions import RunFileError, StrategyError
+from baco_like.exceptions import EvaluatorError, RunFileError, SpaceExhausted, StrategyError
 from baco_like.integrations.hypermapper import files, messages
 from baco_like.integrations.hypermapper.messages import Report
 from baco_like.integrations.hypermapper.scenario import Scenario, read_scenario
-from baco_like.integrations.hypermapper.sessions import FunctionSession, PipeSession, Session
 from baco_like.journal.lock import sole_runner
 from baco_like.optimizer import Optimizer, Search, Sharing, WarmStart
 from baco_like.optimizer.arguments import default_points
-from baco_like.records import Outcome
-from baco_like.results.hypermapper import read_csv
+from baco_like.records import Outcome, Trial
+from baco_like.results.hypermapper import Cells, header, read_csv, row
+from baco_like.running import AnyOf, MaxEvals, MaxTime
 from baco_like.running.telling import describe_front, describe_values
 from baco_like.strategies import default_settings
 
 
-def serve_stdio(
-    source: Path,
-    *,
-    strategy: str | None,
-    allow_dirs: Sequence[Path] = (),
-    **options: Any,
-) -> None:
+@dataclass(frozen=True)
+class ServeOptions:
+    """How a scenario is served.
+
+    Attributes:
+        seed: The run's only seed.
+        strategy: A strategy's name, in place of the scenario's.
+        journal: Also keep the run in this journal; an existing one is resumed, its pending trials first.
+        allow_dirs: Folders besides the current one in which the scenario's files may be.
+        large: Whether the file to resume from may have more than 64 MiB, unpacked, or 150,000 lines.
+        ahead: Number of proposals that are computed while the client measures; see `Optimizer`.
+        priors: Files of results of related tasks, such as the same program on another device; see `WarmStart`.
+    """
+
+    seed: int = 0
+    strategy: str | None = None
+    journal: Path | None = None
+    allow_dirs: Sequence[Path] = ()
+    large: bool = False
+    ahead: int = 0
+    priors: Sequence[Path] = ()
+
+
+def serve_stdio(source: Path, options: ServeOptions) -> None:
     """Serve a scenario over standard input and output.
 
-    Args:
-        source: The scenario.
-        strategy: As for `serve`.
-        allow_dirs: As for `serve`.
-        options: Further arguments of `serve`.
-
     Raises:
-        BacoError: As for `serve` and `read_scenario`; also if ``strategy`` is unknown.
+        BacoError: As for `serve` and `read_scenario`; also if the strategy of the options is unknown.
     """
     with messages.open_protocol_streams() as (incoming, outgoing):
-        scenario = read_scenario(source, allow_dirs)
+        scenario = read_scenario(source, options.allow_dirs)
         try:
-            default_settings(strategy or scenario.strategy)
+            default_settings(options.strategy or scenario.strategy)
         except ValueError as error:
             raise RunFileError(f"--strategy: {error}") from None
-        options |= {"strategy": strategy, "allow_dirs": allow_dirs}
-        serve(scenario, incoming, outgoing, messages.report_to_stderr, **options)
+        serve(scenario, incoming, outgoing, messages.report_to_stderr, options)
 
 
 def serve(
@@ -57,14 +72,7 @@ def serve(
     incoming: TextIO,
     outgoing: TextIO,
     report: Report,
-    *,
-    seed: int = 0,
-    strategy: str | None = None,
-    journal: Path | None = None,
-    allow_dirs: Sequence[Path] = (),
-    large: bool = False,
-    ahead: int = 0,
-    priors: Sequence[Path] = (),
+    options: ServeOptions,
 ) -> str:
     """Request evaluations from the client until the budget is spent; return the reason of the end.
 
@@ -73,13 +81,7 @@ def serve(
         incoming: The client's replies.
         outgoing: Receives the lines of the protocol and no others.
         report: Called with a line for each ignored setting, and for the result of the run.
-        seed: The run's only seed.
-        strategy: A strategy's name, in place of the scenario's.
-        journal: Also keep the run in this journal; an existing one is resumed, its pending trials first.
-        allow_dirs: Folders besides the current one in which the scenario's files may be.
-        large: Whether the file to resume from may have more than 64 MiB, unpacked, or 150,000 lines.
-        ahead: Number of proposals that are computed while the client measures; see `Optimizer`.
-        priors: Files of results of related tasks, such as the same program on another device; see `WarmStart`.
+        options: Further settings.
 
     Raises:
         ConfigError: No result of a prior belongs to the space.
@@ -90,22 +92,10 @@ def serve(
         ValueError: The strategy does not exist.
     """
 
-    def start(optimizer: Optimizer, samples: TextIO, report: Report) -> Session:
+    def start(scenario: Scenario, optimizer: Optimizer, samples: TextIO, report: Report) -> Session:
         return PipeSession(scenario, optimizer, samples, report, incoming, outgoing)
 
-    scenario = replace(scenario, strategy=strategy or scenario.strategy)
-    _, reason = _run(
-        scenario,
-        start,
-        report,
-        seed=seed,
-        journal=journal,
-        allow_dirs=allow_dirs,
-        large=large,
-        ahead=ahead,
-        priors=priors,
-    )
-    return reason
+    return _run(scenario, start, report, options)[1]
 
 
 def optimize(
@@ -136,57 +126,51 @@ def optimize(
         ValueError: The strategy does not exist.
     """
     path = None if journal is None else Path(journal)
+    options = ServeOptions(seed=seed, strategy=strategy, journal=path)
     if black_box_function is None:
         if isinstance(settings_file, Mapping):
             raise RunFileError("a scenario without a function to tune must be a file")
-        serve_stdio(Path(settings_file), strategy=strategy, seed=seed, journal=path)
+        serve_stdio(Path(settings_file), options)
         return None
     function = black_box_function
     given = settings_file if isinstance(settings_file, Mapping) else Path(settings_file)
-    scenario = read_scenario(given)
-    scenario = replace(scenario, strategy=strategy or scenario.strategy)
 
-    def start(optimizer: Optimizer, samples: TextIO, report: Report) -> Session:
+    def start(scenario: Scenario, optimizer: Optimizer, samples: TextIO, report: Report) -> Session:
         return FunctionSession(scenario, optimizer, samples, report, function)
 
-    return _run(scenario, start, messages.report_to_stderr, seed=seed, journal=path)[0]
+    return _run(read_scenario(given), start, messages.report_to_stderr, options)[0]
 
 
 def _run(
     scenario: Scenario,
-    start: Callable[[Optimizer, TextIO, Report], Session],
+    start: Callable[[Scenario, Optimizer, TextIO, Report], Session],
     report: Report,
-    *,
-    seed: int,
-    journal: Path | None,
-    allow_dirs: Sequence[Path] = (),
-    large: bool = False,
-    ahead: int = 0,
-    priors: Sequence[Path] = (),
+    options: ServeOptions,
 ) -> tuple[Optimizer, str]:
-    """Run a session of a scenario; return the optimizer and the reason of the end. See `serve` for the arguments."""
+    """Run a session of a scenario; return the optimizer and the reason of the end."""
+    scenario = replace(scenario, strategy=options.strategy or scenario.strategy)
     log = [] if scenario.log is None else [scenario.log]
-    files.check_permitted([scenario.output, *log], allow_dirs)
+    files.check_permitted([scenario.output, *log], options.allow_dirs)
     earlier: tuple[list[dict[str, Any]], list[Outcome]] = ([], [])
     if scenario.resume is not None:
         if os.path.exists(scenario.resume) and not os.path.isfile(scenario.resume):  # a pipe
             raise RunFileError(f"{scenario.resume} is not a file to resume from")
-        earlier = read_csv(scenario.resume, scenario.layout, large=large)
+        earlier = read_csv(scenario.resume, scenario.layout, large=options.large)
     files.check_samples(scenario.output, scenario.layout)
-    warm = [WarmStart(file, mode="prior", large=large) for file in priors] or None
-    try:
-        _create_optimizer(scenario, seed, None, 0, warm)  # its checks, before anything is written
+    warm = [WarmStart(file, mode="prior", large=options.large) for file in options.priors] or None
+    try:  # the checks of the optimizer, before anything is written
+        _create_optimizer(scenario, replace(options, journal=None, ahead=0), warm)
     except StrategyError as error:
         raise _explain_prior(error, scenario) if warm else error from None
     with contextlib.ExitStack() as stack:
         with explain_os_error(RunFileError, "write", scenario.output):
             scenario.output.parent.mkdir(parents=True, exist_ok=True)
         stack.enter_context(sole_runner(scenario.output))
-        stack.enter_context(sole_runner(journal))
+        stack.enter_context(sole_runner(options.journal))
         report = stack.enter_context(files.report_to_log(scenario.log, report))
         for note in scenario.notes:
             report(note)
-        optimizer = _create_optimizer(scenario, seed, journal, ahead, warm)
+        optimizer = _create_optimizer(scenario, options, warm)
         if not optimizer.trials:
             outside = observe_samples(optimizer, *earlier)
             if outside:
@@ -196,7 +180,7 @@ def _run(
         samples = stack.enter_context(
             files.open_samples(scenario.output, scenario.layout, optimizer.trials, report)
         )
-        reason = start(optimizer, samples, report).run()
+        reason = start(scenario, optimizer, samples, report).run()
         report(f"ended: {reason}; {_describe_best(optimizer)}, all rows are in {scenario.output}")
     return optimizer, reason
 
@@ -226,11 +210,7 @@ def _explain_prior(error: StrategyError, scenario: Scenario) -> StrategyError:
 
 
 def _create_optimizer(
-    scenario: Scenario,
-    seed: int,
-    journal: Path | None,
-    ahead: int,
-    warm_start: Sequence[WarmStart] | None,
+    scenario: Scenario, options: ServeOptions, warm_start: Sequence[WarmStart] | None
 ) -> Optimizer:
     settings = {"initial": max(1, scenario.design), "design": scenario.sampling}
     settings |= scenario.settings
@@ -238,15 +218,15 @@ def _create_optimizer(
     return Optimizer(
         scenario.space,
         dict.fromkeys(scenario.layout.objectives, "minimize"),
-        seed,
+        options.seed,
         budget=scenario.evaluations,
         strategy=Search(
             scenario.strategy,
             {key: value for key, value in settings.items() if key in supported},
             default_points(scenario.space),  # the scenario's notes report an infeasible default
         ),
-        storage=journal,
-        sharing=Sharing(ahead=ahead),
+        storage=options.journal,
+        sharing=Sharing(ahead=options.ahead),
         warm_start=warm_start,
     )
 
@@ -272,3 +252,207 @@ def observe_samples(
             imported=True,
         )
     return sum(not optimizer.space.contains(config) for config in configs)
+
+
+# Sessions: a program behind pipes, or a Python function ---------------------------------------------------------------
+
+
+@dataclass
+class Session(ABC):
+    """One session with a client.
+
+    Attributes:
+        scenario: The settings of the run.
+        optimizer: Suggests the configurations.
+        samples: The file to which each evaluated row is appended.
+        report: Writes one line to the user.
+    """
+
+    scenario: Scenario
+    optimizer: Optimizer
+    samples: TextIO
+    report: Report
+
+    def run(self) -> str:
+        """Request evaluations until a limit is reached; return the reason of the end."""
+        stop = AnyOf((MaxEvals(self.scenario.evaluations),))
+        if self.scenario.seconds is not None:
+            stop |= MaxTime(self.scenario.seconds)
+        while True:
+            reason = self.optimizer.should_stop(stop)
+            trials = [] if reason else self._next_trials()
+            if not trials:
+                break
+            self._evaluate(trials)
+        self._end()
+        return reason or "the space is exhausted"
+
+    @abstractmethod
+    def _evaluate(self, trials: Sequence[Trial]) -> None:
+        """Let the client evaluate trials, and record each outcome at once."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Tell the client that the run has ended."""
+
+    def _next_trials(self) -> list[Trial]:
+        """Return the trials of the next request: pending trials of a resumed journal first, then new ones."""
+        observed, pending = len(self.optimizer.history), self.optimizer.pending
+        pending = self.optimizer.reclaim(pending) if pending else []
+        left_in_design = self.scenario.design - observed
+        size = left_in_design if left_in_design > 0 else self.scenario.batch
+        missing = min(size, self.scenario.evaluations - observed) - len(pending)
+        if missing > 0:
+            with contextlib.suppress(SpaceExhausted):
+                return pending + self.optimizer.suggest(missing)
+        return pending
+
+    def _record(self, trial: Trial, cells: Cells) -> None:
+        """Record the outcome of a trial.
+
+        Raises:
+            EvaluatorError: A cell cannot be read.
+        """
+        layout = self.scenario.layout
+        with self._errors_with_progress():
+            outcome = layout.outcome(trial.id, cells, str(time.time_ns() // 10**6))
+        self.optimizer.complete([outcome])
+        with explain_os_error(RunFileError, "write", self.scenario.output):
+            table = csv.writer(self.samples, lineterminator="\n")
+            table.writerow(row(layout, trial.with_outcome(outcome)))
+            self.samples.flush()
+
+    def _error(self, problem: str) -> EvaluatorError:
+        return EvaluatorError(
+            f"{problem}, after {len(self.optimizer.history)} of {self.scenario.evaluations} evaluations; they are in "
+            f"{self.scenario.output}, and a scenario with resume_optimization set to true continues from there"
+        )
+
+    @contextlib.contextmanager
+    def _errors_with_progress(self) -> Iterator[None]:
+        """Turn a `ValueError` of a reply into an error that says how far the run has come."""
+        try:
+            yield
+        except ValueError as error:
+            raise self._error(str(error)) from None
+
+
+@final
+@dataclass
+class PipeSession(Session):
+    """A session with a program, over two streams.
+
+    Attributes:
+        incoming: The client's replies.
+        outgoing: Requests to the client.
+        has_warned: Whether it was reported that replies do not match the requests.
+    """
+
+    incoming: TextIO
+    outgoing: TextIO
+    has_warned: bool = False
+
+    @override
+    def _evaluate(self, trials: Sequence[Trial]) -> None:
+        """Request the evaluation of trials, and record each row of the reply at once."""
+        layout, waiting = self.scenario.layout, list(trials)
+        self._send(messages.format_request(layout, [trial.config for trial in trials]))
+        line = self._read_line()
+        with self._errors_with_progress():
+            names = messages.parse_names(line, layout)
+        while waiting:
+            line = self._read_line()
+            with self._errors_with_progress():
+                cells = messages.parse_cells(line, names)
+            trial = waiting.pop(self._find_trial(cells, waiting))
+            self._record(trial, cells)
+
+    @override
+    def _end(self) -> None:
+        best, layout = self.optimizer.best, self.scenario.layout
+        if best is not None and self.scenario.print_best:
+            self._send(messages.format_best(header(layout), row(layout, best)))
+        self._send(messages.END)
+
+    def _send(self, lines: str) -> None:
+        try:
+            self.outgoing.write(lines)
+            self.outgoing.flush()
+        except OSError:
+            raise self._error("the client does not read any more") from None
+
+    def _read_line(self) -> str:
+        """Return the client's next line that is not blank."""
+        while True:
+            line = self.incoming.readline(messages.MAX_LINE + 1)
+            if len(line) > messages.MAX_LINE:
+                raise self._error(f"the client's line has more than {messages.MAX_LINE} characters")
+            if not line.endswith("\n"):  # the stream ended, perhaps in the middle of a number
+                cut = f", after {line!r:.60}, which is not recorded" if line else ""
+                raise self._error(f"the client has closed its end{cut}")
+            if line.strip():
+                return line.strip()
+
+    def _find_trial(self, cells: Cells, waiting: Sequence[Trial]) -> int:
+        """Return the position of the trial that a row answers.
+
+        The protocol prescribes the order of the request, but clients that run configurations in parallel may reply in
+        another order. A row whose parameters match no trial answers the first one.
+        """
+        for i, trial in enumerate(waiting):
+            if messages.matches_config(self.scenario.layout, cells, trial.config):
+                return i
+        if not self.has_warned:
+            self.has_warned = True
+            self.report(
+                "a reply's parameters do not match the request; its rows are assigned in the order of the request"
+            )
+        return 0
+
+
+@final
+@dataclass
+class FunctionSession(Session):
+    """A session with a Python function, which is called for one trial after the other.
+
+    Attributes:
+        function: The function.
+    """
+
+    function: Callable[[dict[str, Any]], Any]
+
+    @override
+    def _evaluate(self, trials: Sequence[Trial]) -> None:
+        """Call the function for each trial."""
+        for trial in trials:
+            result = self.function(dict(trial.config))
+            with self._errors_with_progress():
+                cells = self._read_result(result)
+            self._record(trial, cells)
+
+    @override
+    def _end(self) -> None:
+        """Do nothing: the function needs no message."""
+
+    def _read_result(self, result: Any) -> Cells:
+        """Return the values that the function has returned as the cells of a reply.
+
+        Raises:
+            ValueError: A value is missing, or there is another number of values.
+        """
+        layout = self.scenario.layout
+        column = [layout.feasibility.name] if layout.feasibility.required else []
+        names = [*layout.objectives, *column]
+        if not isinstance(result, Mapping):
+            values = result if isinstance(result, (list, tuple)) else [result]
+            if len(values) != len(names):
+                raise ValueError(
+                    f"the function returned {result!r:.100}; expected values of {', '.join(names)}"
+                )
+            result = dict(zip(names, values, strict=True))
+        missing = [name for name in names if name not in result]
+        if missing:
+            raise ValueError(
+                f"the function returned {dict(result)!r:.100}; it lacks {', '.join(missing)}"
+            )
+        return {str(name): str(value) for name, value in result.items()}
