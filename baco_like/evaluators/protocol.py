@@ -115,7 +115,5 @@ def find_innermost(evaluator: Evaluator) -> list[Evaluator]:
 
 
 def unwrap(evaluator: Evaluator) -> Evaluator:
-    """Return the evaluator inside all wrappers; each wrapper holds the wrapped evaluator as ``inner``."""
-    while (inner := getattr(evaluator, "inner", None)) is not None:
-        evaluator = inner
-    return evaluator
+    """Return the evaluator inside all wrappers; of several device slots the first one."""
+    return find_innermost(evaluator)[0]

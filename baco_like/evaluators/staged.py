@@ -237,7 +237,9 @@ class StagedEvaluator:
                 job.program = built.identity
                 if (known := self._find_program(job)) is not None:
                     return known
-                while (count := self._missing(job, values, best)) > 0:
+                while count := self._repeats.missing(
+                    values, best, is_cheap=takes_little(job.seconds)
+                ):
                     values += built.measure(count, limit, near)
                 metrics = read_metrics(built.metrics())
                 if built.notes:
@@ -263,9 +265,6 @@ class StagedEvaluator:
             # Constant ones, such as the size of a file, need no list.
             metric_repeats={n: r for n, r in metrics.repeats.items() if min(r) < max(r)},
         )
-
-    def _missing(self, job: _Job, values: Sequence[float], best: float | None) -> int:
-        return self._repeats.missing(values, best, is_cheap=takes_little(job.seconds))
 
     def _find_program(self, job: _Job) -> Outcome | None:
         """Return the outcome of an earlier trial with the same program, for this trial; None if it must be measured."""

@@ -314,11 +314,6 @@ class SlotsEvaluator(FuturesEvaluator):
         self._surplus = Counter[int]()  # outcomes beyond one of each call, by slot
         super().__init__(lambda: sum(part.capacity for part in self.parts))
 
-    @property
-    def device_type(self) -> str:
-        """The device type of the slots."""
-        return self.slots[0].type
-
     def submit(self, trial: Trial) -> None:
         """Give a trial to the slot with the fewest; its build may start now."""
         self._raise_pending_error()

@@ -2,7 +2,6 @@
 
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ if str(KERNELS) not in sys.path:
 
 
 @pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def temporary(tmp_path, monkeypatch):
     """Let temporary folders be made where a test can look, and require that none is left."""
     place = tmp_path / "temporary"
     place.mkdir()

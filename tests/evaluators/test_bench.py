@@ -1,17 +1,13 @@
 """Each bench gives the verdicts of bench_cases; the cases of CUDA run with the tests that need a GPU."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import importlib.util
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import bench_cases
 import pytest
@@ -23,7 +19,6 @@ from baco_like.evaluators import (
     CudaSettings,
     OpenCLSettings,
     Repeats,
-    StagedEvaluator,
     cupy_evaluator,
     load_problem,
     opencl_evaluator,
@@ -43,7 +38,7 @@ MAKE = {
 }
 
 
-def has_device(language: str) -> bool:
+def has_device(language):
     if language == "c":
         return shutil.which("cc") is not None
     if importlib.util.find_spec({"opencl": "pyopencl", "cuda": "cupy"}[language]) is None:
@@ -60,7 +55,7 @@ def has_device(language: str) -> bool:
     return bool(cupy.cuda.is_available())
 
 
-def make(language: str, group: str, **changed: Any) -> StagedEvaluator:
+def make(language, group, **changed):
     function, settings = MAKE[language]
     numbers = [number for name, number in bench_cases.cases(language) if name == group]
     constants = {"GROUP": group, "LANGUAGE": language}
@@ -70,11 +65,11 @@ def make(language: str, group: str, **changed: Any) -> StagedEvaluator:
     return made
 
 
-EVALUATORS: dict[tuple[str, str], StagedEvaluator] = {}
+EVALUATORS = {}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def shared() -> Iterator[None]:
+def shared():
     yield
     for evaluator in EVALUATORS.values():
         evaluator.close()
@@ -99,7 +94,7 @@ def shared() -> Iterator[None]:
         for case in bench_cases.cases(language)
     ],
 )
-def test_verdict(language: str, group: str, number: int) -> None:
+def test_verdict(language, group, number):
     if (language, group) not in EVALUATORS:
         EVALUATORS[language, group] = make(language, group)
     case = bench_cases.GROUPS[group][1][number]
@@ -147,8 +142,8 @@ def source(config, size):
     ],
 )
 def test_unsupported_arguments_end_the_run_before_anything_is_compiled(
-    tmp_path: Path, inputs: str, expected: str, declared: str, message: str | None
-) -> None:
+    tmp_path, inputs, expected, declared, message
+):
     file = tmp_path / "problem.py"
     text = f"def arguments(size):\n    return {declared}\n" if declared else ""
     file.write_text(PROBLEM.format(declared=text, inputs=inputs, expected=expected))
@@ -167,7 +162,7 @@ def test_unsupported_arguments_end_the_run_before_anything_is_compiled(
 
 
 @pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")
-def test_an_unsupported_argument_is_an_error_of_the_evaluator(tmp_path: Path) -> None:
+def test_an_unsupported_argument_is_an_error_of_the_evaluator(tmp_path):
     file = tmp_path / "problem.py"
     text = {"declared": "", "inputs": "np.ones(3, np.longdouble),", "expected": "np.ones(3)"}
     file.write_text(PROBLEM.format(**text))
@@ -178,7 +173,7 @@ def test_an_unsupported_argument_is_an_error_of_the_evaluator(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("language", ["c", "opencl"])
-def test_flushing_runs_and_changes_no_verdict(language: str) -> None:
+def test_flushing_runs_and_changes_no_verdict(language):
     if not has_device(language):
         pytest.skip(f"needs a device of {language}")
     evaluator = make(language, "plain", flush=True)
@@ -189,7 +184,7 @@ def test_flushing_runs_and_changes_no_verdict(language: str) -> None:
     evaluator.close()
 
 
-def test_a_flush_writes_twice_the_largest_cache() -> None:
+def test_a_flush_writes_twice_the_largest_cache():
     flush = CacheFlush()
     for number in range(3):
         assert (flush._buffer == number).all()
@@ -201,9 +196,7 @@ def test_a_flush_writes_twice_the_largest_cache() -> None:
 
 @pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")
 @pytest.mark.parametrize("flushes", [True, False])
-def test_caches_are_emptied_before_each_launch(
-    tmp_path: Path, flushes: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_caches_are_emptied_before_each_launch(tmp_path, flushes, monkeypatch):
     """A kernel of nanoseconds counts its launches; each flush finds one more."""
     monkeypatch.setattr(
         programs, "_reset_fault_handlers", lambda: False
@@ -221,7 +214,7 @@ def test_caches_are_emptied_before_each_launch(
     launches = ctypes.c_int.in_dll(ctypes.CDLL(str(library)), "launches")
     draws = draw_twice(load_problem(file), {"size": 1, "seed": 0, "tolerances": {}})
     harness, found = programs._build_harness(["cc"], draws[0], 60.0), []
-    flush: Any = (lambda: found.append(launches.value)) if flushes else None
+    flush = (lambda: found.append(launches.value)) if flushes else None
     kernel = programs.CKernel(str(library), harness, Arguments(draws, HostBlock, "auto"), flush)
     assert (kernel.most_launches > 1) is not flushes
     request = dict.fromkeys(("launch", "timeout", "enough", "near"), 10.0) | {
@@ -229,7 +222,7 @@ def test_caches_are_emptied_before_each_launch(
         "grace": 0.0,
     }
     report = SimpleNamespace(stage=lambda *_: None, note=lambda *_: None)
-    answer = Measurement(kernel, KernelLimits(10.0, 10.0, 10.0, 2))(request, report)  # type: ignore[arg-type]
+    answer = Measurement(kernel, KernelLimits(10.0, 10.0, 10.0, 2))(request, report)
     assert answer["problem"] is None
     assert launches.value >= 5  # the first one, a warm-up, two samples, and one with other inputs
     assert found == (list(range(launches.value)) if flushes else [])
@@ -239,7 +232,7 @@ def test_caches_are_emptied_before_each_launch(
 @pytest.mark.parametrize(
     ("restore", "word"), [("always", None), ("auto", None), ("never", "correctness")]
 )
-def test_restoring_is_a_choice(restore: str, word: str | None) -> None:
+def test_restoring_is_a_choice(restore, word):
     evaluator = make("c", "sort", restore=restore, flush=restore == "always")
     assert evaluate(evaluator, {"case": 0}).failed == word
     evaluator.close()

@@ -1,11 +1,8 @@
 """Every evaluator passes the same checks; a new evaluator is one line in CASES."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -18,40 +15,40 @@ from baco_like.evaluators import (
     CheckedEvaluator,
     CKernelEvaluator,
     CKernelSettings,
-    Evaluator,
     ExecutorEvaluator,
     FunctionEvaluator,
     RepeatedEvaluator,
     Repeats,
     ResultCache,
+    SlotsEvaluator,
     isolated_function,
 )
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.settings_table import RunArguments, Table
 from baco_like.exceptions import Infeasible
-from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
-from baco_like.testing.evaluators import CHECKS, Case, Check
+from baco_like.testing.evaluators import CHECKS, Case
 
 POOL = ThreadPoolExecutor(2)
 _meeting = threading.Barrier(2)
 for _ in range(2):
     POOL.submit(_meeting.wait)  # both threads are there before anything is counted
 XS = [{"x": x} for x in (1, 2, 3, 4)]
+SLOTS = [{"name": name, "type": "T4", "environment": {"SLOT": name}} for name in "ab"]
 TILES = [{"ti": 1}, {"ti": 5}, {"ti": 4}]
 
 
-def fn(trial: Trial) -> float:
+def fn(trial):
     if trial["x"] == 3:
         raise Infeasible("too large", failed="compile")
     return float(trial["x"])
 
 
-def function(folder: Path) -> Evaluator:
+def function(folder):
     return FunctionEvaluator(fn)
 
 
-def by_command(ahead: int) -> Callable[[Path], Evaluator]:
+def by_command(ahead):
     table = {
         "build": "test {x} != 3",
         "run": "true",
@@ -64,18 +61,18 @@ def by_command(ahead: int) -> Callable[[Path], Evaluator]:
     )
 
 
-def loop_nest(ahead: int) -> Callable[[Path], Evaluator]:
+def loop_nest(ahead):
     space = Space({"ti": [1, 4, 5]})
     settings = CKernelSettings(KERNELS / "c_loop_nest.py", 8, repeats=Repeats())
     return lambda folder: CKernelEvaluator(space, settings, ahead=ahead)
 
 
-def isolated(folder: Path) -> Evaluator:
+def isolated(folder):
     path = [str(Path(__file__).parent / "function")]
     return isolated_function("objective_targets:plain", timeout=60.0, path=path)
 
 
-CASES: dict[str, tuple[Callable[[Path], Evaluator], list[dict[str, int]]]] = {
+CASES = {
     "function": (function, XS),
     "function in a pool": (lambda folder: FunctionEvaluator(fn, executor=POOL), XS),
     "executor": (lambda folder: ExecutorEvaluator(partial(FunctionEvaluator, fn), POOL), XS),
@@ -83,6 +80,7 @@ CASES: dict[str, tuple[Callable[[Path], Evaluator], list[dict[str, int]]]] = {
     "command, built ahead": (by_command(2), XS),
     "C kernel, built ahead": (loop_nest(1), TILES),
     "isolated": (isolated, XS),
+    "slots": (lambda folder: SlotsEvaluator(lambda environment: function(folder), SLOTS), XS),
     "repeated": (lambda folder: RepeatedEvaluator(function(folder), Repeats(2, 2)), XS),
     "checked": (lambda folder: CheckedEvaluator(function(folder), lambda t, o: None), XS),
     "cached": (
@@ -96,7 +94,7 @@ NEEDS_CC = ("C kernel, built ahead",)
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("name", CASES)
-def test_conformance(name: str, check: Check, tmp_path: Path) -> None:
+def test_conformance(name, check, tmp_path):
     if name in NEEDS_CC and shutil.which("cc") is None:
         pytest.skip("needs a C compiler")
     make, configs = CASES[name]

@@ -1,9 +1,5 @@
 """Arrays against correct ones: which elements are right, and what the message says about the first wrong one."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -33,7 +29,7 @@ FILLED = NUMBERS.flatmap(
 )
 
 
-def problem(output: Any, expected: Any, **tolerances: Any) -> str | None:
+def problem(output, expected, **tolerances):
     return Expected(expected, **tolerances).compare(np.asarray(output)).problem
 
 
@@ -62,13 +58,13 @@ def problem(output: Any, expected: Any, **tolerances: Any) -> str | None:
         ([complex(INF, NAN), 1], [complex(INF, NAN), 1], None),
     ],
 )
-def test_right_and_wrong_results(output: Any, expected: Any, wrong: str | None) -> None:
+def test_right_and_wrong_results(output, expected, wrong):
     found = Expected(expected, tolerance=0.01).compare(np.array(output))
     assert found.problem is None if wrong is None else wrong in str(found.problem)
     assert (found.error <= 0.01) == (wrong is None)
 
 
-def test_the_message_names_the_first_wrong_element() -> None:
+def test_the_message_names_the_first_wrong_element():
     correct = np.arange(12, dtype=np.float32).reshape(3, 4)
     output = correct.copy()
     output[1, 2], output[2, 3] = 6.5, NAN
@@ -84,7 +80,7 @@ def test_the_message_names_the_first_wrong_element() -> None:
 
 @pytest.mark.parametrize("at", [0, comparison._CHUNK - 1, comparison._CHUNK, 2 * comparison._CHUNK])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
-def test_a_wrong_element_is_found_in_every_part_of_a_large_array(at: int, dtype: Any) -> None:
+def test_a_wrong_element_is_found_in_every_part_of_a_large_array(at, dtype):
     correct = np.ones(2 * comparison._CHUNK + 1, dtype)
     output = correct.copy()
     output[at] = 3
@@ -102,7 +98,7 @@ def test_a_wrong_element_is_found_in_every_part_of_a_large_array(at: int, dtype:
         (np.complex128, 5e-10, 2e-9),
     ],
 )
-def test_the_default_follows_from_the_type(dtype: Any, accepted: float, refused: float) -> None:
+def test_the_default_follows_from_the_type(dtype, accepted, refused):
     correct = np.array([1.0, 0.25], dtype)
     for error, is_right in ((accepted, True), (refused, False)):
         assert (problem(correct + np.array([0, error], dtype), correct) is None) == is_right
@@ -112,7 +108,7 @@ def test_the_default_follows_from_the_type(dtype: Any, accepted: float, refused:
     assert problem(correct, correct, tolerance=0) is None
 
 
-def test_an_explicit_tolerance_replaces_the_default() -> None:
+def test_an_explicit_tolerance_replaces_the_default():
     assert problem([1.000001], [1.0], atol=1e-7) is not None
     assert problem([1.0, 0.1], [1.0, 0.1 + 1e-6], default=1e-5) is None
     assert problem([1.0, 0.1], [1.0, 0.1 + 1e-6], default=1e-5, rtol=1e-9) is not None
@@ -122,7 +118,7 @@ def test_an_explicit_tolerance_replaces_the_default() -> None:
     assert problem([1.5], [1.0], tolerance=0.5, magnitude=2.0) is None
 
 
-def test_errors_are_relative_to_the_magnitude() -> None:
+def test_errors_are_relative_to_the_magnitude():
     assert Expected([2, 4, 10], atol=9).compare(np.array([2, 4, 5])).error == 0.5
     assert Expected([2.0, INF], atol=9).compare(np.array([1.0, INF])).error == 0.5
     assert Expected([3 + 4j], atol=9).compare(np.array([3 + 3j])).error == pytest.approx(0.2)
@@ -142,15 +138,13 @@ def test_errors_are_relative_to_the_magnitude() -> None:
         (to_bfloat16([NAN]), {}, "all elements of the correct result are NaN"),
     ],
 )
-def test_references_that_check_nothing_are_refused(
-    expected: Any, tolerances: Any, message: str
-) -> None:
+def test_references_that_check_nothing_are_refused(expected, tolerances, message):
     with pytest.raises(EvaluatorError, match=message):
         Expected(expected, **tolerances)
 
 
 @given(FILLED)
-def test_equal_arrays_are_right(array: Any) -> None:
+def test_equal_arrays_are_right(array):
     parts = array.real, array.imag
     if any(np.isnan(part).all() for part in parts) or np.isnan(array).all():
         return
@@ -160,7 +154,7 @@ def test_equal_arrays_are_right(array: Any) -> None:
 
 
 @given(st.data(), INTEGERS | arrays.boolean_dtypes())
-def test_one_changed_integer_is_wrong(data: st.DataObject, dtype: Any) -> None:
+def test_one_changed_integer_is_wrong(data, dtype):
     array = data.draw(arrays.arrays(dtype, arrays.array_shapes(max_dims=3, max_side=4)))
     at = data.draw(st.integers(0, array.size - 1))
     values = arrays.from_dtype(array.dtype).filter(lambda value: value != array.flat[at])
@@ -177,9 +171,7 @@ def test_one_changed_integer_is_wrong(data: st.DataObject, dtype: Any) -> None:
     st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**64 - 1)), min_size=1),
     st.booleans(),
 )
-def test_signed_and_unsigned_integers_are_compared_exactly(
-    pairs: list[tuple[int, int]], is_equal: bool
-) -> None:
+def test_signed_and_unsigned_integers_are_compared_exactly(pairs, is_equal):
     signed = np.array([a for a, _ in pairs], np.int64)
     other = np.array([a % 2**63 if is_equal else b for a, b in pairs], np.uint64)
     wrong = sum(int(a) != int(b) for a, b in zip(signed, other, strict=True))
@@ -198,9 +190,7 @@ BOUNDED = st.floats(-1e6, 1e6) | st.sampled_from([NAN, INF, -INF, 0.0, -0.0])
     st.floats(0, 1.0),
     st.booleans(),
 )
-def test_rtol_and_atol_agree_with_numpy(
-    rows: list[tuple[float, float, float]], rtol: float, atol: float, is_complex: bool
-) -> None:
+def test_rtol_and_atol_agree_with_numpy(rows, rtol, atol, is_complex):
     expected = np.array([a for a, _, _ in rows])
     with np.errstate(invalid="ignore"):
         output = expected * np.array([1 + step for _, _, step in rows])
@@ -220,7 +210,7 @@ def test_rtol_and_atol_agree_with_numpy(
 
 
 @given(st.lists(st.floats(width=32, allow_nan=False), min_size=1))
-def test_bfloat16_is_the_nearest(values: list[float]) -> None:
+def test_bfloat16_is_the_nearest(values):
     single = np.array(values, np.float32)
     array = to_bfloat16(single)
     assert (type_name(array.dtype), array.dtype) == ("bfloat16", BFLOAT16)
@@ -234,7 +224,7 @@ def test_bfloat16_is_the_nearest(values: list[float]) -> None:
             assert not (is_closer & np.isfinite(near) & np.isfinite(found)).any()
 
 
-def test_results_in_bfloat16() -> None:
+def test_results_in_bfloat16():
     assert np.isnan(from_bfloat16(to_bfloat16(np.array([0x7FFFFFFF], np.uint32).view("f4"))))
     correct = to_bfloat16([[1.0, 2.0], [3.0, -4.0]])
     assert problem(correct, correct) is None
@@ -247,7 +237,7 @@ def test_results_in_bfloat16() -> None:
     assert type_name(named) == "bfloat16"
 
 
-def test_unusual_layouts() -> None:
+def test_unusual_layouts():
     correct = np.arange(6.0).reshape(2, 3)
     assert problem(np.asfortranarray(correct), correct) is None
     assert problem(correct[:, ::-1], correct) is not None

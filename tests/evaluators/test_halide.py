@@ -1,19 +1,14 @@
 """Schedules in Halide: correct schedules give values, and every fault is reported."""
 
-from __future__ import annotations
-
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from kernel_checks import KERNELS, check_refusal, evaluate, load
+from kernel_checks import KERNELS, evaluate, load
 
-from baco_like.evaluators import HalideSettings, Repeats, halide_evaluator, registry
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators import HalideSettings, Repeats, halide_evaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status
 from baco_like.spaces.space import Space
@@ -25,14 +20,14 @@ SIZE = 40
 matmul, blur = load("halide_matmul"), load("halide_blur")
 
 
-def settings(problem: str, **changed: Any) -> HalideSettings:
+def settings(problem, **changed):
     return HalideSettings(
         KERNELS / f"halide_{problem}.py",
         **{"size": SIZE, "repeats": Repeats(2, 2), "threads": 2, "timeout": 2.0, **changed},
     )
 
 
-def check(problem: str, cases: list[tuple[dict[str, Any], str | None, str]]) -> None:
+def check(problem, cases):
     evaluator = halide_evaluator(load(f"halide_{problem}").space(SIZE), settings(problem))
     for config, word, message in cases:
         outcome = evaluate(evaluator, config)
@@ -42,11 +37,11 @@ def check(problem: str, cases: list[tuple[dict[str, Any], str | None, str]]) -> 
     evaluator.close()
 
 
-def test_any_order_of_the_safe_template_is_right() -> None:
+def test_any_order_of_the_safe_template_is_right():
     check("matmul", [(config, None, "") for config in matmul.space(SIZE).sample(4, seed=5)])
 
 
-def test_the_hidden_template_fails_as_it_should() -> None:
+def test_the_hidden_template_fails_as_it_should():
     tiles = {"tx": 8, "ty": 8, "tk": 8}
     innermost, outermost = (
         ("yo", "xo", "ko", "yi", "xi", "ki"),
@@ -63,7 +58,7 @@ def test_the_hidden_template_fails_as_it_should() -> None:
     )
 
 
-def test_where_the_blur_is_computed_and_stored() -> None:
+def test_where_the_blur_is_computed_and_stored():
     rows = ("yo", "yi", "xo", "xi")
     check(
         "blur",
@@ -79,7 +74,7 @@ def test_where_the_blur_is_computed_and_stored() -> None:
     )
 
 
-def test_the_reference_of_the_blur_is_a_mean_of_nine() -> None:
+def test_the_reference_of_the_blur_is_a_mean_of_nine():
     (image,) = blur.inputs(5, np.random.default_rng(0))
     mean = np.mean([image[j : j + 5, i : i + 5] for j in range(3) for i in range(3)], axis=0)
     assert np.allclose(blur.expected(image), mean)
@@ -92,7 +87,7 @@ def test_the_reference_of_the_blur_is_a_mean_of_nine() -> None:
         ("host-no_asserts-no_bounds_query", {"crash": "runtime"}),
     ],
 )
-def test_a_problem_of_the_users(target: str, words: dict[str, str | None]) -> None:
+def test_a_problem_of_the_users(target, words):
     space = Space({"vec": [1, 4], "fault": ["none", "bounds", "crash"]})
     chosen = replace(settings("matmul", target=target), problem="halide_problem.py")
     evaluator = halide_evaluator(space, chosen, HERE)
@@ -103,43 +98,14 @@ def test_a_problem_of_the_users(target: str, words: dict[str, str | None]) -> No
     evaluator.close()
 
 
-def test_a_compilation_has_its_limit() -> None:
+def test_a_compilation_has_its_limit():
     evaluator = halide_evaluator(matmul.space(SIZE), settings("matmul", build_timeout=0.01))
     outcome = evaluate(evaluator, {}, lambda outcome: True)
     evaluator.close()
     assert (outcome.status, outcome.failed) == (Status.FAILED, "timeout")
 
 
-def table(**entries: Any) -> Table:
-    return Table(
-        "evaluator", {"kind": "halide", "problem": "halide_matmul.py", "size": SIZE, **entries}
-    )
-
-
-def test_a_run_file_makes_it() -> None:
-    asked = table(threads=1, cpus=[min(os.sched_getaffinity(0))], memory="8GiB")
-    evaluator = registry.create(asked, matmul.space(SIZE), "us", KERNELS)
-    assert evaluator.capacity == 1
-    evaluator.close()
-
-
-@pytest.mark.parametrize(
-    ("entries", "parameters", "message"),
-    [
-        ({"problem": "matmul"}, {"tx": [1, 2]}, "expected a Python file"),
-        ({"problem": "halide_matmull.py"}, {"tx": [1, 2]}, "did you mean 'halide_matmul.py'"),
-        ({"tread": 1}, {"tx": [1, 2]}, "did you mean 'threads'"),
-        ({"size": 0}, {"tx": [1, 2]}, "size = 0"),
-        ({}, {"tX": [1, 2]}, "did you mean 'tx'"),
-        ({}, {"tx": [0, 2]}, "'tx': 0 is not a whole number"),
-        ({}, {"order": ["yo", "xo"]}, "'order'"),
-    ],
-)
-def test_wrong_tables(entries: dict[str, Any], parameters: dict[str, Any], message: str) -> None:
-    check_refusal(table(**entries), parameters, message)
-
-
-def test_a_file_that_hides_halide_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_hides_halide_is_named(tmp_path, monkeypatch):
     (tmp_path / "halide.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "halide", raising=False)
@@ -165,7 +131,7 @@ def build(config, a, *more):
 """
 
 
-def pair(folder: Path, **texts: str) -> Any:
+def pair(folder, **texts):
     plain = {"declared": "", "type": "int32", "more": "", "expected": "(a + 1, a + 2)"}
     (folder / "pair.py").write_text(PAIR.format(**{**plain, **texts}))
     chosen = replace(settings("matmul"), problem="pair.py", flush=True)
@@ -179,9 +145,7 @@ def pair(folder: Path, **texts: str) -> Any:
         ("(a + 1, a + 3)", "correctness", "argument 2: element 0 is"),
     ],
 )
-def test_a_pipeline_with_two_outputs(
-    tmp_path: Path, expected: str, word: str | None, message: str
-) -> None:
+def test_a_pipeline_with_two_outputs(tmp_path, expected, word, message):
     evaluator = pair(tmp_path, expected=expected)
     outcome = evaluate(evaluator, {"any": 1})
     evaluator.close()
@@ -189,7 +153,7 @@ def test_a_pipeline_with_two_outputs(
     assert message in outcome.message
 
 
-def test_a_pipeline_that_leaves_half_of_its_output_is_found(tmp_path: Path) -> None:
+def test_a_pipeline_that_leaves_half_of_its_output_is_found(tmp_path):
     (tmp_path / "half.py").write_text(
         PAIR.format(declared="", type="int32", more="", expected="a + 1").partition("def build")[0]
         + "def build(config, a):\n"
@@ -218,9 +182,7 @@ def test_a_pipeline_that_leaves_half_of_its_output_is_found(tmp_path: Path) -> N
         ),
     ],
 )
-def test_arguments_that_a_pipeline_cannot_have(
-    tmp_path: Path, texts: dict[str, str], message: str
-) -> None:
+def test_arguments_that_a_pipeline_cannot_have(tmp_path, texts, message):
     evaluator = pair(tmp_path, **texts)
     with pytest.raises(EvaluatorError, match=message):
         evaluate(evaluator, {"any": 1})

@@ -1,13 +1,9 @@
 """Pass pipelines on the real tools of LLVM: counts, failures, equal programs, pieces, and a wrong compilation."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import patient
 import pytest
@@ -15,7 +11,7 @@ import pytest
 from baco_like.evaluators import LlvmEvaluator, LlvmSettings, Passes, Repeats, Template, llvm
 from baco_like.evaluators._processes import process
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.trial import PROGRAM, SAME_PROGRAM, Outcome, Status, Trial
+from baco_like.records.trial import PROGRAM, SAME_PROGRAM, Status, Trial
 
 pytestmark = pytest.mark.skipif(
     shutil.which("opt-14") is None or shutil.which("clang-14") is None,
@@ -38,25 +34,23 @@ PASSES = ["sroa", "instcombine", "simplifycfg", "float2int", "licm", "default<Oz
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
+def source(tmp_path):
     path = tmp_path / "work.c"
     path.write_text(SOURCE)
     return path
 
 
-def make(
-    source: Path, repeats: Repeats | None = None, levels: str = "-", **given: Any
-) -> LlvmEvaluator:
+def make(source, repeats=None, levels="-", **given):
     passes = given.pop("passes", None) or Passes(PASSES, opt="opt-14")
     cflags = given.pop("cflags", ["-DSTEP=3"])
     settings = LlvmSettings([source], passes, cflags=cflags, folder=source.parent, **given)
     evaluator = LlvmEvaluator(settings, repeats)
     if levels:  # instead of compiling five programs for the note
-        evaluator.bench.levels = lambda: levels  # type: ignore[method-assign]
+        evaluator.bench.levels = lambda: levels
     return evaluator
 
 
-def evaluate(evaluator: LlvmEvaluator, *sequences: Sequence[str]) -> list[Outcome]:
+def evaluate(evaluator, *sequences):
     outcomes = [
         patient.evaluate(evaluator, Trial(number, {"passes": tuple(sequence)}), None)
         for number, sequence in enumerate(sequences)
@@ -90,14 +84,14 @@ other:                                            ; preds = %0
 """
 
 
-def test_instructions_are_counted_in_a_text_module(tmp_path: Path) -> None:
+def test_instructions_are_counted_in_a_text_module(tmp_path):
     source = tmp_path / "module.ll"
     source.write_text(MODULE)
     (outcome,) = evaluate(make(source, check=False), [])
     assert (outcome.status, outcome.value) == (Status.OK, 7.0)
 
 
-def test_counts_metrics_and_levels(source: Path) -> None:
+def test_counts_metrics_and_levels(source):
     empty, start, same, equal = evaluate(
         make(source, levels="", measure="cycles", front="Oz"),
         [],
@@ -119,7 +113,7 @@ def test_counts_metrics_and_levels(source: Path) -> None:
     assert set(found) == {"-O0", "-O1", "-O2", "-O3", "-Oz"}
 
 
-def test_each_objective_has_its_own_number(source: Path) -> None:
+def test_each_objective_has_its_own_number(source):
     values = {}
     for measure in ("instructions", "size"):
         (outcome,) = evaluate(make(source, measure=measure), ["default<Oz>"])
@@ -144,7 +138,7 @@ esac
 """An opt with a pass that crashes, one that hangs, and one that compiles wrongly."""
 
 
-def test_failures_have_their_word(source: Path, tmp_path: Path) -> None:
+def test_failures_have_their_word(source, tmp_path):
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("clang", "llc", "llvm-link"):
@@ -165,7 +159,7 @@ def test_failures_have_their_word(source: Path, tmp_path: Path) -> None:
     assert (fine.status, slow.failed) == (Status.OK, "timeout")
 
 
-def test_a_program_that_cannot_be_checked_is_told(source: Path) -> None:
+def test_a_program_that_cannot_be_checked_is_told(source):
     source.write_text(SOURCE.replace("main", "other"))
     with pytest.raises(EvaluatorError, match="check = false for a source without main"):
         evaluate(make(source), [])
@@ -186,12 +180,10 @@ def test_a_program_that_cannot_be_checked_is_told(source: Path) -> None:
         make(source)
 
 
-def test_pieces_give_the_program_of_the_whole_and_are_compiled_once(
-    source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[str] = []
+def test_pieces_give_the_program_of_the_whole_and_are_compiled_once(source, monkeypatch):
+    calls = []
 
-    def run(words: Sequence[str], **given: Any) -> Any:
+    def run(words, **given):
         calls.append(Path(words[0]).name)
         return process.run_command(words, **given)
 
@@ -211,13 +203,13 @@ def test_pieces_give_the_program_of_the_whole_and_are_compiled_once(
     assert counts[1] == 5 + 1 + 2 + 1
 
 
-def test_the_oldest_results_are_removed(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_results_are_removed(source, monkeypatch):
     monkeypatch.setattr(llvm, "_CACHE_BYTES", 1)
     outcomes = evaluate(make(source, piece=1, check=False), PASSES[:3], PASSES[:4])
     assert [outcome.status for outcome in outcomes] == [Status.OK] * 2
 
 
-def test_the_script_builds_the_winner(source: Path, tmp_path: Path) -> None:
+def test_the_script_builds_the_winner(source, tmp_path):
     evaluator = make(source, piece=2, options=None)
     config = {"passes": ("sroa", "instcombine", "licm")}
     (tmp_path / evaluator.source_name).write_text(evaluator.source(config))
@@ -228,7 +220,7 @@ def test_the_script_builds_the_winner(source: Path, tmp_path: Path) -> None:
     assert outcome.status is Status.OK
 
 
-def test_options_of_opt_are_part_of_the_configuration(source: Path) -> None:
+def test_options_of_opt_are_part_of_the_configuration(source):
     names = ["threshold"]
     options = Template.parse("-inline-threshold={threshold}", names, "options")
     evaluator = make(source, passes=Passes(["sroa", "inline"], opt="opt-14"), options=options)
@@ -241,7 +233,7 @@ def test_options_of_opt_are_part_of_the_configuration(source: Path) -> None:
     assert values[0] != values[1]
 
 
-def test_a_wrong_compilation_of_llvm_14_is_found() -> None:
+def test_a_wrong_compilation_of_llvm_14_is_found():
     """Its pass attributor-cgscc compiles this program wrongly."""
     programs = Path(__file__).parents[2] / "benchmarks" / "compilers" / "programs"
     passes = Passes(["attributor-cgscc"], opt="opt-14")

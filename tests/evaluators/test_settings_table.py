@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -13,7 +11,6 @@ from baco_like.evaluators.settings_table import (
     TEXT,
     TEXTS,
     Key,
-    Shape,
     Table,
     choice,
     describe,
@@ -29,15 +26,15 @@ from baco_like.evaluators.settings_table import (
 from baco_like.exceptions import RunFileError
 
 
-def table(**entries: object) -> Table:
+def table(**entries):
     return Table("evaluator", entries)
 
 
-def read(shape: Shape, value: object, default: object = None) -> object:
+def read(shape, value, default=None):
     return table(key=value).value(Key("key", shape, "", default))
 
 
-def test_unknown_key_names_the_closest() -> None:
+def test_unknown_key_names_the_closest():
     with pytest.raises(
         RunFileError, match=r"\[evaluator\] has no key 'tiemout'; did you mean 'timeout'\?"
     ):
@@ -47,18 +44,18 @@ def test_unknown_key_names_the_closest() -> None:
 
 
 @pytest.mark.parametrize("value", [True, "5", 0, -1, math.nan, math.inf, 10**400, [1]])
-def test_positive_refuses(value: object) -> None:
+def test_positive_refuses(value):
     with pytest.raises(RunFileError, match=r"\[evaluator\] key = .*a number above 0"):
         read(POSITIVE, value)
 
 
 @pytest.mark.parametrize("value", [True, "5", 1.0, 0])
-def test_whole_refuses(value: object) -> None:
+def test_whole_refuses(value):
     with pytest.raises(RunFileError, match=r"key = .*a whole number, 1 or more"):
         read(whole(1), value)
 
 
-def test_defaults_and_needed_keys() -> None:
+def test_defaults_and_needed_keys():
     keys = (Key("repeats", whole(0), "", default=3), Key("timeout", POSITIVE, "", default=2.5))
     assert table().read(keys) == {"repeats": 3, "timeout": 2.5}
     values = table(repeats=4, timeout=1).read(keys)
@@ -71,12 +68,12 @@ def test_defaults_and_needed_keys() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "  ", 3, ["a"]])
-def test_text_refuses(value: object) -> None:
+def test_text_refuses(value):
     with pytest.raises(RunFileError, match="a text"):
         read(TEXT, value)
 
 
-def test_other_shapes_refuse() -> None:
+def test_other_shapes_refuse():
     with pytest.raises(RunFileError, match="did you mean 'minimize'"):
         read(choice(("minimize", "maximize")), "minimise")
     with pytest.raises(RunFileError, match="true or false"):
@@ -92,8 +89,8 @@ def test_other_shapes_refuse() -> None:
     assert not fits([], {**ARRAY, "minItems": 1})
 
 
-def test_keys_of_a_function_have_its_defaults_and_its_docstring() -> None:
-    def make(low: int, high: float | None = 2.5, names: list[str] | None = None) -> None:
+def test_keys_of_a_function_have_its_defaults_and_its_docstring():
+    def make(low, high=2.5, names=None):
         """Make it.
 
         Args:
@@ -113,7 +110,7 @@ def test_keys_of_a_function_have_its_defaults_and_its_docstring() -> None:
     assert shapes["names"] == {}
 
 
-def test_nested_table_is_named_with_its_parent() -> None:
+def test_nested_table_is_named_with_its_parent():
     assert Table("space", {"tile": {"type": "real"}}).table("tile").name == "space.tile"
     assert Table("", {"space": {}}).table("space").name == "space"
 
@@ -131,24 +128,24 @@ def test_nested_table_is_named_with_its_parent() -> None:
         ("3 tib", 3 * 2**40),
     ],
 )
-def test_memory_size(text: object, size: int) -> None:
+def test_memory_size(text, size):
     assert memory_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "GiB", "-1GiB", "2XB", "2 Gi", "1e9", 0, -5, True, "0"])
-def test_no_memory_size(text: object) -> None:
+def test_no_memory_size(text):
     assert memory_size(text) is None
     with pytest.raises(RunFileError, match="2GiB"):
         table(memory=text).bytes(Key("memory", SIZE, ""))
 
 
-def test_units_of_time() -> None:
+def test_units_of_time():
     assert [per_second(unit) for unit in ("s", "ms", "us", "µs", "ns")] == [1, 1e3, 1e6, 1e6, 1e9]
     assert per_second("GFLOP/s") is None
     assert per_second("") is None
 
 
-def test_shown_is_one_short_line() -> None:
+def test_shown_is_one_short_line():
     assert "\n" not in shown("a\nb" * 200)
     assert len(shown("x" * 500)) == 80
     assert suggestion(["x"], ["a", "b"]) == "one of a, b"

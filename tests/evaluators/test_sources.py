@@ -1,10 +1,5 @@
 """Files that values depend on: which are found, and that each change of one changes the hashes."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 from kernel_checks import KERNELS
 
@@ -13,7 +8,7 @@ from baco_like.evaluators.sources import table_hashes
 from baco_like.exceptions import EvaluatorError
 
 
-def write(folder: Path, **files: str) -> None:
+def write(folder, **files):
     """Write files; ``__`` in a name is a slash, and the last ``_`` a dot."""
     for name, text in files.items():
         path = folder / ".".join(name.replace("__", "/").rsplit("_", 1))
@@ -21,11 +16,11 @@ def write(folder: Path, **files: str) -> None:
         path.write_text(text)
 
 
-def names(hashes: dict[str, str]) -> set[str]:
+def names(hashes):
     return {name.removeprefix("content of ") for name in hashes}
 
 
-def test_a_python_file_and_its_modules(tmp_path: Path) -> None:
+def test_a_python_file_and_its_modules(tmp_path):
     write(
         tmp_path,
         kernel_py="import numpy, helper\nfrom parts import tiles, other as o\nfrom parts.deep.x import y\n"
@@ -47,7 +42,7 @@ def test_a_python_file_and_its_modules(tmp_path: Path) -> None:
     assert names(content_hashes(["kernel.py"], tmp_path)) == wanted
 
 
-def test_headers_and_sources_that_texts_name(tmp_path: Path) -> None:
+def test_headers_and_sources_that_texts_name(tmp_path):
     write(
         tmp_path,
         kernels__gemm_py="SOURCE = Path(__file__).with_suffix('.cl').read_text()\nOTHER = 'more.cu'\n"
@@ -87,7 +82,7 @@ def test_headers_and_sources_that_texts_name(tmp_path: Path) -> None:
         ({"run": "echo ../../../etc/passwd /dev/zero.c"}, ""),
     ],
 )  # fmt: skip
-def test_files_that_a_table_names(tmp_path: Path, table: dict[str, Any], wanted: str) -> None:
+def test_files_that_a_table_names(tmp_path, table, wanted):
     write(
         tmp_path, main_c='#include "a.h"', a_h="", bench_py="import helper", helper_py="", app_=""
     )
@@ -98,7 +93,7 @@ def test_files_that_a_table_names(tmp_path: Path, table: dict[str, Any], wanted:
     assert names(table_hashes(table, tmp_path)) == {*files.split(), *filter(None, [spaced])}
 
 
-def test_a_change_of_any_file_changes_the_hashes(tmp_path: Path) -> None:
+def test_a_change_of_any_file_changes_the_hashes(tmp_path):
     write(tmp_path, kernel_py="import helper\nSOURCE = '#include \"a.h\"'", helper_py="", a_h="")
     table = {"problem": "kernel.py"}
     before = table_hashes(table, tmp_path)
@@ -115,7 +110,7 @@ def test_a_change_of_any_file_changes_the_hashes(tmp_path: Path) -> None:
     assert table_hashes(table, tmp_path) == before
 
 
-def test_the_examples_depend_on_their_sources() -> None:
+def test_the_examples_depend_on_their_sources():
     found = names(content_hashes(["cuda_convolution.py"], KERNELS))
     assert found == {
         "cuda_convolution.py",
@@ -129,7 +124,7 @@ def test_the_examples_depend_on_their_sources() -> None:
     }
 
 
-def test_a_file_that_is_named_must_exist(tmp_path: Path) -> None:
+def test_a_file_that_is_named_must_exist(tmp_path):
     for call in (
         lambda: content_hashes(["absent.py"], tmp_path),
         lambda: table_hashes({"files": ["absent.py"]}, tmp_path),

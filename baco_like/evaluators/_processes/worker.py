@@ -82,8 +82,11 @@ _WORD_LENGTH = _MAX_STAGES = 100
 START = "start"
 """The stage before the first named stage; its time counts only if no other stage follows."""
 
-STAGE_WORDS: Mapping[str, str] = {"compile": "compile", "check": "correctness"}
+_STAGE_WORDS: Mapping[str, str] = {"compile": "compile", "check": "correctness"}
 """Failure words by stage; a failure in any other stage is ``runtime``."""
+
+_KINDS = ("stage", "note", "answer", "error")
+"""The kinds of messages, by the key that only they have."""
 
 _MESSAGE_LENGTH = 4000
 """Characters kept of a handler's exception; compilers may print megabytes."""
@@ -273,14 +276,9 @@ class Reply:
         self.value, self.error, self.notes, self.place = None, None, (), ""
         self.ended = describe_invalid(problem)
 
-    def failure(self, trial_id: int, words: Mapping[str, str] = STAGE_WORDS) -> Outcome:
-        """Return the failed outcome of a request that is not `ok`.
-
-        Args:
-            trial_id: Number of the trial.
-            words: Failure words by stage; a stage whose time was over is ``timeout``.
-        """
-        word = "timeout" if self.timed_out else words.get(self.stage, "runtime")
+    def failure(self, trial_id: int) -> Outcome:
+        """Return the failed outcome of a request that is not `ok`; a stage whose time was over is ``timeout``."""
+        word = "timeout" if self.timed_out else _STAGE_WORDS.get(self.stage, "runtime")
         extra: dict[str, Any] = {"seconds": dict(self.seconds)}
         repeats = [note for note in self.notes if isinstance(note, float)]
         if repeats:
@@ -297,7 +295,7 @@ def read_message(line: bytes) -> dict[str, Any]:
     """Return the message in a line, one of those that `worker_main` writes.
 
     A kernel may write into the pipe, by a bug or on purpose, so no message is trusted: names and types are as expected,
-    and all numbers are finite.
+    and all numbers are finite. Only the sender of the request knows the form of notes and of the answer.
 
     Raises:
         ValueError: The message is malformed; the text says why.
@@ -308,14 +306,30 @@ def read_message(line: bytes) -> dict[str, Any]:
         raise ValueError("its JSON is nested too deeply") from None
     if not isinstance(message, dict):
         raise ValueError("it is not a JSON object")
-    kinds = [kind for kind in _CHECKS if kind in message]
+    kinds = [kind for kind in _KINDS if kind in message]
     if len(kinds) != 1:
-        raise ValueError(f"expected one of the keys {', '.join(_CHECKS)}, not {kinds or 'none'}")
+        raise ValueError(f"expected one of the keys {', '.join(_KINDS)}, not {kinds or 'none'}")
     if not is_whole(message.get("number")):
         raise ValueError("'number' is not the number of a request")
     if finite_number(message.get("at")) is None:
         raise ValueError(f"'at' is not a time: {message.get('at')!r:.80}")
-    _CHECKS[kinds[0]](message)
+    if "stage" in message:
+        stage, limit = message["stage"], message.get("limit")
+        if not isinstance(stage, str) or not 0 < len(stage) <= _WORD_LENGTH:
+            raise ValueError(
+                f"the stage is {stage!r:.80}, not a name of 1 to {_WORD_LENGTH} characters"
+            )
+        if limit is not None and finite_number(limit) is None:
+            raise ValueError(
+                f"the limit of stage {stage!r} is {limit!r:.80}, not a number of seconds"
+            )
+    if "error" in message:
+        error = message["error"]
+        parts = error.values() if isinstance(error, dict) else (None,)
+        if not all(isinstance(part, str) for part in parts) or not {"kind", "message"} <= set(
+            error
+        ):
+            raise ValueError(f"the error is {error!r:.80}, not its class and message")
     return message
 
 
@@ -324,36 +338,6 @@ def _read_number(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text:.40} is not a finite number")
     return number
-
-
-def _check_stage(message: Mapping[str, Any]) -> None:
-    stage, limit = message["stage"], message.get("limit")
-    if not isinstance(stage, str) or not 0 < len(stage) <= _WORD_LENGTH:
-        raise ValueError(
-            f"the stage is {stage!r:.80}, not a name of 1 to {_WORD_LENGTH} characters"
-        )
-    if limit is not None and finite_number(limit) is None:
-        raise ValueError(f"the limit of stage {stage!r} is {limit!r:.80}, not a number of seconds")
-
-
-def _check_error(message: Mapping[str, Any]) -> None:
-    error = message["error"]
-    parts = error.values() if isinstance(error, dict) else (None,)
-    if not all(isinstance(part, str) for part in parts) or not {"kind", "message"} <= set(error):
-        raise ValueError(f"the error is {error!r:.80}, not its class and message")
-
-
-def _accept(message: Mapping[str, Any]) -> None:
-    """Accept any JSON value: only the sender of the request knows the form of notes and of the answer."""
-
-
-_CHECKS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
-    "stage": _check_stage,
-    "note": _accept,
-    "answer": _accept,
-    "error": _check_error,
-}
-"""The kinds of messages, each with its check."""
 
 
 class _Exchange:

@@ -317,20 +317,38 @@ def _version(program: str) -> str:
 
 
 def _run(program: str, *arguments: str) -> str:
+    where = f"compiler = {program!r} cannot be asked for its defaults"
+    way_out = '; name an installed compiler, or write compiler = "" to ask none'
+    finished = ask_program(where, way_out, program, *arguments)
+    # opt prints its options, then complains about the empty input.
+    return f"{finished.stdout}\n{finished.stderr}"
+
+
+def ask_program(
+    where: str, way_out: str, program: str, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """Return the answer of a compiler, in English.
+
+    Args:
+        where: Begin of the message.
+        way_out: End of the message.
+        program: The program.
+        arguments: Its arguments.
+
+    Raises:
+        EvaluatorError: It cannot be started, or does not answer.
+    """
     try:
-        finished = subprocess.run(
+        return subprocess.run(
             [program, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
+            text=True,
+            errors="replace",
             timeout=_SECONDS,
             check=False,
-            env={**os.environ, "LC_ALL": "C"},  # English messages
+            env={**os.environ, "LC_ALL": "C"},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = getattr(error, "strerror", None) or f"no answer in {_SECONDS:g} s"
-        raise EvaluatorError(
-            f"compiler = {program!r} cannot be asked for its defaults: {reason}; name an installed compiler, or write "
-            'compiler = "" to ask none'
-        ) from None
-    # opt prints its options, then complains about the empty input.
-    return (finished.stdout + b"\n" + finished.stderr).decode(errors="replace")
+        raise EvaluatorError(f"{where}: {reason}{way_out}") from None

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from baco_like.evaluators.command.compilers import ask_program
 from baco_like.evaluators.settings_table import FLAG, TEXT, TEXTS, Table, keys_of, suggestion, whole
 from baco_like.exceptions import EvaluatorError, SpaceError
 from baco_like.parameters import Parameter
@@ -28,8 +29,6 @@ PASSES = "passes"
 
 VERSIONS = range(21, 13, -1)
 """Versions of LLVM that are looked for, the newest first."""
-
-_SECONDS = 60.0
 
 _SECTION = re.compile(r"(Module|CGSCC|Function|LoopNest|Loop) passes(?: with params)?:")
 
@@ -256,20 +255,9 @@ def _require(opt: str, levels: Mapping[str, str], elements: Sequence[str]) -> No
 
 
 def _ask(opt: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            [opt, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        reason = getattr(error, "strerror", None) or f"no answer in {_SECONDS:g} s"
-        raise EvaluatorError(
-            f"[passes] opt = {opt!r} cannot be asked for its passes: {reason}"
-        ) from None
+    return ask_program(
+        f"[passes] opt = {opt!r} cannot be asked for its passes", "", opt, *arguments
+    )
 
 
 def tool_beside(opt: str, name: str) -> str:

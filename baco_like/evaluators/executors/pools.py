@@ -130,7 +130,8 @@ _PATIENCE = 30.0
 class RayExecutor(Executor):
     """Runs calls as Ray tasks, one per CPU of the cluster at a time; needs the extra ``ray``.
 
-    Ray does not repeat a task whose worker is lost (``max_retries=0``), because `ExecutorEvaluator` decides that.
+    Ray does not repeat a task whose worker is lost (``max_retries=0``), because `ExecutorEvaluator` decides that. It is
+    ended by ``ray.shutdown()``.
 
     Args:
         options: Options of Ray's tasks, such as ``num_gpus=1``.
@@ -174,10 +175,6 @@ class RayExecutor(Executor):
         """Start a task."""
         future: Future[Any] = self._task.remote(fn, args, kwargs).future()
         return future
-
-    @override
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Do nothing: end Ray by ``ray.shutdown()``."""
 
 
 def _call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -23,9 +23,8 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from typing_extensions import override
@@ -41,14 +40,12 @@ from baco_like.evaluators._processes.worker import Reply
 from baco_like.evaluators.command.measure import section_bytes
 from baco_like.evaluators.command.reference import ERROR
 from baco_like.evaluators.kernels.problems import (
-    Complete,
     completion,
     find_problem,
     load_problem,
 )
 from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
-from baco_like.evaluators.kernels.timing import KernelLimits
-from baco_like.evaluators.kernels.worker_bench import KernelBench, WorkerKernel, make_worker
+from baco_like.evaluators.kernels.worker_bench import KernelBench, WorkerKernel
 from baco_like.evaluators.settings_table import TEXT, TEXTS, Key, RunArguments, Table, whole
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError, Infeasible
@@ -95,42 +92,42 @@ class CKernelBench(KernelBench):
     `KernelBench`. Nothing of an earlier kernel is left in the process of a kernel.
 
     Args:
-        problem: The problem file.
+        space: Its parameters are passed to the problem's ``source``.
         settings: How kernels are compiled and measured.
-        path: Path of the problem file.
-        compiler: Path of the compiler.
-        complete: Returns a configuration with the parameters that the space leaves out.
+        folder: Folder of the problem file, if its path is relative.
+
+    Attributes:
         has_sizes: Whether each configuration has its own size of the problem, the parameter ``size``.
     """
 
     least_timeout = 1e-3  # the kernel's own timer would never fire at 0
     grace = 10.0
+    limits_worker = False
 
-    def __init__(
-        self,
-        problem: ModuleType,
-        settings: CKernelSettings,
-        path: Path,
-        compiler: str,
-        complete: Complete,
-        has_sizes: bool = False,
-    ) -> None:
-        limits = KernelLimits(
-            max(settings.timeout, self.least_timeout),
-            settings.build_timeout,
-            max(settings.timeout, self.least_timeout),
-            settings.warmup,
+    def __init__(self, space: Space, settings: CKernelSettings, folder: Path) -> None:
+        path = find_problem(settings.problem, folder)
+        described = () if space.tasks is None else space.tasks.descriptor_names
+        self.has_sizes = SIZE in described or (
+            space.fidelity is not None and space.fidelity.name == SIZE
         )
-        worker = make_worker(
+        own = {n: p for n, p in space.parameters.items() if not (self.has_sizes and n == SIZE)}
+        complete = completion(path, settings.constants, own)
+        self.problem, self.path = load_problem(path, settings.constants), path
+        self._compiler = require_program(settings.compiler, Path.cwd(), "[evaluator] compiler")
+        if hasattr(self.problem, "requirements"):
+            _require_flags(self._compiler, self.problem.requirements(own))
+        if settings.cpus is not None:
+            check_cpus(settings.cpus, "cpus")
+        timeout = max(settings.timeout, self.least_timeout)
+        super().__init__(
             "baco_like.evaluators.kernels.c_worker:serve",
-            settings,
+            replace(settings, timeout=timeout),
             path,
-            limits,
-            compiler=[compiler, *settings.flags],
+            complete,
+            launch_timeout=timeout,
+            compiler=[self._compiler, *settings.flags],
         )
-        super().__init__(worker, limits, settings.scale, complete)
-        self.has_sizes, self.problem, self.settings = has_sizes, problem, settings
-        self._compiler, self._folder, self._stop = compiler, LazyFolder(), Stop()
+        self.settings, self._folder, self._stop = settings, LazyFolder(), Stop()
         self._open_lock, self._sizes = threading.Lock(), set[int]()  # sizes whose inputs are made
 
     @property
@@ -258,21 +255,8 @@ class CKernelEvaluator(StagedEvaluator):
     def __init__(
         self, space: Space, settings: CKernelSettings, folder: Path = Path(), ahead: int = 0
     ) -> None:
-        path = find_problem(settings.problem, folder)
-        described = () if space.tasks is None else space.tasks.descriptor_names
-        has_sizes = SIZE in described or (
-            space.fidelity is not None and space.fidelity.name == SIZE
-        )
-        own = {n: p for n, p in space.parameters.items() if not (has_sizes and n == SIZE)}
-        complete = completion(path, settings.constants, own)
-        problem = load_problem(path, settings.constants)
-        compiler = require_program(settings.compiler, Path.cwd(), "[evaluator] compiler")
-        if hasattr(problem, "requirements"):
-            _require_flags(compiler, problem.requirements(own))
-        if settings.cpus is not None:
-            check_cpus(settings.cpus, "cpus")
-        self.source_name = f"{path.stem}.c"
-        self._c_bench = CKernelBench(problem, settings, path, compiler, complete, has_sizes)
+        self._c_bench = CKernelBench(space, settings, folder)
+        self.source_name = f"{self._c_bench.path.stem}.c"
         super().__init__(self._c_bench, settings.repeats, ahead)
 
     def source(self, config: Mapping[str, Any]) -> str:

@@ -33,7 +33,6 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like._optional import require_installed
-from baco_like.evaluators._processes.worker import Reply
 from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
 from baco_like.evaluators.kernels.worker_bench import WorkerKernel, make_bench
 from baco_like.evaluators.repeats import Repeats
@@ -47,7 +46,6 @@ from baco_like.evaluators.settings_table import (
 )
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
 
 _JOULES = {"J": 1.0, "mJ": 1e3, "uJ": 1e6, "µJ": 1e6}
@@ -155,22 +153,11 @@ class CudaKernel(WorkerKernel):
         Raises:
             StageFailure: A run has failed.
         """
-        request = {"key": self.key, "meter": self.metering.seconds, "count": count}
-        reply = self.bench.request(self.seconds, self._check_energy, **request)
+        reply = self._request_measurement({"meter": self.metering.seconds, "count": count})
+        notes, reply.notes = reply.notes, ()  # they are no times
         self.read(reply)
-        self.power += tuple(reply.value["power"])
-        return tuple(reply.value["energy"])
-
-    def _check_energy(self, reply: Reply) -> None:
-        """Refuse an answer that `Programs.read_energy` does not give; the kernel itself may have written it."""
-        if not reply.ok:
-            return
-        numbers = [*reply.value["energy"], *reply.value["power"]]
-        scale = self.metering.scale or 1.0
-        if not numbers or not all(
-            finite_number(n) is not None and math.isfinite(n * scale) for n in numbers
-        ):
-            raise ValueError(f"the energy is {reply.value!r:.200}")
+        self.power += notes[1::2]
+        return notes[::2]
 
 
 def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) -> StagedEvaluator:

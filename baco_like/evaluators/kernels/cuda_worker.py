@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -318,20 +319,16 @@ _EVENT_STEP = 0.5e-6
 
 
 def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], Any]:
-    """Return the handler of requests: the requests of a `KernelServer`, and ``meter``.
+    """Return the handler of requests: those of a `KernelServer`.
 
     Raises:
         EvaluatorError: The device does not exist, or NVRTC cannot compile for it.
     """
-    programs, limits = Programs(settings), KernelLimits(**settings["limits"])
-    server = KernelServer(programs.compile, limits)
+    programs = Programs(settings)
+    server = KernelServer(programs.compile, KernelLimits(**settings["limits"]))
 
     def handle(request: Mapping[str, Any], report: Report) -> Any:
         try:
-            if "meter" in request:
-                return programs.read_energy(
-                    server.find(request["key"]), request, report, limits.timeout
-                )
             return server(request, report)
         except Exception as error:
             # After an error that leaves the context unusable the process ends, so that this configuration fails and
@@ -367,7 +364,7 @@ class Programs:
         options = tuple(settings["options"])
         self._compiler = Compiler(nvrtc, self.device.architecture, options)
         self._compiler.check()
-        self._meter = Meter(self.device) if settings["energy"] else None
+        self.meter = Meter(self.device) if settings["energy"] else None
         self.constants: Mapping[str, int] = getattr(self.problem, "CONSTANTS", {})
         self.arguments = Arguments(draws, self.device.allocate, settings["restore"])
 
@@ -384,32 +381,6 @@ class Programs:
         likes = {symbol: self.arguments[n].like for symbol, n in self.constants.items()}
         function, symbols = self.device.load(binary, likes)
         return CudaKernel(self, config, function, symbols, binary.code)
-
-    def read_energy(
-        self, kernel: CompiledKernel, request: Mapping[str, Any], report: Report, timeout: float
-    ) -> dict[str, Any]:
-        """Return the energy of a kernel, which has been measured before.
-
-        Args:
-            kernel: The kernel.
-            request: ``meter`` (seconds of one measurement) and ``count`` (their number).
-            report: Receives the stages ``energy`` and ``check``.
-            timeout: Limit of one run in seconds.
-
-        Returns:
-            Lists of ``energy`` (joules of a run) and ``power`` (watts); ``problem``, as of a `Measurement`.
-        """
-        assert isinstance(kernel, CudaKernel)
-        assert self._meter is not None
-        seconds, count = request["meter"], request["count"]
-        report.stage("energy", (seconds + timeout) * count)
-        self.arguments.place()
-        readings = [kernel.read_energy(self._meter, seconds) for _ in range(count)]
-        return {
-            "energy": [energy for energy, _ in readings],
-            "power": [power for _, power in readings],
-            "problem": self.arguments.check(is_first=False).problem,
-        }
 
     def call_optional(self, name: str, default: Any, *arguments: Any) -> Any:
         """Call a function of the problem file, or return the default if the file does not define it."""
@@ -428,7 +399,7 @@ class CudaKernel(CompiledKernel):
         code: The machine code, from which the kernel was loaded.
     """
 
-    step = _EVENT_STEP
+    step, is_on_host = _EVENT_STEP, False
 
     def __init__(
         self,
@@ -474,15 +445,18 @@ class CudaKernel(CompiledKernel):
             "shared_bytes": self._function.shared_size_bytes + self._shared,
         }
 
-    def read_energy(self, meter: Meter, seconds: float) -> tuple[float, float]:
+    @override
+    def meter(self, seconds: float) -> tuple[float, float]:
         """Return the energy of one run and the mean power, from runs without pause for the given seconds.
 
         Both include the energy of setting the outputs, and the inputs that the kernel changes, before each run.
         """
-        batch = max(1, math.ceil(_BATCH_SECONDS / max(self._seconds, 1e-6)))
+        assert self._programs.meter is not None
         self.arguments.reset()
         self.time(1, 0.0)  # the values of the first draw
-        return meter.read(lambda: self._device.run(self._reset_and_launch, batch), batch, seconds)
+        batch = max(1, math.ceil(_BATCH_SECONDS / max(self._seconds, 1e-6)))
+        run = partial(self._device.run, self._reset_and_launch, batch)
+        return self._programs.meter.read(run, batch, seconds)
 
     def _reset_and_launch(self) -> None:
         self.arguments.reset()

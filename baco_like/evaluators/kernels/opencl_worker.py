@@ -205,6 +205,7 @@ class _OpenCLKernel(CompiledKernel):
         self._session, self._kernel, self._is_checked = session, kernel, False
         self._sizes, self.identity = (global_size, local_size), identity
         self.arguments = session.arguments
+        self.is_on_host = bool(session.queue.device.type & session.cl.device_type.CPU)
         self.step = session.queue.device.profiling_timer_resolution * 1e-9
 
     @override

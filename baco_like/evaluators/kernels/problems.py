@@ -5,9 +5,8 @@ Every problem file has two functions::
     def inputs(size, rng):      # NumPy arrays and scalars, drawn from the numpy Generator
     def expected(*inputs):      # the array that a correct kernel writes, in the kernel's data type; or a tuple of them
 
-The evaluator of each language (C, Halide, OpenCL, CUDA) needs more functions; the docstring of its module (`c`, `halide`, `opencl`, `cuda`) lists them.
-These
-are optional everywhere:
+The evaluator of each language needs more functions, which the docstring of its module (`c`, `halide`, `opencl`, `cuda`)
+lists. These are optional everywhere:
 
 - ``arguments(size)`` returns the kernel's arguments in order, each an `Input`, `Output`, `InOut` or `Scalar`. Without
   it they are the inputs (NumPy scalars are passed by value) and then the outputs;

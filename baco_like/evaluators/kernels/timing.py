@@ -51,6 +51,10 @@ _COARSE_STEPS = 10
 _KEPT_RATIO, _KEPT_SECONDS = 1.5, 1e-4
 """A launch is clearly longer than another if it takes more than this factor, and these seconds more."""
 
+_CROWDED = 2.0
+"""Load per CPU above which the threads of a short launch run one after another: of 400 launches of a sum without atomic
+operations on two CPUs none was wrong at a load of 14, where PoCL had two threads."""
+
 KEPT = "the kernel keeps results of earlier launches"
 """Begin of the problem of such a kernel."""
 
@@ -66,12 +70,14 @@ class CompiledKernel:
     Attributes:
         identity: Hash of the program and of all else that its times depend on (`hash_parts`); None if it is unknown.
         step: Seconds between two values of the clock by which launches are timed.
+        is_on_host: Whether the CPUs of this machine run it.
         arguments: Its arguments in memory; other kernels may use them in between.
     """
 
     arguments: Arguments
     identity: str | None = None
     step: float = 1e-9
+    is_on_host: bool = True
 
     @property
     def most_launches(self) -> int:
@@ -85,6 +91,10 @@ class CompiledKernel:
             launches: 1 to `most_launches`.
             limit: Seconds that they may take. A kernel that can enforce it ends its process.
         """
+        raise NotImplementedError
+
+    def meter(self, seconds: float) -> tuple[float, float]:
+        """Return the joules of a run and the mean power in watts, from runs for so many seconds."""
         raise NotImplementedError
 
     def problem(self) -> str | None:
@@ -153,10 +163,6 @@ class KernelServer:
         self._kernels[request["key"]] = Measurement(kernel, self._limits)
         return {"identity": kernel.identity}
 
-    def find(self, key: int) -> CompiledKernel:
-        """Return a compiled kernel; raises `KeyError` if it is gone."""
-        return self._kernels[key].kernel
-
 
 class Measurement:
     """Launches a kernel, checks its results and times it.
@@ -187,7 +193,8 @@ class Measurement:
             request: ``count`` (number of samples), ``launch`` and ``timeout`` (limits in seconds, of the first launch
                 and until a time is known), ``enough`` (a run longer than these seconds is the last one), ``near`` (a
                 median up to these seconds may be recommended: the result for other inputs is compared) and ``grace``
-                (seconds that are added to the limits of the stages where the kernel enforces its own).
+                (seconds that are added to the limits of the stages where the kernel enforces its own). To measure the
+                energy: ``count`` and ``meter``, the seconds of each measurement.
             report: Receives the stages ``launch`` (the first run), ``check`` and ``run``, and the time of a launch as a
                 note for each sample.
 
@@ -199,6 +206,8 @@ class Measurement:
         if not self._is_placed:
             self._arguments.place(is_new=Measurement._last is not self)
         Measurement._last, self._is_placed = self, False
+        if "meter" in request:
+            return self._read_energy(request, report)
         if is_first and (problem := self._prepare(request, report)) is not None:
             return self._answer(problem)
         samples, limit = [], request["timeout"]
@@ -213,6 +222,14 @@ class Measurement:
             if seconds > request["enough"]:
                 break
         return self._answer(self._compare_inputs(samples, request, report))
+
+    def _read_energy(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
+        """Note the joules of a run and the watts, in turn."""
+        report.stage("energy", (request["meter"] + self._limits.timeout) * request["count"])
+        for _ in range(request["count"]):
+            for number in self.kernel.meter(request["meter"]):
+                report.note(number)
+        return self._answer(self._check(report))
 
     def _prepare(self, request: Mapping[str, Any], report: Report) -> str | None:
         """Launch and check for the first time, run the warm-ups, and choose the launches of a sample."""
@@ -299,6 +316,12 @@ class Measurement:
             return None
         self._is_compared = True
         self._notes.pop(NOT_COMPARED, None)
+        load, cpus = os.getloadavg()[0], os.cpu_count() or 1
+        if self.kernel.is_on_host and load > _CROWDED * cpus and _count_threads() > 1:
+            self._notes["busy"] = (
+                f"the machine is busy (load {load:.1f} on {cpus} CPUs), so threads of a launch may have run one after "
+                "another, and a race between them may not show; measure it again when the machine is idle"
+            )
         launches: list[NDArray[np.float64]] = []
         # A kernel may keep only the results of inputs that it sees again.
         for _ in range(2 + len(samples)):
@@ -335,6 +358,12 @@ def _is_longer(launch: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
         other: Those of the other.
     """
     return bool((launch - other > max((_KEPT_RATIO - 1) * other[0], _KEPT_SECONDS)).all())
+
+
+def _count_threads() -> int:
+    """Return the number of threads of this process; 1 on systems that do not list them."""
+    threads = Path("/proc/self/task")
+    return len(list(threads.iterdir())) if threads.is_dir() else 1
 
 
 def hash_parts(*parts: object) -> str:

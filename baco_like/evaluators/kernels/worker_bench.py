@@ -36,48 +36,6 @@ _MESSAGE_LENGTH = 4000
 """Characters kept from the start of a compiler's message."""
 
 
-def make_worker(
-    serve: str,
-    settings: KernelSettings,
-    path: Path,
-    limits: KernelLimits,
-    *,
-    memory: int | None = None,
-    environment: Mapping[str, str] | None = None,
-    **options: Any,
-) -> Worker:
-    """Return a worker that serves one problem.
-
-    Args:
-        serve: ``module:function`` that opens the problem in the worker and returns the handler.
-        settings: The settings of the evaluator.
-        path: The problem file.
-        limits: Limits of the stages.
-        memory: Limit of the worker's address space in bytes.
-        environment: Environment variables of the worker.
-        options: Settings of this language for ``serve``, as JSON values.
-    """
-    problem = {
-        "path": str(path),
-        "constants": dict(settings.constants),
-        "size": settings.size,
-        "seed": settings.input_seed,
-        "tolerances": {name: getattr(settings, name) for name in ("tolerance", "rtol", "atol")},
-    }
-    common = {
-        "restore": settings.restore,
-        "flush": settings.flush,
-        "memory": settings.memory,
-    }
-    return Worker(
-        serve,
-        settings={"problem": problem, "limits": asdict(limits), **common, **options},
-        memory=memory,
-        cpus=settings.cpus,
-        environment={**(environment or {}), **settings.environment},
-    )
-
-
 def make_bench(
     serve: str,
     settings: KernelSettings,
@@ -85,8 +43,6 @@ def make_bench(
     folder: Path,
     *,
     launch_timeout: float,
-    environment: Mapping[str, str] | None = None,
-    kernel: Callable[..., WorkerKernel] | None = None,
     **options: Any,
 ) -> KernelBench:
     """Return a bench whose worker compiles and measures the kernels of one problem.
@@ -97,9 +53,7 @@ def make_bench(
         space: The space; its parameters are checked against the problem.
         folder: Folder of the problem file, if its path is relative.
         launch_timeout: Limit of the first launch in seconds; some drivers compile during it.
-        environment: Environment variables of the worker.
-        kernel: As for `KernelBench`.
-        options: Settings of this language for ``serve``, as JSON values.
+        options: Further arguments of `KernelBench`.
 
     Raises:
         RunFileError: The problem is not a Python file.
@@ -107,17 +61,7 @@ def make_bench(
     """
     path = find_problem(settings.problem, folder)
     complete = completion(path, dict(settings.constants), space.parameters)
-    limits = KernelLimits(settings.timeout, settings.build_timeout, launch_timeout, settings.warmup)
-    worker = make_worker(
-        serve,
-        settings,
-        path,
-        limits,
-        memory=settings.memory,
-        environment=environment,
-        **options,
-    )
-    return KernelBench(worker, limits, settings.scale, complete, kernel)
+    return KernelBench(serve, settings, path, complete, launch_timeout=launch_timeout, **options)
 
 
 class KernelBench:
@@ -132,29 +76,55 @@ class KernelBench:
     again in a new process.
 
     Args:
-        worker: Serves a `baco_like.evaluators.kernels.timing.KernelServer`.
-        limits: Limits of the stages.
-        scale: Units of the objective in one second.
+        serve: ``module:function`` that opens the problem in the worker and returns the handler.
+        settings: The settings of the evaluator.
+        path: The problem file.
         complete: Returns a configuration with the parameters that the space leaves out, or raises `EvaluatorError`.
+        launch_timeout: Limit of the first launch in seconds.
+        environment: Environment variables of the worker.
         kernel: Makes a kernel of this bench, a configuration and the seconds by stage.
+        options: Settings of this language for ``serve``, as JSON values.
 
     Attributes:
         least_timeout: Seconds that a run may always take.
         grace: Seconds that are added to the limits of the stages where the process of a kernel enforces its own limit.
+        limits_worker: Whether the limit of memory is one of the worker; otherwise the worker sets it.
     """
 
-    least_timeout, grace = _MIN_TIMEOUT, 0.0
+    least_timeout, grace, limits_worker = _MIN_TIMEOUT, 0.0, True
 
     def __init__(
         self,
-        worker: Worker,
-        limits: KernelLimits,
-        scale: float,
+        serve: str,
+        settings: KernelSettings,
+        path: Path,
         complete: Complete,
+        *,
+        launch_timeout: float,
+        environment: Mapping[str, str] | None = None,
         kernel: Callable[..., WorkerKernel] | None = None,
+        **options: Any,
     ) -> None:
+        self.limits = KernelLimits(
+            settings.timeout, settings.build_timeout, launch_timeout, settings.warmup
+        )
+        problem = {
+            "path": str(path),
+            "constants": dict(settings.constants),
+            "size": settings.size,
+            "seed": settings.input_seed,
+            "tolerances": {name: getattr(settings, name) for name in ("tolerance", "rtol", "atol")},
+        }
+        common = {name: getattr(settings, name) for name in ("restore", "flush", "memory")}
+        self.worker = Worker(
+            serve,
+            settings={"problem": problem, "limits": asdict(self.limits), **common, **options},
+            memory=settings.memory if self.limits_worker else None,
+            cpus=settings.cpus,
+            environment={**(environment or {}), **settings.environment},
+        )
         self._kernel = kernel or WorkerKernel
-        self.worker, self.limits, self.scale, self.complete = worker, limits, scale, complete
+        self.scale, self.complete = settings.scale, complete
         self.used = 0  # number (`Worker.starts`) of the last process that has run kernels
         self._keys = itertools.count()
         self._dropped: list[int] = []

@@ -1,11 +1,8 @@
 """Temporary folders: gone afterwards, also those of processes that were killed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -22,7 +19,7 @@ MAKE = (
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def place(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     temporary._remove_orphans.cache_clear()
@@ -30,9 +27,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     temporary._remove_orphans.cache_clear()
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next(place: Path) -> None:
+def test_what_a_killed_process_left_is_removed_by_the_next(place):
     with subprocess.Popen([sys.executable, "-c", MAKE], stdout=-1, text=True) as child:
-        assert child.stdout is not None
         left = Path(child.stdout.readline().strip())
         assert left.parent == place
         with closing(LazyFolder()) as another:
@@ -46,7 +42,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(place: Path) -> None:
     assert list(place.iterdir()) == []
 
 
-def test_what_is_not_ours_stays(place: Path) -> None:
+def test_what_is_not_ours_stays(place):
     target = place / "target"
     target.mkdir()
     dead = 2**22 + 1  # above the largest process number of Linux
@@ -62,7 +58,7 @@ def test_what_is_not_ours_stays(place: Path) -> None:
     assert sorted(place.iterdir()) == before
 
 
-def test_a_lazy_folder_is_made_when_needed_and_removed(place: Path) -> None:
+def test_a_lazy_folder_is_made_when_needed_and_removed(place):
     made = LazyFolder()
     assert list(place.iterdir()) == []
     assert made.path.is_dir()

@@ -1,29 +1,24 @@
 """A worker whose handler has every fault of a kernel, and that all its processes and files are removed."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from process_checks import PATIENCE, children_of_ours, gone, needs_setsid
 
-from baco_like.evaluators._processes import child
 from baco_like.evaluators._processes import worker as worker_module
-from baco_like.evaluators._processes.worker import Reply, Worker
+from baco_like.evaluators._processes.worker import Worker
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status
 
@@ -32,77 +27,52 @@ pytestmark = pytest.mark.usefixtures("temporary")
 LIMIT = 0.3
 """Seconds of a run that never ends."""
 
-PATIENCE = 60.0
-"""Seconds for a request that is answered at once, or is ended at once: more than any pause of this machine."""
-
-needs_setsid = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("setsid") is None, reason="needs setsid of util-linux"
-)
 INVALID = "it wrote something else than an answer into its pipe"
 
 
 @pytest.fixture
-def worker(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
+def worker(temporary, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    child.prepare()  # it stays
-    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
-    before = children.read_text().split()
+    before = children_of_ours()
     made = Worker("worker_targets:misbehaving", settings={"limit": LIMIT})
     yield made
     made.close()
-    assert children.read_text().split() == before
+    assert children_of_ours() == before
 
 
-def ask(worker: Worker, *request: object) -> object:
+def ask(worker, *request):
     reply = worker.request(request, timeout=PATIENCE)
     assert reply.ok, reply
     return reply.value
 
 
-def gone(tag: str) -> bool:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        lines = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
-                lines += [(entry / "cmdline").read_bytes()] if state not in "ZX" else []
-            except OSError:
-                continue
-        if not any(tag.encode() in line for line in lines):
-            return True
-        time.sleep(0.02)
-    return False
-
-
-def test_one_process_answers_many_requests(worker: Worker) -> None:
+def test_one_process_answers_many_requests(worker):
     assert worker.starts == 0
     assert ask(worker, "echo", 1, "ü", None, [2.5]) == [1, "ü", None, [2.5]]
     assert ask(worker, "pid") == ask(worker, "pid") != os.getpid()
     assert worker.starts == 1
 
 
-def test_a_long_request_and_a_long_answer(worker: Worker) -> None:
+def test_a_long_request_and_a_long_answer(worker):
     assert ask(worker, "long") == "x" * (1 << 20)
     text = "y" * (1 << 20)
     assert ask(worker, "echo", text) == [text]
 
 
-def test_stages_notes_and_output(worker: Worker) -> None:
+def test_stages_notes_and_output(worker):
     reply = worker.request(["print", "hello"], timeout=PATIENCE)
     assert set(reply.seconds) == {"compile", "run"}
     assert (reply.stage, reply.notes, reply.output) == ("run", (0.5,), "hello\n")
     assert worker.request(["echo"], timeout=PATIENCE).output == ""
 
 
-def test_an_exception_is_an_answer_and_the_process_goes_on(worker: Worker) -> None:
+def test_an_exception_is_an_answer_and_the_process_goes_on(worker):
     before = ask(worker, "pid")
     reply = worker.request(["raise", "no such tile"], timeout=PATIENCE)
     assert reply.describe() == "run: builtins.ValueError: no such tile"
     outcome = reply.failure(7)
     assert (outcome.trial_id, outcome.status, outcome.failed) == (7, Status.FAILED, "runtime")
     assert outcome.extra["repeats"] == [0.5]
-    assert reply.failure(7, {"run": "correctness"}).failed == "correctness"
     assert ask(worker, "pid") == before
 
 
@@ -117,9 +87,7 @@ def test_an_exception_is_an_answer_and_the_process_goes_on(worker: Worker) -> No
         (["scribble"], f"{INVALID} (Expecting value: line 1 column 1 (char 0))"),
     ],
 )
-def test_a_death_is_told_and_the_next_request_starts_another(
-    worker: Worker, request_: list[object], ended: str
-) -> None:
+def test_a_death_is_told_and_the_next_request_starts_another(worker, request_, ended):
     reply = worker.request(request_, timeout=PATIENCE)
     assert (reply.ok, reply.ended, reply.timed_out) == (False, ended, False)
     assert reply.notes == (0.5,)
@@ -152,7 +120,7 @@ def test_a_death_is_told_and_the_next_request_starts_another(
         ('{@, "error": {"kind": "x"}}', "the error is"),
     ],
 )
-def test_a_message_of_another_form_is_refused(line: str, problem: str) -> None:
+def test_a_message_of_another_form_is_refused(line, problem):
     with pytest.raises(ValueError, match=problem):
         worker_module.read_message(line.replace("@", '"number": 1, "at": 1.5').encode())
 
@@ -174,7 +142,7 @@ FIELDS = st.sampled_from(["number", "at", "stage", "limit", "note", "answer", "e
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary() | st.dictionaries(FIELDS, VALUES).map(lambda value: json.dumps(value).encode()))
-def test_any_line_is_a_valid_message_or_a_value_error(line: bytes) -> None:
+def test_any_line_is_a_valid_message_or_a_value_error(line):
     try:
         message = worker_module.read_message(line)
     except ValueError:
@@ -186,7 +154,7 @@ def test_any_line_is_a_valid_message_or_a_value_error(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("line", ['{@, "stage": "run"}{}', '{@, "stage": "run", "limit": "long"}'])
-def test_a_forged_message_ends_the_process_and_not_the_run(worker: Worker, line: str) -> None:
+def test_a_forged_message_ends_the_process_and_not_the_run(worker, line):
     """A kernel shares the process with its handler, and can write into the pipe of replies."""
     reply = worker.request(["forge", line], timeout=PATIENCE)
     assert reply.notes == (0.5,)
@@ -197,15 +165,13 @@ def test_a_forged_message_ends_the_process_and_not_the_run(worker: Worker, line:
     assert worker.starts == 2
 
 
-def test_a_stage_without_a_limit_keeps_the_deadline(worker: Worker) -> None:
+def test_a_stage_without_a_limit_keeps_the_deadline(worker):
     """The first of the two forged lines that once ended a run, with a KeyError."""
     reply = worker.request(["forge", '{@, "stage": "other"}', '{@, "answer": 1}'], timeout=PATIENCE)
     assert (reply.value, reply.stage) == (1, "other")
 
 
-def test_forged_messages_cannot_fill_the_memory_or_the_journal(
-    worker: Worker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_forged_messages_cannot_fill_the_memory_or_the_journal(worker, monkeypatch):
     stages = [f'{{@, "stage": "{number}"}}' for number in range(200)]
     reply = worker.request(["forge", *stages], timeout=PATIENCE)
     assert "it named more than 100 stages" in reply.describe()
@@ -216,8 +182,8 @@ def test_forged_messages_cannot_fill_the_memory_or_the_journal(
     assert len(reply.notes) < 60
 
 
-def test_a_reply_of_another_form_is_refused_by_the_caller(worker: Worker) -> None:
-    def check(reply: Reply) -> None:
+def test_a_reply_of_another_form_is_refused_by_the_caller(worker):
+    def check(reply):
         if reply.value != [1]:
             raise TypeError("no list of 1")
 
@@ -229,19 +195,19 @@ def test_a_reply_of_another_form_is_refused_by_the_caller(worker: Worker) -> Non
     assert worker.starts == 2
 
 
-def test_an_answer_that_is_not_json_is_an_error(worker: Worker) -> None:
+def test_an_answer_that_is_not_json_is_an_error(worker):
     assert "not JSON compliant" in worker.request(["not_finite"], timeout=PATIENCE).describe()
     assert "not JSON serializable" in worker.request(["object"], timeout=PATIENCE).describe()
     assert worker.starts == 1
 
 
-def test_the_last_words_are_in_the_message(worker: Worker) -> None:
+def test_the_last_words_are_in_the_message(worker):
     reply = worker.request(["abort"], timeout=PATIENCE)
     assert reply.describe() == "run: ended by SIGABRT: terminate called"
 
 
 @pytest.mark.parametrize("name", ["hang", "ignore_sigterm", "flood"])
-def test_a_limit_ends_it(worker: Worker, name: str) -> None:
+def test_a_limit_ends_it(worker, name):
     ask(worker, "pid")
     started = time.monotonic()
     reply = worker.request([name], timeout=PATIENCE)
@@ -252,7 +218,7 @@ def test_a_limit_ends_it(worker: Worker, name: str) -> None:
     assert ask(worker, "echo") == []
 
 
-def test_the_limit_of_the_request_holds_without_one_of_a_stage(worker: Worker) -> None:
+def test_the_limit_of_the_request_holds_without_one_of_a_stage(worker):
     worker = Worker("worker_targets:misbehaving", settings={"limit": None})
     reply = worker.request(["ignore_sigterm"], timeout=LIMIT)
     assert reply.timed_out
@@ -260,7 +226,7 @@ def test_the_limit_of_the_request_holds_without_one_of_a_stage(worker: Worker) -
     worker.close()
 
 
-def test_the_last_limit_that_was_set_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_limit_that_was_set_counts(monkeypatch):
     """A stage may have a limit that is longer than the remaining time."""
     now = [10.0]
     monkeypatch.setattr(worker_module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
@@ -275,41 +241,26 @@ def test_the_last_limit_that_was_set_counts(monkeypatch: pytest.MonkeyPatch) -> 
     assert one.complete_reply().ended == "stopped after 1 s"
 
 
-@pytest.mark.parametrize("away", [False, True])
-def test_children_go_with_it(worker: Worker, away: bool) -> None:
-    tag = f"tag-{uuid.uuid4().hex}"
-    assert not worker.request(["orphan", tag, away], timeout=PATIENCE).ok
-    assert gone(tag)
-
-
-@pytest.mark.parametrize("away", [False, True])
-def test_children_go_when_it_is_closed(worker: Worker, away: bool) -> None:
-    tag = f"tag-{uuid.uuid4().hex}"
-    ask(worker, "child", tag, away)
-    worker.close()
-    assert gone(tag)
-
-
-@needs_setsid
 @pytest.mark.parametrize("crash", [False, True])
-def test_a_daemon_without_environment_goes_with_it(worker: Worker, crash: bool) -> None:
+@pytest.mark.parametrize("action", ["child", "away", pytest.param("daemon", marks=needs_setsid)])
+def test_children_go_with_it(worker, action, crash):
     tag = f"6{uuid.uuid4().int}"
+    ask(worker, *(["daemon", tag] if action == "daemon" else ["child", tag, action == "away"]))
     if crash:
-        assert not worker.request(["daemon_and_die", tag], timeout=PATIENCE).ok
+        assert not worker.request(["segfault"], timeout=PATIENCE).ok
     else:
-        ask(worker, "daemon", tag)
         worker.close()
     assert gone(tag)
 
 
-def test_temporary_files_go_with_it(worker: Worker, temporary: Path) -> None:
+def test_temporary_files_go_with_it(worker, temporary):
     folder = ask(worker, "file")
     assert Path(str(folder)).parent == temporary
     worker.request(["file_and_die"], timeout=PATIENCE)
     assert list(temporary.iterdir()) == []
 
 
-def test_death_between_two_requests_costs_neither(worker: Worker) -> None:
+def test_death_between_two_requests_costs_neither(worker):
     first = int(str(ask(worker, "pid")))
     os.kill(first, signal.SIGKILL)
     os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
@@ -317,7 +268,7 @@ def test_death_between_two_requests_costs_neither(worker: Worker) -> None:
     assert worker.starts == 2
 
 
-def test_memory_limit_environment_and_folder(worker: Worker, tmp_path: Path) -> None:
+def test_memory_limit_environment_and_folder(worker, tmp_path):
     limited = Worker(
         "worker_targets:misbehaving",
         settings={"limit": LIMIT},
@@ -342,34 +293,34 @@ def test_memory_limit_environment_and_folder(worker: Worker, tmp_path: Path) -> 
         ("no_such_module:serve", "no_such_module"),
     ],
 )
-def test_what_cannot_start_is_an_error(worker: Worker, target: str, message: str) -> None:
+def test_what_cannot_start_is_an_error(worker, target, message):
     with pytest.raises(EvaluatorError, match=message):
         Worker(target).request(None, timeout=PATIENCE)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pinning is of Linux")
-def test_it_may_be_pinned(worker: Worker) -> None:
+def test_it_may_be_pinned(worker):
     cpu = min(os.sched_getaffinity(0))
     pinned = Worker("worker_targets:misbehaving", settings={"limit": LIMIT}, cpus=frozenset({cpu}))
     assert ask(pinned, "cpus") == [cpu]
     pinned.close()
 
 
-def test_closing_is_idempotent_and_not_the_end(worker: Worker) -> None:
+def test_closing_is_idempotent_and_not_the_end(worker):
     first = ask(worker, "pid")
     worker.close()
     worker.close()
     assert ask(worker, "pid") != first
 
 
-def test_what_is_forgotten_is_ended(worker: Worker, temporary: Path) -> None:
+def test_what_is_forgotten_is_ended(worker, temporary):
     other = Worker("worker_targets:misbehaving", settings={"limit": LIMIT})
     number = ask(other, "pid")
     del other
     assert not Path(f"/proc/{number}").exists()
 
 
-def test_threads_take_turns(worker: Worker) -> None:
+def test_threads_take_turns(worker):
     found = []
     threads = [
         threading.Thread(target=lambda i=i: found.append(ask(worker, "echo", i))) for i in range(8)
@@ -381,17 +332,17 @@ def test_threads_take_turns(worker: Worker) -> None:
     assert sorted(found, key=str) == [[i] for i in range(8)]
 
 
-def test_ctrl_c_ends_it_and_is_raised_again(worker: Worker) -> None:
+def test_ctrl_c_ends_it_and_is_raised_again(worker):
     number = ask(worker, "pid")
     with pytest.raises(KeyboardInterrupt):
         worker.request(["interrupt"], timeout=PATIENCE)
     assert not Path(f"/proc/{number}").exists()
 
 
-def test_ctrl_c_during_the_start_ends_it(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_during_the_start_ends_it(worker, monkeypatch):
     start, started = subprocess.Popen, []
 
-    def interrupted(*args: Any, **settings: Any) -> Any:
+    def interrupted(*args, **settings):
         started.append(start(*args, **settings))
         signal.raise_signal(signal.SIGINT)
         return started[0]
@@ -404,17 +355,14 @@ def test_ctrl_c_during_the_start_ends_it(worker: Worker, monkeypatch: pytest.Mon
     assert ask(worker, "pid") != started[0].pid
 
 
-@pytest.mark.parametrize("daemon", [False, pytest.param(True, marks=needs_setsid)])
-def test_a_killed_caller_leaves_nothing_running(
-    worker: Worker, temporary: Path, daemon: bool
-) -> None:
+@needs_setsid
+def test_a_killed_caller_leaves_nothing_running(worker, temporary):
     tag = f"6{uuid.uuid4().int}"
-    request = ["daemon", tag] if daemon else ["child", tag, False]
     code = (
         "import os, signal, sys\nfrom baco_like.evaluators._processes.worker import Worker\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "worker = Worker('worker_targets:misbehaving', settings={'limit': None})\n"
-        f"worker.request({request!r}, timeout={PATIENCE})\n"
+        f"worker.request(['daemon', {tag!r}], timeout={PATIENCE})\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     environment = {**os.environ, "TMPDIR": str(temporary)}
@@ -423,9 +371,3 @@ def test_a_killed_caller_leaves_nothing_running(
     assert gone(tag)
     for folder in temporary.iterdir():  # its own next process removes it, or the system
         subprocess.run(["rm", "-r", folder], check=True)
-
-
-def test_without_pidfd_it_works_the_same(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "pidfd_open")
-    assert ask(worker, "echo", 1) == [1]
-    assert worker.request(["segfault"], timeout=PATIENCE).ended == "ended by SIGSEGV"

@@ -1,7 +1,5 @@
 """Handlers for the tests of the worker; imported in another process."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 import os
@@ -11,19 +9,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-from baco_like.evaluators._processes.worker_main import Report
 
 ENDLESS = ("hang", "ignore_sigterm", "flood")
 
 
-def misbehaving(settings: Any) -> Callable[[Any, Report], Any]:
+def misbehaving(settings):
     """Serve requests ``[name, *arguments]``; the settings say how long an endless run may take."""
 
-    def handle(request: Any, report: Report) -> Any:
+    def handle(request, report):
         report.stage("compile")
         report.stage("run", settings["limit"] if request[0] in ENDLESS else None)
         report.note(0.5)
@@ -34,39 +28,39 @@ def misbehaving(settings: Any) -> Callable[[Any, Report], Any]:
     return handle
 
 
-def _die(name: str) -> None:
+def _die(name):
     os.kill(os.getpid(), getattr(signal, name))
 
 
-def _abort() -> None:
+def _abort():
     os.write(2, b"terminate called\n")
     os.abort()
 
 
-def _segfault() -> None:
+def _segfault():
     ctypes.string_at(0)
 
 
-def _raise(message: str) -> None:
+def _raise(message):
     raise ValueError(message)
 
 
-def _hang() -> None:
+def _hang():
     while True:
         pass
 
 
-def _ignore_sigterm() -> None:
+def _ignore_sigterm():
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(60)
 
 
-def _flood() -> None:
+def _flood():
     while True:
         os.write(1, b"x" * 65536)
 
 
-def _child(tag: str, away: bool) -> int:
+def _child(tag, away):
     """Start a child that outlives the request, with or without its own session."""
     return subprocess.Popen(
         [sys.executable, "-c", "import time; time.sleep(60)", tag],
@@ -76,34 +70,24 @@ def _child(tag: str, away: bool) -> int:
     ).pid
 
 
-def _daemon(seconds: str) -> None:
+def _daemon(seconds):
     """Start a daemon: in its own session, without environment, and without a parent."""
     command = ["env", "-i", shutil.which("setsid") or "", "-f", "sleep", seconds]
     null = subprocess.DEVNULL
     subprocess.run(command, stdin=null, stdout=null, stderr=null, check=True)
 
 
-def _daemon_and_die(seconds: str) -> None:
-    _daemon(seconds)
-    _segfault()
-
-
-def _orphan(tag: str, away: bool) -> None:
-    _child(tag, away)
-    _segfault()
-
-
-def _file() -> str:
+def _file():
     place = tempfile.mkstemp()[1]
     return str(Path(place).parent)
 
 
-def _file_and_die() -> None:
+def _file_and_die():
     _file()
     _die("SIGKILL")
 
 
-def _scribble() -> None:
+def _scribble():
     """Write rubbish into every descriptor, as a wild kernel may."""
     for number in range(3, 64):
         try:
@@ -113,7 +97,7 @@ def _scribble() -> None:
     time.sleep(60)
 
 
-def _forge(report: Report, *lines: str) -> None:
+def _forge(report, *lines):
     """Write lines into the pipe of replies, with the number of the request for @."""
     for line in lines:
         text = line.replace("@", f'"number": {report._number}, "at": {time.perf_counter()}')
@@ -121,21 +105,21 @@ def _forge(report: Report, *lines: str) -> None:
     time.sleep(60)
 
 
-def _long() -> str:
+def _long():
     return "x" * (1 << 20)
 
 
-def _interrupt() -> None:
+def _interrupt():
     """Send a Ctrl-C to the process that waits for the reply, and do not reply."""
     os.kill(os.getppid(), signal.SIGINT)
     time.sleep(60)
 
 
-def _allocate(size: int) -> int:
+def _allocate(size):
     return len(bytearray(size))
 
 
-ACTIONS: dict[str, Callable[..., Any]] = {
+ACTIONS = {
     "echo": lambda *values: list(values),
     "pid": os.getpid,
     "cpus": lambda: sorted(os.sched_getaffinity(0)),
@@ -154,8 +138,6 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "flood": _flood,
     "child": _child,
     "daemon": _daemon,
-    "daemon_and_die": _daemon_and_die,
-    "orphan": _orphan,
     "file": _file,
     "file_and_die": _file_and_die,
     "scribble": _scribble,
@@ -165,9 +147,9 @@ ACTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def broken(settings: Any) -> None:
+def broken(settings):
     raise RuntimeError("there is no such device")
 
 
-def deadly(settings: Any) -> None:
+def deadly(settings):
     os.abort()

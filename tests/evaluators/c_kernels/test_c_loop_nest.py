@@ -1,17 +1,13 @@
 """Kernels in C: the generated code of the loop nest is correct for every feasible schedule; every fault is reported."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
 
 import patient
 import pytest
@@ -23,15 +19,13 @@ from baco_like.evaluators import (
     CKernelSettings,
     Repeats,
     SourceProvider,
-    registry,
 )
 from baco_like.evaluators.kernels import complete_config
-from baco_like.evaluators.settings_table import Table
-from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.exceptions import EvaluatorError
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.real import Real
-from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.records.trial import Status, Trial
 from baco_like.spaces.space import Space
 
 pytestmark = pytest.mark.usefixtures("temporary")
@@ -42,7 +36,7 @@ needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C comp
 
 
 @pytest.fixture
-def space() -> Space:
+def space():
     tile = [1, 2, 3, 4, 6, 8, 12, 24, 5]
     return Space(
         {
@@ -68,20 +62,16 @@ def space() -> Space:
     )
 
 
-def settings(**changed: Any) -> CKernelSettings:
+def settings(**changed):
     return CKernelSettings(**{"problem": PROBLEM, "size": SIZE, **changed})
 
 
-def evaluate(
-    evaluator: CKernelEvaluator,
-    is_expected: Callable[[Outcome], bool] | None = None,
-    **config: Any,
-) -> Outcome:
+def evaluate(evaluator, is_expected=None, **config):
     return patient.evaluate(evaluator, Trial(4, config), is_expected)
 
 
 @needs_cc
-def test_every_feasible_schedule_is_right(space: Space) -> None:
+def test_every_feasible_schedule_is_right(space):
     evaluator = CKernelEvaluator(space, settings(repeats=Repeats(2, 2)))
     configs = space.sample(20, seed=1)
     for config in configs:
@@ -93,7 +83,7 @@ def test_every_feasible_schedule_is_right(space: Space) -> None:
 
 
 @needs_cc
-def test_the_plain_nest_is_the_default() -> None:
+def test_the_plain_nest_is_the_default():
     evaluator = CKernelEvaluator(Space({"ti": [1, 2]}), settings(scale=1e6, repeats=Repeats(3, 3)))
     outcome = evaluate(evaluator, ti=1)
     assert len(outcome.repeats) == 3
@@ -109,16 +99,7 @@ def test_the_plain_nest_is_the_default() -> None:
     evaluator.close()
 
 
-@needs_cc
-def test_it_goes_on_after_close() -> None:
-    evaluator = CKernelEvaluator(Space({"ti": [1, 2]}), settings(repeats=Repeats()))
-    assert evaluate(evaluator, ti=2).status is Status.OK
-    evaluator.close()
-    assert evaluate(evaluator, ti=1).status is Status.OK
-    evaluator.close()
-
-
-def with_sources(folder: Path, *sources: str, **changed: Any) -> CKernelEvaluator:
+def with_sources(folder, *sources, **changed):
     """Return an evaluator whose kernels have these sources in turn; the last is repeated."""
     problem = folder / "problem.py"
     problem.write_text(
@@ -137,29 +118,22 @@ SECOND_TIME = f"static int calls; {RIGHT} if (++calls >= 2)"
 
 FAILED, CENSORED = Status.FAILED, Status.CENSORED
 FAULTS = [
-    ("*(volatile int *)0 = 1;", FAILED, "runtime", "SIGSEGV"),
-    ("abort();", FAILED, "runtime", "SIGABRT"),
-    ("exit(5);", FAILED, "runtime", "exit code 5"),
-    ("exit(0);", FAILED, "runtime", "exit code 0"),
-    ("memset(C, 0, 24 * 24 * 4);", FAILED, "correctness", "element (0, 0) is 0.0 instead of"),
-    ("for (int q = 0; q < 576; q++) C[q] = NAN;", FAILED, "correctness", "element (0, 0) is nan"),
     (f"{RIGHT} C[575] += 0.01f;", FAILED, "correctness", "element (23, 23)"),
-    (f"{SECOND_TIME} C[0] = 1e9f;", FAILED, "correctness", "element (0, 0) is 1e+09"),
     (f"{SECOND_TIME} abort();", FAILED, "runtime", "SIGABRT"),
     (
-        f"static int n; {RIGHT} if (++n == 4) for (;;) pause();",
+        f"static int n; {RIGHT} if (++n == 4) pause();",
         FAILED,
         "timeout",
         "run: stopped after 0.3 s",
     ),
     ("this is no C;", FAILED, "compile", "error"),
-    ("for (;;) pause();", CENSORED, "timeout", "stopped after 0.3 s"),
     ("volatile int go = 1; while (go) {}", CENSORED, "timeout", "stopped after 0.3 s"),
 ]
+"""What a kernel may do besides the cases of `bench_cases`."""
 
 
 @needs_cc
-def test_what_a_kernel_may_do(tmp_path: Path) -> None:
+def test_what_a_kernel_may_do(tmp_path):
     head = "".join(f"#include <{name}.h>\n" for name in ("stdlib", "string", "unistd", "math"))
     signature = "void kernel(const float *A, const float *B, float *C)"
     sources = [f"{head}{signature} {{ {body} }}" for body, *_ in FAULTS]
@@ -182,7 +156,7 @@ def test_what_a_kernel_may_do(tmp_path: Path) -> None:
 
 
 @needs_cc
-def test_the_largest_error_of_all_checks_is_a_metric(tmp_path: Path) -> None:
+def test_the_largest_error_of_all_checks_is_a_metric(tmp_path):
     sources = [
         "void kernel(const float *A, const float *B, float *C) "
         f"{{ {SECOND_TIME} C[7] += {added}; }}"  # only the last check sees it
@@ -198,7 +172,7 @@ def test_the_largest_error_of_all_checks_is_a_metric(tmp_path: Path) -> None:
 
 
 @needs_cc
-def test_a_compiler_that_hangs_is_a_timeout(tmp_path: Path) -> None:
+def test_a_compiler_that_hangs_is_a_timeout(tmp_path):
     compiler = tmp_path / "slow-cc"
     compiler.write_text(
         f'#!/bin/sh\ncase "$*" in *kernel*) sleep 300;; esac\nexec {shutil.which("cc")} "$@"\n'
@@ -214,7 +188,7 @@ def test_a_compiler_that_hangs_is_a_timeout(tmp_path: Path) -> None:
 
 
 @needs_cc
-def test_a_compiler_that_compiles_nothing_is_broken(tmp_path: Path) -> None:
+def test_a_compiler_that_compiles_nothing_is_broken(tmp_path):
     evaluator = CKernelEvaluator(Space({"ti": [1, 2]}), settings(compiler="false"))
     with pytest.raises(EvaluatorError, match="harness"):
         evaluate(evaluator, ti=1)
@@ -230,9 +204,7 @@ def test_a_compiler_that_compiles_nothing_is_broken(tmp_path: Path) -> None:
         ({"order": ("ki", "io", "jo", "ii", "ji", "ko"), "threads": 2}, "race for the sums"),
     ],
 )
-def test_programs_that_cannot_be_right_are_not_run(
-    space: Space, config: dict[str, Any], message: str
-) -> None:
+def test_programs_that_cannot_be_right_are_not_run(space, config, message):
     evaluator = CKernelEvaluator(space, settings())
     outcome = evaluate(evaluator, **config)
     assert outcome.failed == "constraints"
@@ -258,19 +230,19 @@ def test_programs_that_cannot_be_right_are_not_run(
         ({"threads": Ordinal([1, -2][::-1])}, "'threads'"),
     ],
 )
-def test_spaces_that_are_not_understood(parameters: dict[str, Any], message: str) -> None:
+def test_spaces_that_are_not_understood(parameters, message):
     with pytest.raises(EvaluatorError, match=message) as caught:
         CKernelEvaluator(Space(parameters), settings())
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_compiler_is_told(space: Space) -> None:
+def test_a_missing_compiler_is_told(space):
     with pytest.raises(EvaluatorError, match="'no-such-cc' is not on PATH"):
         CKernelEvaluator(space, settings(compiler="no-such-cc"))
 
 
 @needs_cc
-def test_a_compiler_without_openmp_is_told(space: Space, tmp_path: Path) -> None:
+def test_a_compiler_without_openmp_is_told(space, tmp_path):
     compiler = tmp_path / "cc-without"
     compiler.write_text("#!/bin/sh\necho unsupported option >&2\nexit 1\n")
     compiler.chmod(0o755)
@@ -278,50 +250,27 @@ def test_a_compiler_without_openmp_is_told(space: Space, tmp_path: Path) -> None
         CKernelEvaluator(space, settings(compiler=str(compiler)))
 
 
-def table(**entries: Any) -> Table:
-    return Table("evaluator", {"kind": "c", "problem": "c_loop_nest.py", **entries})
-
-
-@pytest.mark.parametrize(
-    ("entries", "message"),
-    [
-        ({}, "needs the key 'size'"),
-        ({"size": 0}, "size = 0"),
-        ({"size": 24, "sise": 3}, "did you mean 'size'"),
-        ({"size": 24, "tolerance": -1}, "tolerance"),
-    ],
-)
-def test_wrong_tables(space: Space, entries: dict[str, Any], message: str) -> None:
-    with pytest.raises(RunFileError, match=message):
-        registry.create(table(**entries), space, "ms", KERNELS)
-
-
-def test_the_unit_is_one_of_time(space: Space) -> None:
-    with pytest.raises(RunFileError, match="measures time, not 'GB/s'"):
-        registry.create(table(size=24), space, "GB/s", KERNELS)
-
-
-def test_innermost_sums_have_an_accumulator_and_a_reduction() -> None:
+def test_innermost_sums_have_an_accumulator_and_a_reduction():
     config = {"tk": 4, "pragma": "omp simd"}
     assert "#pragma omp simd reduction(+ : sum)" in source(config, 8)
     other = {**config, "order": ("io", "jo", "ko", "ii", "ki", "ji"), "tj": 4}
     assert "reduction" not in source(other, 8)
 
 
-def test_threads_always_share_the_first_loop_of_the_order() -> None:
+def test_threads_always_share_the_first_loop_of_the_order():
     for order in (LOOPS, ("ii", "io", "jo", "ko", "ji", "ki")):
         lines = source({"order": order, "threads": 2, "ti": 1}, 8).splitlines()
         place = next(i for i, line in enumerate(lines) if "omp parallel for" in line)
         assert lines[place + 1].strip().startswith(f"for (int {order[0]} ")
 
 
-def test_flags() -> None:
+def test_flags():
     config = {"opt": "-O3", "march": "native", "fast_math": True, "threads": 2}
     assert flags(config) == ["-O3", "-march=native", "-ffast-math", "-fopenmp"]
     assert flags({"pragma": "omp simd"}) == ["-O2", "-fopenmp-simd"]
 
 
-def test_every_field_of_a_schedule_has_a_domain_that_holds_its_default() -> None:
+def test_every_field_of_a_schedule_has_a_domain_that_holds_its_default():
     assert {field.name for field in fields(Schedule)} == set(domains())
     for config in (asdict(Schedule()), {}):
         assert Schedule(**complete_config("c_loop_nest", domains(), config)) == Schedule()
@@ -329,7 +278,7 @@ def test_every_field_of_a_schedule_has_a_domain_that_holds_its_default() -> None
 
 
 @needs_cc
-def test_warm_ups_and_more_repeats_where_they_are_wanted(tmp_path: Path) -> None:
+def test_warm_ups_and_more_repeats_where_they_are_wanted(tmp_path):
     """The kernel counts its calls in a file: two warm-ups, two repeats and one run with other inputs a process."""
     rule = Repeats(2, 4, relative_error=1e-9)
     evaluator = with_sources(tmp_path, counting(), warmup=2, repeats=rule)
@@ -341,7 +290,7 @@ def test_warm_ups_and_more_repeats_where_they_are_wanted(tmp_path: Path) -> None
     evaluator.close()
 
 
-def counting() -> str:
+def counting():
     """Return a kernel that counts its calls in a file; no two calls take equally long."""
     head = "#include <stdio.h>\n#include <unistd.h>\n"
     head += "void kernel(const float *A, const float *B, float *C) { static int n; usleep(2000 + 50 * ++n); "
@@ -350,7 +299,7 @@ def counting() -> str:
 
 
 @needs_cc
-def test_a_kernel_that_is_clearly_slower_is_stopped(tmp_path: Path) -> None:
+def test_a_kernel_that_is_clearly_slower_is_stopped(tmp_path):
     """The first one counts, the second one sleeps for longer than the test may take."""
     bodies = [f"{RIGHT} usleep(10000);", f"{RIGHT} sleep(60);"]
     head = "#include <unistd.h>\nvoid kernel(const float *A, const float *B, float *C) { "
@@ -360,24 +309,12 @@ def test_a_kernel_that_is_clearly_slower_is_stopped(tmp_path: Path) -> None:
     fast = evaluate(evaluator, ti=1)
     slow = evaluate(evaluator, lambda outcome: outcome.status is Status.CENSORED, ti=2)
     evaluator.close()
-    assert fast.value is not None
     assert (slow.status, slow.failed) == (Status.CENSORED, "timeout")
     assert slow.bound == pytest.approx(3 * fast.value)
 
 
 @needs_cc
-def test_kernels_are_compiled_ahead() -> None:
-    evaluator = CKernelEvaluator(Space({"ti": [1, 2, 3, 4]}), settings(repeats=Repeats()), ahead=2)
-    for number in range(4):
-        evaluator.submit(Trial(number, {"ti": number + 1}))
-    outcomes = [one for _ in range(4) for one in evaluator.wait()]
-    assert sorted(one.trial_id for one in outcomes) == [0, 1, 2, 3]
-    assert all(one.status is Status.OK for one in outcomes)
-    evaluator.close()
-
-
-@needs_cc
-def test_memory_and_cpus_reach_the_kernel(tmp_path: Path) -> None:
+def test_memory_and_cpus_reach_the_kernel(tmp_path):
     body = f"{RIGHT} if (!malloc(1u << 30)) abort();"
     for memory, word in ((None, None), (256 << 20, "runtime")):
         head = "#include <stdlib.h>\nvoid kernel(const float *A, const float *B, float *C) { "
@@ -390,7 +327,7 @@ def test_memory_and_cpus_reach_the_kernel(tmp_path: Path) -> None:
 
 
 @needs_cc
-def test_equal_programs_are_measured_once(tmp_path: Path) -> None:
+def test_equal_programs_are_measured_once(tmp_path):
     """The second source differs by a comment only."""
     other = counting().replace("{ ", "{ /* the same */ ", 1)
     evaluator = with_sources(tmp_path, counting(), other, repeats=Repeats(2, 2))
@@ -403,7 +340,7 @@ def test_equal_programs_are_measured_once(tmp_path: Path) -> None:
 
 
 @needs_cc
-def test_the_size_may_be_the_fidelity() -> None:
+def test_the_size_may_be_the_fidelity():
     space = Space({"ti": [1, 2]}, fidelity={"size": [8, 16]})
     evaluator = CKernelEvaluator(space, settings(repeats=Repeats()))
     outcomes = [evaluate(evaluator, ti=2, size=size) for size in (8, 16)]

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from baco_like.evaluators.command.metrics import section_bytes
+from baco_like.evaluators.command.measure import section_bytes
 
 from baco_like.evaluators.kernels.c import count_bytes
 

@@ -1,12 +1,7 @@
 """Flags as parameters, and the options that compilers print."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -76,12 +71,12 @@ CLANG = """OPTIONS:
 """
 
 
-def flags(**settings: Any) -> Flags:
+def flags(**settings):
     options = {"-O2": parse_gcc(GCC_O2), "-O3": parse_gcc(GCC_O3)}
     return Flags(**{"compiler": "gcc", "options": options, **settings})
 
 
-def test_the_options_of_gcc() -> None:
+def test_the_options_of_gcc():
     options = parse_gcc(GCC_O2)
     assert options.switches == {
         "-faggressive-loop-optimizations": True,
@@ -100,7 +95,7 @@ def test_the_options_of_gcc() -> None:
     assert options.choices["-fexcess-precision"] == (("fast", "standard", "16"), None)
 
 
-def test_the_options_of_llvm_and_clang() -> None:
+def test_the_options_of_llvm_and_clang():
     options = parse_llvm(LLVM_TYPES, LLVM_DEFAULTS)
     assert options.switches == {"-enable-unroll-and-jam": False}
     assert options.numbers == {
@@ -121,7 +116,7 @@ def test_the_options_of_llvm_and_clang() -> None:
     assert clang.words(config) == ["-O2", "-mllvm", "-inline-threshold=100"]
 
 
-def test_values_around_a_default() -> None:
+def test_values_around_a_default():
     assert NumberOption(8).values() == [1, 2, 4, 8, 16, 32, 64]
     assert NumberOption(90, 0, 100).values() == [11, 22, 45, 90]
     assert NumberOption(1, 0, 1).values() == [0, 1]
@@ -129,20 +124,19 @@ def test_values_around_a_default() -> None:
 
 
 @pytest.mark.parametrize("level", ["-O2", "-O3"])
-def test_the_default_configuration_is_the_compilers_own_choice(level: str) -> None:
+def test_the_default_configuration_is_the_compilers_own_choice(level):
     own = flags(
         on_off=["-funroll-loops", "-finline-functions", "-march=native"],
         params={"max-unroll-times": [4, 16], "-falign-loops": [16, 32]},
         level=level,
     )
     default = Space(own.parameters).default_config
-    assert default is not None
     assert own.words(default) == [level]
     assert default["funroll_loops"] is (level == "-O3")
     assert own.parameters["max_unroll_times"].values == (4, 8, 16)
 
 
-def test_words_say_what_differs_from_the_compilers_choice_at_the_level() -> None:
+def test_words_say_what_differs_from_the_compilers_choice_at_the_level():
     own = flags(
         on_off=["-funroll-loops", "-finline-functions", "-march=native", "-fno-associative-math"],
         params={"max-unroll-times": [4], "-falign-loops": [16]},
@@ -168,7 +162,7 @@ def test_words_say_what_differs_from_the_compilers_choice_at_the_level() -> None
     assert own.parameters["vectors"].default == "-fvect-cost-model=very-cheap"
 
 
-def test_all_flags_of_a_compiler() -> None:
+def test_all_flags_of_a_compiler():
     own = flags(on_off="all", params="all", exclude=["ranger-logical-depth"])
     assert list(own.parameters) == [
         *("faggressive_loop_optimizations", "finline_functions", "funroll_loops"),
@@ -177,14 +171,14 @@ def test_all_flags_of_a_compiler() -> None:
     assert own.words(Space(own.parameters).default_config or {}) == ["-O2"]
 
 
-def test_unset_in_a_constraint_is_a_text_that_is_not_empty() -> None:
+def test_unset_in_a_constraint_is_a_text_that_is_not_empty():
     texts = ("x or y == 1", "x == True or y == 1", "x <= 1 or y == 1")
     for text, holds in zip(texts, (True, False, False), strict=True):
         space = Space({"x": Categorical([False, True, "unset"]), "y": [1, 2]}, constraints=[text])
         assert (not space.explain({"x": "unset", "y": 2})) is holds, text
 
 
-def test_without_a_compiler_a_switch_is_off_and_a_number_unset() -> None:
+def test_without_a_compiler_a_switch_is_off_and_a_number_unset():
     own = Flags(on_off=["-fx"], params={"n": [4, 8], "m": Integer(1, 9)}, compiler="", level="-Os")
     assert own.words({"fx": False, "n": "unset", "m": 3}) == ["-Os", "--param=m=3"]
     assert own.words({"fx": True, "n": 8, "m": 3}) == ["-Os", "-fx", "--param=n=8", "--param=m=3"]
@@ -209,24 +203,23 @@ def test_without_a_compiler_a_switch_is_off_and_a_number_unset() -> None:
         ({"on_off": "all", "options": None, "compiler": ""}, "needs a compiler"),
     ],
 )
-def test_wrong_flags_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_wrong_flags_are_refused(settings, message):
     with pytest.raises(SpaceError, match=message):
         flags(**settings)
 
 
 @given(st.from_regex(r"-[fmW](no-)?[a-m][a-z0-9-]{0,9}", fullmatch=True))
-def test_the_opposite_of_the_opposite_is_the_flag(flag: str) -> None:
+def test_the_opposite_of_the_opposite_is_the_flag(flag):
     other = opposite(flag)
-    assert other is not None
     assert other != flag
     assert opposite(other) == flag
 
 
-def test_flags_without_an_opposite() -> None:
+def test_flags_without_an_opposite():
     assert [opposite(flag) for flag in ("-march=native", "-O3", "-s", "--param=x=1")] == [None] * 4
 
 
-def test_a_compiler_that_cannot_be_asked() -> None:
+def test_a_compiler_that_cannot_be_asked():
     with pytest.raises(EvaluatorError, match="cannot be asked for its defaults: No such file"):
         read_options("no-such-compiler")
     with pytest.raises(EvaluatorError, match="neither GCC, clang nor a tool of LLVM"):
@@ -237,7 +230,7 @@ def test_a_compiler_that_cannot_be_asked() -> None:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
-def test_the_installed_gcc_answers() -> None:
+def test_the_installed_gcc_answers():
     slow, fast = (read_options("gcc", level).switches for level in ("-O1", "-O3"))
     assert len(slow) > 100
     assert not slow["-ftree-vectorize"]
@@ -246,7 +239,7 @@ def test_the_installed_gcc_answers() -> None:
 
 
 @pytest.mark.skipif(shutil.which("opt") is None, reason="needs LLVM's opt")
-def test_the_installed_opt_answers() -> None:
+def test_the_installed_opt_answers():
     options = read_options("opt")
     assert options.numbers["inline-threshold"].default == 225
     assert "-enable-unroll-and-jam" in options.switches
@@ -264,14 +257,12 @@ CONFIGS = st.fixed_dictionaries(
 
 
 @given(CONFIGS, CONFIGS)
-def test_different_configurations_have_different_command_lines(
-    one: dict[str, Any], other: dict[str, Any]
-) -> None:
+def test_different_configurations_have_different_command_lines(one, other):
     assert (EVERY.words(one) == EVERY.words(other)) == (one == other)
     assert all(word.startswith("-") for word in EVERY.words(one))
 
 
-def test_clang_is_asked_for_its_switches_and_llvms_numbers(tmp_path: Path) -> None:
+def test_clang_is_asked_for_its_switches_and_llvms_numbers(tmp_path):
     for name, text in (("types", LLVM_TYPES), ("defaults", LLVM_DEFAULTS), ("clang", CLANG)):
         (tmp_path / name).write_text(text)
     program = tmp_path / "clang"
@@ -312,7 +303,7 @@ esac
 NEEDS_GCC = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
 
-def states(*words: str) -> dict[str, str]:
+def states(*words):
     return dict(probe_flags("gcc", "", *words))
 
 
@@ -324,7 +315,7 @@ def states(*words: str) -> dict[str, str]:
         ("-Ofast", "-ffast-math", "-fassociative-math"),
     ],
 )
-def test_an_umbrella_switch_turns_its_parts_off(level: str, flag: str, part: str) -> None:
+def test_an_umbrella_switch_turns_its_parts_off(level, flag, part):
     own = Flags(on_off=[flag], level=level, compiler="gcc")
     (name,) = own.parameters
     on, off = own.words({name: True}), own.words({name: False})
@@ -339,9 +330,7 @@ def test_an_umbrella_switch_turns_its_parts_off(level: str, flag: str, part: str
 @pytest.mark.parametrize("loops", [False, True])
 @pytest.mark.parametrize("straight", [False, True])
 @pytest.mark.parametrize("umbrella", [False, True])
-def test_the_parts_of_an_umbrella_keep_their_values(
-    loops: bool, straight: bool, umbrella: bool
-) -> None:
+def test_the_parts_of_an_umbrella_keep_their_values(loops, straight, umbrella):
     own = Flags(
         on_off=["-ftree-loop-vectorize", "-ftree-slp-vectorize", "-ftree-vectorize"],
         level="-O3",
@@ -358,7 +347,7 @@ def test_the_parts_of_an_umbrella_keep_their_values(
 
 
 @NEEDS_GCC
-def test_a_group_leaves_the_tuned_switches_alone() -> None:
+def test_a_group_leaves_the_tuned_switches_alone():
     own = Flags(on_off=["-fsigned-zeros"], groups={"model": ["", "-ffast-math"]}, compiler="gcc")
     words = own.words({"fsigned_zeros": True, "model": "-ffast-math"})
     assert words == ["-O2", "-ffast-math", "-fsigned-zeros"]
@@ -374,20 +363,20 @@ def test_a_group_leaves_the_tuned_switches_alone() -> None:
         {"params": {"-falign-loopz": [16]}},
     ],
 )
-def test_a_flag_that_the_compiler_does_not_know_is_refused(settings: dict[str, Any]) -> None:
+def test_a_flag_that_the_compiler_does_not_know_is_refused(settings):
     with pytest.raises(SpaceError, match=r"gcc refuses -f.*did you mean"):
         Flags(**settings, compiler="gcc")
 
 
 @NEEDS_GCC
-def test_a_flag_whose_opposite_is_refused_is_given_or_not() -> None:
+def test_a_flag_whose_opposite_is_refused_is_given_or_not():
     own = Flags(on_off=["-m64"], compiler="gcc")
     assert own.words({"m64": False}) == ["-O2"]
     assert own.words({"m64": True}) == ["-O2", "-m64"]
 
 
 @NEEDS_GCC
-def test_each_level_alone_is_a_configuration() -> None:
+def test_each_level_alone_is_a_configuration():
     own = Flags(
         on_off=["-ftree-vectorize", "-fgcse-after-reload"],
         params={"max-inline-insns-auto": [60], "max-inline-insns-single": {"low": 9, "high": 300}},
@@ -396,7 +385,6 @@ def test_each_level_alone_is_a_configuration() -> None:
         compiler="gcc",
     )
     default = Space(own.parameters).default_config
-    assert default is not None
     assert own.words(default) == ["-O2"]
     assert own.parameters["max_inline_insns_auto"].values == (15, 30, 60)
     fast = {
@@ -419,10 +407,10 @@ def test_each_level_alone_is_a_configuration() -> None:
 class FakeCompiler:
     """Switches f0, f1, ... of which some set others, and some have no opposite; what is given explicitly wins."""
 
-    def __init__(self, parts: Mapping[int, Collection[int]], alone: Collection[int] = ()) -> None:
+    def __init__(self, parts, alone=()):
         self.parts, self.alone, self.questions = parts, alone, 0
 
-    def __call__(self, program: str, level: str, *flags: str) -> Mapping[str, str]:
+    def __call__(self, program, level, *flags):
         self.questions += 1
         given = {int(flag.removeprefix("-fno-").removeprefix("-f")): flag for flag in flags}
         for number, flag in given.items():
@@ -433,7 +421,7 @@ class FakeCompiler:
         return {f"-f{n}": str(state) for n, state in on.items()}
 
 
-def plain_of(fake: FakeCompiler, count: int, monkeypatch: pytest.MonkeyPatch) -> frozenset[str]:
+def plain_of(fake, count, monkeypatch):
     monkeypatch.setattr("baco_like.evaluators.command.compilers.probe_flags", fake)
     with ThreadPoolExecutor(1) as pool:
         return find_plain("cc", "-O2", {f"-f{n}": f"-fno-{n}" for n in range(count)}, pool)
@@ -441,9 +429,7 @@ def plain_of(fake: FakeCompiler, count: int, monkeypatch: pytest.MonkeyPatch) ->
 
 @given(data=st.data(), count=st.integers(0, 30))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_plain_switches_are_those_that_set_no_others(
-    data: st.DataObject, count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plain_switches_are_those_that_set_no_others(data, count, monkeypatch):
     numbers = st.integers(0, max(count - 1, 0))
     parts = data.draw(st.dictionaries(numbers, st.sets(numbers, min_size=1, max_size=3)))
     alone = data.draw(st.sets(numbers, max_size=3))
@@ -455,14 +441,14 @@ def test_plain_switches_are_those_that_set_no_others(
         assert found == expected
 
 
-def test_many_switches_need_few_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_switches_need_few_questions(monkeypatch):
     fake = FakeCompiler({7: [8, 90], 40: [3], 111: [112]}, alone=[60])
     found = plain_of(fake, 170, monkeypatch)
     assert len(found) == 166
     assert fake.questions < 120  # two for each switch before
 
 
-def test_numbers_that_are_unsafe_or_cannot_matter_are_left_out_of_all() -> None:
+def test_numbers_that_are_unsafe_or_cannot_matter_are_left_out_of_all():
     left_out = [
         "graphite-allow-codegen-errors",
         "hash-table-verification-limit",

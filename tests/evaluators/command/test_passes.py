@@ -1,7 +1,5 @@
 """The text of a sequence of passes: nested by level, joined by manager, and understood by LLVM's opt."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 
@@ -19,12 +17,12 @@ needs_opt = pytest.mark.skipif(not has_opt, reason="needs opt of LLVM 14 to 21")
 MANAGED = ["sroa", "gvn", "licm", "indvars", "inline", "globalopt", "function(dse)", "loop(licm)"]
 
 
-def accepts(opt: str, text: str) -> bool:
+def accepts(opt, text):
     command = [opt, f"-passes={text}", "-disable-output", "/dev/null"]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def test_passes_stay_as_written_without_opt_and_equal_managers_are_joined() -> None:
+def test_passes_stay_as_written_without_opt_and_equal_managers_are_joined():
     tile = "func.func(affine-loop-tile{tile-size=4, n=2})"
     passes = Passes(["func.func(canonicalize,cse)", tile, "inline"])
     assert passes.text(passes.elements) == (
@@ -36,7 +34,7 @@ def test_passes_stay_as_written_without_opt_and_equal_managers_are_joined() -> N
     assert Passes(repeated[:1]).text(repeated) == "cgscc(devirt<4>(inline),devirt<4>(inline))"
 
 
-def test_the_words_of_each_pass() -> None:
+def test_the_words_of_each_pass():
     passes = Passes(["cse", "canonicalize"], form="--{pass}")
     assert passes.words({"passes": ("cse", "cse")}) == ["--cse", "--cse"]
     assert passes.words({}) == []
@@ -44,13 +42,13 @@ def test_the_words_of_each_pass() -> None:
 
 
 @pytest.mark.parametrize("element", ["f(a", "a)", "", "f(a))(b", "a<b"])
-def test_a_bracket_without_partner_is_refused(element: str) -> None:
+def test_a_bracket_without_partner_is_refused(element):
     with pytest.raises(SpaceError, match="has no partner"):
         Passes([element])
 
 
 @needs_opt
-def test_each_level_of_llvm_gets_its_managers() -> None:
+def test_each_level_of_llvm_gets_its_managers():
     passes = Passes(["globalopt", "inline", "sroa", "indvars", "licm"], opt=find_opt())
     text = passes.text(["sroa", "indvars", "licm", "inline", "function(sroa)", "globalopt"])
     assert (
@@ -62,7 +60,7 @@ def test_each_level_of_llvm_gets_its_managers() -> None:
 
 
 @needs_opt
-def test_all_passes_are_listed_without_those_that_only_look_or_instrument() -> None:
+def test_all_passes_are_listed_without_those_that_only_look_or_instrument():
     passes = Passes("all", exclude=["sroa"])
     assert {"gvn", "licm", "inline", "globalopt", "early-cse<memssa>", "default<Oz>"} <= set(
         passes.elements
@@ -74,7 +72,7 @@ def test_all_passes_are_listed_without_those_that_only_look_or_instrument() -> N
 
 @needs_opt
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_passes_of_a_level(level: str) -> None:
+def test_the_passes_of_a_level(level):
     passes = Passes(level)
     assert passes.default == (f"default<{level}>",)
     assert ("gvn" in passes.elements) == (level in ("O2", "O3", "Os", "Oz"))
@@ -84,7 +82,7 @@ def test_the_passes_of_a_level(level: str) -> None:
 @needs_opt
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.sampled_from(MANAGED), min_size=1, max_size=8))
-def test_opt_accepts_every_sequence(sequence: list[str]) -> None:
+def test_opt_accepts_every_sequence(sequence):
     passes = Passes(sorted(set(sequence)), opt=find_opt(), start=[])
     text = passes.text(sequence)
     assert accepts(passes.opt, text)
@@ -96,20 +94,20 @@ def test_opt_accepts_every_sequence(sequence: list[str]) -> None:
 
 
 @needs_opt
-def test_an_unknown_pass_is_named_with_a_hint() -> None:
+def test_an_unknown_pass_is_named_with_a_hint():
     with pytest.raises(SpaceError, match=r"'gvnn'.*unknown.*did you mean 'gvn'"):
         Passes(["sroa", "gvnn"], opt=find_opt())
     with pytest.raises(SpaceError, match="O9"):
         Passes("O9")
 
 
-def test_another_program_than_opt_is_refused() -> None:
+def test_another_program_than_opt_is_refused():
     with pytest.raises(EvaluatorError, match="it lists no passes"):
         Passes(["gvn"], opt="true")
     with pytest.raises(EvaluatorError, match="cannot be asked"):
         Passes(["gvn"], opt="/missing/opt")
 
 
-def test_tools_of_the_same_version() -> None:
+def test_tools_of_the_same_version():
     assert tool_beside("opt-17", "llc") == "llc-17"
     assert tool_beside("/usr/lib/llvm-14/bin/opt", "clang") == "/usr/lib/llvm-14/bin/clang"

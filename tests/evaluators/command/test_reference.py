@@ -1,9 +1,5 @@
 """Outputs against references, and the two through a command."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -11,15 +7,15 @@ from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.command.reference import read_numbers
 from baco_like.evaluators.comparison import Expected, to_bfloat16
 from baco_like.evaluators.settings_table import RunArguments, Table
-from baco_like.exceptions import EvaluatorError, RunFileError
-from baco_like.records.trial import Outcome, Trial
+from baco_like.exceptions import EvaluatorError
+from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 
 
 @pytest.mark.parametrize(
     "dtype", ["text", "npy", "bfloat16", "float16", "float32", "int32", "uint64"]
 )
-def test_every_way_to_write_numbers(tmp_path: Path, dtype: str) -> None:
+def test_every_way_to_write_numbers(tmp_path, dtype):
     array = np.array([[1, 2, 3], [4, 5, 6]])
     place = tmp_path / "numbers.npy"
     if dtype == "text":
@@ -33,7 +29,7 @@ def test_every_way_to_write_numbers(tmp_path: Path, dtype: str) -> None:
     assert Expected(array, tolerance=1e-9).compare(read_numbers(place, dtype)).problem is None
 
 
-def evaluate(folder: Path, says: str, **entries: object) -> Outcome:
+def evaluate(folder, says, **entries):
     table = Table(
         "evaluator",
         {
@@ -52,7 +48,7 @@ def evaluate(folder: Path, says: str, **entries: object) -> Outcome:
     return outcome
 
 
-def test_a_command_with_a_reference(tmp_path: Path) -> None:
+def test_a_command_with_a_reference(tmp_path):
     (tmp_path / "right").write_text("1 2 3")
     (tmp_path / "wrong").write_text("1 2 3.1")
     (tmp_path / "none").write_text("no numbers")
@@ -74,27 +70,17 @@ def test_a_command_with_a_reference(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entries", "error", "message"),
+    ("entries", "message"),
     [
-        ({"reference": "absent"}, EvaluatorError, "reference cannot be read"),
-        ({"dtype": "float60"}, RunFileError, "did you mean 'float64'"),
-        ({"dtype": "float64"}, EvaluatorError, "not a multiple of the size of float64"),
-        ({"output": "a b"}, RunFileError, "one path"),
-        ({"tolerance": -1}, RunFileError, "tolerance = -1: expected a number, 0 or more"),
-        (
-            {"reference": "nan"},
-            EvaluatorError,
-            r"all elements of \[evaluator\] reference = 'nan' are NaN",
-        ),
-        ({"reference": "empty"}, EvaluatorError, r"reference = 'empty' is empty"),
+        ({"dtype": "float64"}, "not a multiple of the size of float64"),
+        ({"reference": "nan"}, r"all elements of \[evaluator\] reference = 'nan' are NaN"),
+        ({"reference": "empty"}, r"reference = 'empty' is empty"),
     ],
 )
-def test_wrong_tables(
-    tmp_path: Path, entries: dict[str, object], error: type[Exception], message: str
-) -> None:
+def test_references_that_check_nothing(tmp_path, entries, message):
     for name, text in {"right": "1 2 3", "nan": "nan nan", "empty": ""}.items():
         (tmp_path / name).write_text(text)
-    with pytest.raises(error, match=message):
+    with pytest.raises(EvaluatorError, match=message):
         evaluate(tmp_path, "right", **entries)
 
 
@@ -113,9 +99,7 @@ def test_wrong_tables(
         ("36893488147419103232 0", "36893488147419103232 0", {}, True),  # beyond 64 bits
     ],
 )
-def test_tolerances_of_texts(
-    tmp_path: Path, reference: str, output: str, entries: dict[str, object], is_right: bool
-) -> None:
+def test_tolerances_of_texts(tmp_path, reference, output, entries, is_right):
     (tmp_path / "right").write_text(reference)
     (tmp_path / "wrong").write_text(output)
     outcome = evaluate(tmp_path, "wrong", **entries)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -12,23 +10,23 @@ from baco_like.evaluators.command.template import to_text
 from baco_like.exceptions import EvaluatorError, RunFileError
 
 
-def parse(text: str) -> Template:
+def parse(text):
     return Template.parse(text, ["tile", "order", "workdir"], "[evaluator] run")
 
 
-def test_words_are_split_before_they_are_filled() -> None:
+def test_words_are_split_before_they_are_filled():
     template = parse("cc -DT={tile} 'a b' {workdir}/k")
     filled = template.fill({"tile": "8; rm -rf / $(id) 'x", "workdir": "/tmp/w d", "order": ""})
     assert filled == ["cc", "-DT=8; rm -rf / $(id) 'x", "a b", "/tmp/w d/k"]
 
 
 @given(st.text(st.characters(blacklist_characters="\0", codec="utf-8"), max_size=50))
-def test_a_value_stays_in_its_word_whatever_it_is(value: str) -> None:
+def test_a_value_stays_in_its_word_whatever_it_is(value):
     filled = parse("prog pre{tile}post end").fill({"tile": value})
     assert filled == ["prog", f"pre{value}post", "end"]
 
 
-def test_a_value_that_looks_like_a_placeholder_is_not_filled_again() -> None:
+def test_a_value_that_looks_like_a_placeholder_is_not_filled_again():
     assert parse("x {tile} {order}").fill({"tile": "{order}", "order": "{{"}) == [
         "x",
         "{order}",
@@ -36,7 +34,7 @@ def test_a_value_that_looks_like_a_placeholder_is_not_filled_again() -> None:
     ]
 
 
-def test_a_hostile_value_reaches_the_program_as_it_is() -> None:
+def test_a_hostile_value_reaches_the_program_as_it_is():
     template = parse(f"{sys.executable} -I -c 'import sys; print(ascii(sys.argv[1]))' {{tile}}")
     hostile = "$(touch /tmp/owned); `id` && 'x' \"y\" | > * \\ \n"
     done = subprocess.run(
@@ -45,11 +43,11 @@ def test_a_hostile_value_reaches_the_program_as_it_is() -> None:
     assert done.stdout == ascii(hostile) + "\n"
 
 
-def test_doubled_braces_are_braces() -> None:
+def test_doubled_braces_are_braces():
     assert parse("awk '{{print}}' {{x}}").fill({}) == ["awk", "{print}", "{x}"]
 
 
-def test_empty_words_stay() -> None:
+def test_empty_words_stay():
     assert parse("x '' y").fill({}) == ["x", "", "y"]
 
 
@@ -70,35 +68,35 @@ def test_empty_words_stay() -> None:
         ("   ", "the command is empty"),
     ],
 )
-def test_wrong_texts_are_told(text: str, message: str) -> None:
+def test_wrong_texts_are_told(text, message):
     with pytest.raises(RunFileError, match=message) as caught:
         parse(text)
     assert "\n" not in str(caught.value)
 
 
-def test_program_and_placeholders() -> None:
+def test_program_and_placeholders():
     assert parse("cc -o {workdir}/k {tile}").program == "cc"
     assert parse("{workdir}/k {order}").program is None
     assert parse("cc -o {workdir}/k {tile}").placeholders == {"workdir", "tile"}
 
 
-def test_text_of_values() -> None:
+def test_text_of_values():
     values = [3, 0.1, 1e-300, True, False, "-O3", ("i", "j", "k"), (2, 0, 1), 2**53 + 1]
     texts = ["3", "0.1", "1e-300", "1", "0", "-O3", "i,j,k", "2,0,1", "9007199254740993"]
     assert [to_text(value) for value in values] == texts
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_floats_come_back_the_same(value: float) -> None:
+def test_floats_come_back_the_same(value):
     assert float(to_text(value)) == value
 
 
-def test_nul_is_refused() -> None:
+def test_nul_is_refused():
     with pytest.raises(EvaluatorError, match="NUL"):
         to_text("a\0b")
 
 
-def test_variable_names() -> None:
+def test_variable_names():
     assert variable_names(["tile", "block-x", "Größe"]) == {
         "tile": "BACO_TILE",
         "block-x": "BACO_BLOCK_X",
@@ -108,7 +106,7 @@ def test_variable_names() -> None:
         variable_names(["n", "N"])
 
 
-def test_an_optional_flag_that_is_not_given_is_no_word() -> None:
+def test_an_optional_flag_that_is_not_given_is_no_word():
     template = Template.parse("cc {flag?} -o 'a b' {flag}x '' {flag}", ["flag"], "build")
     assert template.placeholders == {"flag"}
     assert template.fill({"flag": ""}) == ["cc", "-o", "a b", "x", "", ""]
@@ -117,7 +115,7 @@ def test_an_optional_flag_that_is_not_given_is_no_word() -> None:
         Template.parse("cc {falg?}", ["flag"], "build")
 
 
-def test_a_word_is_left_out_if_an_optional_part_of_it_is_empty() -> None:
+def test_a_word_is_left_out_if_an_optional_part_of_it_is_empty():
     names, orders = ["p0", "p1", "order"], {"order": 2}
     template = Template.parse("cc -march={p0?} {p0}{p1?} x{order:-?} {p1?}", names, "build", orders)
     filled = template.fill({"p0": "native", "p1": "x", "order": ("a", "b")})
@@ -144,7 +142,7 @@ def test_a_word_is_left_out_if_an_optional_part_of_it_is_empty() -> None:
         "run `nproc`",
     ],
 )
-def test_what_only_a_shell_understands_is_refused(text: str) -> None:
+def test_what_only_a_shell_understands_is_refused(text):
     with pytest.raises(RunFileError, match=r"needs a shell.*sh -c"):
         Template.parse(text, [], "[evaluator] run")
     assert Template.parse(f"sh -c '{text}'", [], "run").fill({})[2] == text
@@ -152,8 +150,8 @@ def test_what_only_a_shell_understands_is_refused(text: str) -> None:
     assert Template.parse('x "a > $b" c\\;d', [], "run").fill({}) == ["x", "a > $b", "c;d"]
 
 
-def test_an_order_has_elements_and_a_separator_of_its_own() -> None:
-    def fill(text: str) -> list[str]:
+def test_an_order_has_elements_and_a_separator_of_its_own():
+    def fill(text):
         template = Template.parse(text, ["order", "tile"], "run", {"order": 3})
         assert template.placeholders <= {"order", "tile"}
         return template.fill({"order": ("i", "j", "k"), "tile": "8"})
@@ -171,7 +169,7 @@ def test_an_order_has_elements_and_a_separator_of_its_own() -> None:
         fill("k {tile[0]}")
 
 
-def test_a_list_of_words_becomes_words() -> None:
+def test_a_list_of_words_becomes_words():
     template = Template.parse("cc {flags} -o x{flags}", ["flags"], "build")
     assert template.fill({"flags": ["-O2", "-f x"]}) == ["cc", "-O2", "-f x", "-o", "x-O2 '-f x'"]
     assert template.fill({"flags": []}) == ["cc", "-o", "x"]

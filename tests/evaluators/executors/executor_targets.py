@@ -1,20 +1,17 @@
 """Evaluators that workers make; and, run by mpiexec, a tuning run on MPI processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time
 from collections import deque
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from baco_like import Infeasible, Outcome, Trial
-from baco_like.evaluators import Evaluator, FunctionEvaluator
+from baco_like.evaluators import FunctionEvaluator
 
 
-def replay(path: str, seconds: float = 0.0) -> Evaluator:
+def replay(path, seconds=0.0):
     """Return the recorded table; each answer takes so long."""
     from baco_like.evaluators import ReplayEvaluator
     from baco_like.evaluators.replay import load  # only where it is needed
@@ -25,27 +22,27 @@ def replay(path: str, seconds: float = 0.0) -> Evaluator:
 class Slow:
     """Another evaluator after a while; it notes its start and its end in a folder."""
 
-    def __init__(self, inner: Evaluator, seconds: float) -> None:
+    def __init__(self, inner, seconds):
         self.inner, self.seconds = inner, seconds
         self.capacity = 1
 
-    def submit(self, trial: Trial) -> None:
+    def submit(self, trial):
         self.inner.submit(trial)
 
-    def wait(self) -> Sequence[Outcome]:
+    def wait(self):
         time.sleep(self.seconds)
         return self.inner.wait()
 
-    def close(self) -> None:
+    def close(self):
         self.inner.close()
 
 
-def noted(folder: str) -> Evaluator:
+def noted(folder):
     """Return an evaluator that notes every trial it begins in a file, and does what the parameter says."""
     return FunctionEvaluator(partial(_noted, folder))
 
 
-def _noted(folder: str, trial: Trial) -> float:
+def _noted(folder, trial):
     with open(Path(folder) / "begun", "a") as file:
         file.write(f"{trial['x']} {os.getpid()}\n")
     if trial["does"] == "die" or (trial["does"] == "die once" and _first(folder, trial["x"])):
@@ -57,7 +54,7 @@ def _noted(folder: str, trial: Trial) -> float:
     return float(trial["x"])
 
 
-def _first(folder: str, x: int) -> bool:
+def _first(folder, x):
     lines = (Path(folder) / "begun").read_text().splitlines()
     return sum(line.split()[0] == str(x) for line in lines) == 1
 
@@ -67,31 +64,31 @@ class Closing:
 
     capacity = 1
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder):
         self.folder, self.queue = Path(folder), deque[Trial]()
         self.note("made")
 
-    def note(self, what: str) -> None:
+    def note(self, what):
         with open(self.folder / what, "a") as file:
             file.write("x")
 
-    def submit(self, trial: Trial) -> None:
+    def submit(self, trial):
         self.queue.append(trial)
 
-    def wait(self) -> Sequence[Outcome]:
+    def wait(self):
         return [Outcome.success(self.queue.popleft().id, (1.0,))]
 
-    def close(self) -> None:
+    def close(self):
         self.note("closed")
 
 
-def slot_number(trial: Trial) -> float:
+def slot_number(trial):
     """Return the number in the environment of a device slot, after a while that lets other slots begin."""
     time.sleep(0.2)
     return float(os.environ["SLOT"])
 
 
-def die_in_slot(folder: str, trial: Trial) -> float:
+def die_in_slot(folder, trial):
     """Return the number of the slot, but end its process for x = 0, and at the first trial with another x below 3."""
     with open(Path(folder) / "begun", "a") as file:
         file.write(f"{trial['x']} {os.getpid()}\n")
@@ -100,7 +97,7 @@ def die_in_slot(folder: str, trial: Trial) -> float:
     return float(os.environ["SLOT"])
 
 
-def wait_for(path: str) -> None:
+def wait_for(path):
     """Return when a file exists."""
     while not Path(path).exists():
         time.sleep(0.01)

@@ -1,7 +1,5 @@
 """Evaluators on executors: the same results everywhere, and workers that are lost."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import json
@@ -12,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -27,7 +24,6 @@ import pytest
 from baco_like import EvaluatorError, MaxEvals, Optimizer, Outcome, Space, Status, Trial, run
 from baco_like.evaluators import (
     CheckedEvaluator,
-    Evaluator,
     ExecutorEvaluator,
     FunctionEvaluator,
     LostWorker,
@@ -47,7 +43,7 @@ DOMAINS = {"bx": [8, 16, 32, 64], "by": [1, 2, 4, 8], "unroll": [1, 2, 4, 8]}
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def table(tmp_path_factory):
     """A recorded table in which one configuration in seven has failed."""
     rows = []
     for number, values in enumerate(itertools.product(*DOMAINS.values())):
@@ -66,7 +62,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def results(evaluator: Evaluator, evaluations: int = 60) -> list[str]:
+def results(evaluator, evaluations=60):
     """Return the observations of a run over most of the space, sorted, as the order of arrival varies."""
     optimizer = Optimizer(Space(DOMAINS), strategy="exhaustive")
     run(optimizer, evaluator, MaxEvals(evaluations))
@@ -75,14 +71,14 @@ def results(evaluator: Evaluator, evaluations: int = 60) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def sequential(table: Path) -> list[str]:
+def sequential(table):
     found = results(executor_targets.replay(str(table)))
     assert any("compile" in line for line in found)
     return found
 
 
 @contextmanager
-def dask(workers: int) -> Iterator[Any]:
+def dask(workers):
     """Start a cluster of processes on this machine; yields the client."""
     distributed = pytest.importorskip("distributed")
     settings = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
@@ -95,15 +91,13 @@ def dask(workers: int) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def lanes() -> Iterator[ProcessLanes]:
+def lanes():
     """Two processes for all tests of this file, as starting them takes a while."""
     with ProcessLanes(2) as made:
         yield made
 
 
-def test_threads_and_processes_give_the_sequential_results(
-    table: Path, sequential: list[str], lanes: ProcessLanes
-) -> None:
+def test_threads_and_processes_give_the_sequential_results(table, sequential, lanes):
     make = partial(executor_targets.replay, str(table), 0.001)
     with ThreadPoolExecutor(4) as threads:
         assert results(ExecutorEvaluator(make, threads)) == sequential
@@ -113,9 +107,7 @@ def test_threads_and_processes_give_the_sequential_results(
 
 
 @pytest.mark.filterwarnings("ignore")  # of a cluster whose workers are killed
-def test_dask_gives_the_sequential_results_while_workers_are_killed(
-    table: Path, sequential: list[str]
-) -> None:
+def test_dask_gives_the_sequential_results_while_workers_are_killed(table, sequential):
     with dask(2) as client:
         executor = client.get_executor(pure=False)
         assert count_workers(executor) == 2
@@ -131,7 +123,7 @@ def test_dask_gives_the_sequential_results_while_workers_are_killed(
 
 
 @pytest.fixture(scope="module")
-def dask_in_threads() -> Iterator[Any]:
+def dask_in_threads():
     """The client of a Dask cluster whose one worker is a thread of this process."""
     distributed = pytest.importorskip("distributed")
     with (
@@ -143,18 +135,16 @@ def dask_in_threads() -> Iterator[Any]:
         yield client
 
 
-def answer_x(trial: Trial) -> float:
+def answer_x(trial):
     if trial["x"] < 0:
         raise TypeError("a mistake")
     return float(trial["x"])
 
 
-def test_a_result_counts_although_its_dask_worker_dies_just_after_it(
-    dask_in_threads: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_result_counts_although_its_dask_worker_dies_just_after_it(dask_in_threads, monkeypatch):
     client, gather = dask_in_threads, dask_in_threads._gather
 
-    async def gather_and_lose(calls: list[Any], *args: Any, **options: Any) -> Any:
+    async def gather_and_lose(calls, *args, **options):
         results = await gather(calls, *args, **options)
         for call in calls:
             client._handle_lost_data(call.key)  # as when the scheduler reports the worker's death
@@ -170,16 +160,14 @@ def test_a_result_counts_although_its_dask_worker_dies_just_after_it(
             assert [outcome.value for outcome in evaluator.wait()] == [3.0]
 
 
-def test_a_dask_result_that_cannot_be_fetched_is_computed_again(
-    dask_in_threads: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dask_result_that_cannot_be_fetched_is_computed_again(dask_in_threads, monkeypatch):
     client, gather, fails = (
         dask_in_threads,
         dask_in_threads._gather,
         [True, False, True, True, False],
     )
 
-    async def gather_or_fail(*args: Any, **options: Any) -> Any:
+    async def gather_or_fail(*args, **options):
         if fails.pop(0):
             raise OSError("the connection is closed")
         return await gather(*args, **options)
@@ -206,7 +194,7 @@ def test_a_dask_result_that_cannot_be_fetched_is_computed_again(
 _noted, _may_end = list[str](), threading.Event()
 
 
-def note(name: str) -> str:
+def note(name):
     """Note a name; the call ``wait`` blocks until `_may_end` is set."""
     _noted.append(name)
     if name == "wait":
@@ -214,8 +202,8 @@ def note(name: str) -> str:
     return name
 
 
-def test_cancelling_a_future_cancels_its_call_on_dask(dask_in_threads: Any) -> None:
-    def wait_until_worker_has(number: int) -> None:
+def test_cancelling_a_future_cancels_its_call_on_dask(dask_in_threads):
+    def wait_until_worker_has(number):
         deadline = time.monotonic() + 30
         tasks = dask_in_threads.cluster.workers[0].state.tasks
         while sum(key.startswith("note") for key in list(tasks)) != number:
@@ -233,7 +221,7 @@ def test_cancelling_a_future_cancels_its_call_on_dask(dask_in_threads: Any) -> N
     assert _noted == ["wait", "last"]
 
 
-def test_mpi_gives_the_sequential_results(table: Path, sequential: list[str]) -> None:
+def test_mpi_gives_the_sequential_results(table, sequential):
     pytest.importorskip("mpi4py", reason="mpi4py is not installed (extra 'mpi')")
     beside = str(Path(sys.executable).parent)
     program = shutil.which("mpiexec", path=f"{beside}{os.pathsep}{os.environ['PATH']}")
@@ -253,42 +241,40 @@ def test_mpi_gives_the_sequential_results(table: Path, sequential: list[str]) ->
 class FakeRay:
     """As much of Ray as the shim uses, on threads."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.pool, self.options, self.started = ThreadPoolExecutor(2), list[dict[str, Any]](), 0
 
-    def is_initialized(self) -> bool:
+    def is_initialized(self):
         return self.started > 0
 
-    def init(self) -> None:
+    def init(self):
         self.started += 1
 
-    def cluster_resources(self) -> dict[str, float]:
+    def cluster_resources(self):
         return {"CPU": 4.0, "GPU": 1.0}
 
-    def remote(self, fn: Callable[..., Any]) -> Any:
+    def remote(self, fn):
         ray = self
 
         class Reference:
-            def __init__(self, *args: Any) -> None:
+            def __init__(self, *args):
                 self.args = args
 
-            def future(self) -> Future[Any]:
+            def future(self):
                 return ray.pool.submit(fn, *self.args)
 
         class Task:
-            def options(self, **options: Any) -> Any:
+            def options(self, **options):
                 ray.options.append(options)
                 return self
 
-            def remote(self, *args: Any) -> Reference:
+            def remote(self, *args):
                 return Reference(*args)
 
         return Task()
 
 
-def test_the_shim_for_ray(
-    table: Path, sequential: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_shim_for_ray(table, sequential, monkeypatch):
     ray = FakeRay()
     monkeypatch.setitem(sys.modules, "ray", ray)
     with RayExecutor(num_cpus=2) as executor:
@@ -300,14 +286,14 @@ def test_the_shim_for_ray(
     ray.pool.shutdown()
 
 
-def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"baco-like\[ray\]"):
         RayExecutor()
 
 
 @pytest.mark.skipif("RUN_RAY" not in os.environ, reason="Ray is large and slow to start: RUN_RAY=1")
-def test_ray_itself(table: Path, sequential: list[str]) -> None:
+def test_ray_itself(table, sequential):
     ray = pytest.importorskip("ray")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     evaluator = ExecutorEvaluator(partial(executor_targets.replay, str(table)), RayExecutor())
@@ -323,12 +309,12 @@ class ByHand:
 
     _max_workers = 3
 
-    def __init__(self) -> None:
-        self.calls: list[tuple[int, Future[Outcome]]] = []
+    def __init__(self):
+        self.calls = []
         self.lost_checks = 0  # number of calls that do nothing, and are lost all the same
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
-        future: Future[Outcome] = Future()
+    def submit(self, fn, /, *args):
+        future = Future()
         if fn is not answer:
             self.calls.append((args[-1].id, future))
         elif self.lost_checks:
@@ -338,38 +324,25 @@ class ByHand:
             future.set_result(fn(*args))
         return future
 
-    def answer(self, call: int, value: float = 1.0) -> None:
+    def answer(self, call, value=1.0):
         trial_id, future = self.calls[call]
         future.set_result(Outcome.success(trial_id, (value,)))
 
-    def lose(self, call: int) -> None:
+    def lose(self, call):
         self.calls[call][1].set_exception(LostWorker("gone"))
 
     @property
-    def ids(self) -> list[int]:
+    def ids(self):
         return [trial_id for trial_id, _ in self.calls]
 
 
-def by_hand(**settings: Any) -> tuple[ByHand, ExecutorEvaluator]:
+def by_hand(**settings):
     executor = ByHand()
     return executor, ExecutorEvaluator(object, executor, **settings)
 
 
-def test_outcomes_come_as_they_are_done() -> None:
-    executor, evaluator = by_hand()
-    for number in range(3):
-        evaluator.submit(Trial(number, {"x": number}))
-    executor.answer(1)
-    assert [one.trial_id for one in evaluator.wait()] == [1]
-    executor.answer(2)
-    executor.answer(0)
-    assert [one.trial_id for one in evaluator.wait()] == [0, 2]
-    with pytest.raises(EvaluatorError, match="without a submitted trial"):
-        evaluator.wait()
-
-
 @pytest.mark.parametrize("answer", [None, Outcome.success(7, (1.0,))])
-def test_an_answer_that_is_no_outcome_of_the_trial_is_a_failure(answer: Any) -> None:
+def test_an_answer_that_is_no_outcome_of_the_trial_is_a_failure(answer):
     executor, evaluator = by_hand()
     evaluator.submit(Trial(0, {"x": 1}))
     executor.calls[0][1].set_result(answer)
@@ -378,7 +351,7 @@ def test_an_answer_that_is_no_outcome_of_the_trial_is_a_failure(answer: Any) -> 
     assert "not an outcome of trial 0" in outcome.message
 
 
-def test_a_lost_trial_is_handed_out_again_and_given_up_in_the_end() -> None:
+def test_a_lost_trial_is_handed_out_again_and_given_up_in_the_end():
     executor, evaluator = by_hand(attempts=3)
     for number in range(2):
         evaluator.submit(Trial(number, {"x": number}))
@@ -395,7 +368,7 @@ def test_a_lost_trial_is_handed_out_again_and_given_up_in_the_end() -> None:
     assert outcome.message == "handed out 3 times: its worker is lost (LostWorker: gone)"
 
 
-def test_a_configuration_that_was_given_up_gets_one_more_chance() -> None:
+def test_a_configuration_that_was_given_up_gets_one_more_chance():
     executor, evaluator = by_hand(attempts=1)
     for number in range(2):
         evaluator.submit(Trial(number, {"x": 5}))
@@ -407,9 +380,7 @@ def test_a_configuration_that_was_given_up_gets_one_more_chance() -> None:
 
 
 @pytest.mark.parametrize("attempts", [1, 3])
-def test_a_cluster_that_is_gone_ends_the_run_without_failures(
-    attempts: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_that_is_gone_ends_the_run_without_failures(attempts, monkeypatch):
     """Every call is lost from the 21st on."""
     now = [1000.0]
     clock = SimpleNamespace(
@@ -418,7 +389,7 @@ def test_a_cluster_that_is_gone_ends_the_run_without_failures(
     monkeypatch.setattr("baco_like.evaluators.executors.evaluator.time", clock)
 
     class Gone(ByHand):
-        def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
+        def submit(self, fn, /, *args):
             if len(self.calls) >= 20:
                 self.lost_checks = 1
             future = super().submit(fn, *args)
@@ -439,7 +410,7 @@ def test_a_cluster_that_is_gone_ends_the_run_without_failures(
     assert 1 <= len(optimizer.pending) <= 4
 
 
-def test_a_cluster_that_recovers_gives_up_the_trial_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_recovers_gives_up_the_trial_only(monkeypatch):
     monkeypatch.setattr("baco_like.evaluators.executors.evaluator._PAUSE", 0.0)
     executor, evaluator = by_hand(attempts=1)
     executor.lost_checks = 3
@@ -450,11 +421,11 @@ def test_a_cluster_that_recovers_gives_up_the_trial_only(monkeypatch: pytest.Mon
     assert outcome.message.startswith("handed out 1 times: its worker is lost")
 
 
-def test_a_cluster_of_ray_without_nodes_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_of_ray_without_nodes_ends_the_run(monkeypatch):
     """Its calls would wait for ever; one that starts without nodes may wait for them."""
     cpus, now = [0.0], [1000.0]
     ray = FakeRay()
-    ray.cluster_resources = lambda: {"CPU": cpus[0]} if cpus[0] else {}  # type: ignore[method-assign]
+    ray.cluster_resources = lambda: {"CPU": cpus[0]} if cpus[0] else {}
     monkeypatch.setitem(sys.modules, "ray", ray)
     clock = SimpleNamespace(monotonic=lambda: now[0])
     monkeypatch.setattr("baco_like.evaluators.executors.pools.time", clock)
@@ -465,7 +436,7 @@ def test_a_cluster_of_ray_without_nodes_ends_the_run(monkeypatch: pytest.MonkeyP
         FunctionEvaluator(answer_x, executor=executor, max_pending=4),
     ]
 
-    def capacities_after(seconds: float) -> list[int]:
+    def capacities_after(seconds):
         now[0] += seconds
         return [evaluator.capacity for evaluator in evaluators]
 
@@ -508,7 +479,7 @@ evaluator.wait()
 """
 
 
-def members(group: int) -> list[int]:
+def members(group):
     """Return the processes of a group."""
     found = subprocess.run(["pgrep", "-g", str(group)], capture_output=True, text=True, check=False)
     return [int(line) for line in found.stdout.split()]
@@ -516,14 +487,13 @@ def members(group: int) -> list[int]:
 
 @pytest.mark.skipif("not hasattr(os, 'pidfd_open')", reason="needs descriptors of processes")
 @pytest.mark.parametrize("kind", ["function", "executor"])
-def test_forked_workers_that_have_not_begun_end_with_a_killed_run(kind: str) -> None:
+def test_forked_workers_that_have_not_begun_end_with_a_killed_run(kind):
     run = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", _KILLED, kind],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    assert run.stdout is not None
     lines = [run.stdout.readline().split() for _ in range(2)]
     own = next(int(line[1]) for line in lines if line[0] == "own")
     try:
@@ -539,7 +509,7 @@ def test_forked_workers_that_have_not_begun_end_with_a_killed_run(kind: str) -> 
         run.stdout.close()
 
 
-def test_a_closed_client_of_dask_ends_the_run() -> None:
+def test_a_closed_client_of_dask_ends_the_run():
     client = SimpleNamespace(status="running", ncores=lambda: {"a": 2, "b": 1})
     executor = SimpleNamespace(_client=client)
     assert count_workers(executor) == 3
@@ -548,7 +518,7 @@ def test_a_closed_client_of_dask_ends_the_run() -> None:
         count_workers(executor)
 
 
-def test_a_lease_ends_and_the_first_answer_counts() -> None:
+def test_a_lease_ends_and_the_first_answer_counts():
     executor, evaluator = by_hand(lease=0.05, attempts=1000)
     evaluator.submit(Trial(0, {"x": 0}))
     executor.calls[0][1].set_running_or_notify_cancel()  # it cannot be taken back
@@ -560,7 +530,7 @@ def test_a_lease_ends_and_the_first_answer_counts() -> None:
     assert all(future.cancelled() for _, future in executor.calls[1:])
 
 
-def test_a_late_failure_of_an_earlier_attempt_is_dropped() -> None:
+def test_a_late_failure_of_an_earlier_attempt_is_dropped():
     executor, evaluator = by_hand(lease=0.05, attempts=1000)
     evaluator.submit(Trial(0, {"x": 0}))
     executor.calls[0][1].set_running_or_notify_cancel()
@@ -571,7 +541,7 @@ def test_a_late_failure_of_an_earlier_attempt_is_dropped() -> None:
     assert evaluator.wait()[0].value == 2.0
 
 
-def test_leases_end_in_abandonment() -> None:
+def test_leases_end_in_abandonment():
     executor, evaluator = by_hand(lease=0.03, attempts=2)
     evaluator.submit(Trial(4, {"x": 0}))
     (outcome,) = evaluator.wait()
@@ -579,7 +549,7 @@ def test_leases_end_in_abandonment() -> None:
     assert "no answer within 0.03 s" in outcome.message
 
 
-def test_an_error_ends_the_run_after_what_is_done() -> None:
+def test_an_error_ends_the_run_after_what_is_done():
     executor, evaluator = by_hand()
     for number in range(2):
         evaluator.submit(Trial(number, {"x": number}))
@@ -591,14 +561,12 @@ def test_an_error_ends_the_run_after_what_is_done() -> None:
 
 
 @pytest.mark.parametrize("error", [OSError("no space"), RuntimeError("shut down")])
-def test_a_trial_that_cannot_be_sent_again_ends_the_run_after_other_outcomes(
-    error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_that_cannot_be_sent_again_ends_the_run_after_other_outcomes(error, monkeypatch):
     executor, evaluator = by_hand()
     for number in range(2):
         evaluator.submit(Trial(number, {"x": number}))
 
-    def refuse(fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
+    def refuse(fn, /, *args):
         raise error
 
     monkeypatch.setattr(executor, "submit", refuse)
@@ -609,7 +577,7 @@ def test_a_trial_that_cannot_be_sent_again_ends_the_run_after_other_outcomes(
         evaluator.wait()
 
 
-def test_collecting_takes_back_what_has_not_started() -> None:
+def test_collecting_takes_back_what_has_not_started():
     executor, evaluator = by_hand()
     for number in range(3):
         evaluator.submit(Trial(number, {"x": number}))
@@ -621,11 +589,11 @@ def test_collecting_takes_back_what_has_not_started() -> None:
     evaluator.close()
 
 
-def test_an_abandoned_trial_is_no_longer_pending_and_may_come_again() -> None:
+def test_an_abandoned_trial_is_no_longer_pending_and_may_come_again():
     """With a run around it: the configuration that is lost three times comes back, and fails then."""
 
     class Losing(ByHand):
-        def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
+        def submit(self, fn, /, *args):
             future = super().submit(fn, *args)
             if fn is answer:
                 return future
@@ -651,7 +619,7 @@ def test_an_abandoned_trial_is_no_longer_pending_and_may_come_again() -> None:
 # Late results, signs of life, workers that come and go -------------------------------------------------------------
 
 
-def test_answers_after_the_end_are_kept() -> None:
+def test_answers_after_the_end_are_kept():
     executor, evaluator = by_hand(lease=0.03, attempts=2)
     evaluator.submit(Trial(4, {"x": 0}))
     executor.calls[0][1].set_running_or_notify_cancel()
@@ -669,11 +637,11 @@ def test_answers_after_the_end_are_kept() -> None:
     assert evaluator.take_late() == []
 
 
-def test_a_run_records_late_answers_as_further_results() -> None:
+def test_a_run_records_late_answers_as_further_results():
     class Slow(ByHand):
         """Loses its first call; answers it after all, when the second configuration is sent."""
 
-        def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
+        def submit(self, fn, /, *args):
             future = super().submit(fn, *args)
             future.set_running_or_notify_cancel()
             if len(self.calls) == 2:
@@ -698,13 +666,13 @@ def test_a_run_records_late_answers_as_further_results() -> None:
     ]
 
 
-def test_signs_of_life_extend_the_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signs_of_life_extend_the_lease(tmp_path, monkeypatch):
     now = [1000.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
     monkeypatch.setattr("baco_like.evaluators.executors.evaluator.time", clock)
     executor, evaluator = by_hand(lease=60.0, attempts=2, heartbeats=tmp_path)
 
-    def calls_after(seconds: float) -> int:
+    def calls_after(seconds):
         now[0] += seconds
         assert evaluator._receive(0.0) == []
         return len(executor.calls)
@@ -727,7 +695,7 @@ def test_signs_of_life_extend_the_lease(tmp_path: Path, monkeypatch: pytest.Monk
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_beat_gives_one_sign_after_another(tmp_path: Path) -> None:
+def test_a_beat_gives_one_sign_after_another(tmp_path):
     path, seen = tmp_path / "0-1", set[str]()
     with beat(str(path), 0.001):
         while len(seen - {""}) < 3:  # it is empty for a moment in each write
@@ -738,20 +706,20 @@ def test_a_beat_gives_one_sign_after_another(tmp_path: Path) -> None:
     assert path.read_text() == last
 
 
-def test_a_worker_gives_signs_of_life(tmp_path: Path) -> None:
+def test_a_worker_gives_signs_of_life(tmp_path):
     class Watching:
         capacity = 1
 
-        def submit(self, trial: Trial) -> None:
+        def submit(self, trial):
             (folder,) = tmp_path.glob("*")
             while not (folder / f"{trial.id}-1").exists():
                 time.sleep(0.001)
             self.trial = trial
 
-        def wait(self) -> list[Outcome]:
+        def wait(self):
             return [Outcome.success(self.trial.id, (1.0,))]
 
-        def close(self) -> None:
+        def close(self):
             pass
 
     with ThreadPoolExecutor(1) as pool:
@@ -760,15 +728,15 @@ def test_a_worker_gives_signs_of_life(tmp_path: Path) -> None:
         evaluator.close()
 
 
-def test_workers_may_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_may_come_and_go(monkeypatch):
     monkeypatch.setattr("baco_like.evaluators.executors.futures._RECOUNT_INTERVAL", 0.0)
     monkeypatch.setattr("baco_like.evaluators.executors.futures._WAIT_SLICE", 0.01)
 
     class Client:
-        def __init__(self) -> None:
-            self.workers: dict[str, int] = {}
+        def __init__(self):
+            self.workers = {}
 
-        def ncores(self) -> dict[str, int]:
+        def ncores(self):
             return self.workers
 
     class Cluster(ByHand):
@@ -777,7 +745,7 @@ def test_workers_may_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
         _max_workers = 0  # not the attribute that counts
         _client = Client()
 
-        def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
+        def submit(self, fn, /, *args):
             future = super().submit(fn, *args)
             capacities.append(evaluator.capacity)
             if len(self.calls) == 1:
@@ -798,21 +766,19 @@ def test_workers_may_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     assert capacities == [1, 3, 3, 1, 1, 1]
 
 
-def test_a_cluster_that_does_not_answer_keeps_its_number_of_workers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_cluster_that_does_not_answer_keeps_its_number_of_workers(monkeypatch):
     monkeypatch.setattr("baco_like.evaluators.executors.futures._RECOUNT_INTERVAL", 0.0)
 
     class Cluster:
         answers = True
 
         @property
-        def num_workers(self) -> int:
+        def num_workers(self):
             if not self.answers:
                 raise OSError("no answer")
             return 3
 
-        def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
+        def submit(self, fn, /, *args):
             return Future()
 
     cluster = Cluster()
@@ -821,12 +787,12 @@ def test_a_cluster_that_does_not_answer_keeps_its_number_of_workers(
     assert evaluator.capacity == 3
 
 
-def test_trials_may_wait_beside_those_that_are_evaluated() -> None:
+def test_trials_may_wait_beside_those_that_are_evaluated():
     _, evaluator = by_hand(waiting=2)
     assert evaluator.capacity == 5
 
 
-def test_the_idle_share_of_workers() -> None:
+def test_the_idle_share_of_workers():
     history = Optimizer(Space({"x": [1, 2, 3, 4, 5, 6]}), strategy="exhaustive")
     assert read_utilisation(history.history) is None
     times = [("a", 0.0, 2.0), ("a", 3.0, 1.0), ("b", 50.0, 4.0), ("b", 54.0, 2.0)]
@@ -837,11 +803,10 @@ def test_the_idle_share_of_workers() -> None:
     history.observe(history.suggest(), 1.0, extra={"worker": record, "cached": True})
     found = read_utilisation(history.history)
     assert found == Utilisation(2, 9.0, 10.0)
-    assert found is not None
     assert found.describe() == "2 workers, idle 10.0 % of their time"
 
 
-def test_every_worker_is_named_in_its_outcomes(tmp_path: Path, lanes: ProcessLanes) -> None:
+def test_every_worker_is_named_in_its_outcomes(tmp_path, lanes):
     evaluator = ExecutorEvaluator(partial(executor_targets.noted, str(tmp_path)), lanes)
     found = evaluate(evaluator, [{"x": 1, "does": "live"}])[0].extra["worker"]
     pid = (tmp_path / "begun").read_text().split()[1]
@@ -862,14 +827,14 @@ def test_every_worker_is_named_in_its_outcomes(tmp_path: Path, lanes: ProcessLan
     ],
     ids=lambda wrong: next(iter(wrong)),
 )
-def test_wrong_arguments(wrong: dict[str, Any]) -> None:
+def test_wrong_arguments(wrong):
     with pytest.raises(EvaluatorError, match=next(iter(wrong))):
         by_hand(**wrong)
 
 
-def test_lost_is_known_by_name() -> None:
-    def of(module: str, name: str) -> BaseException:
-        error: BaseException = type(name, (Exception,), {"__module__": module})()
+def test_lost_is_known_by_name():
+    def of(module, name):
+        error = type(name, (Exception,), {"__module__": module})()
         return error
 
     assert is_lost(of("distributed.scheduler", "KilledWorker"))
@@ -883,11 +848,11 @@ def test_lost_is_known_by_name() -> None:
 # Real deaths -----------------------------------------------------------------------------------------------------
 
 
-def begun(folder: Path) -> list[int]:
+def begun(folder):
     return sorted(int(line.split()[0]) for line in (folder / "begun").read_text().splitlines())
 
 
-def evaluate(evaluator: Evaluator, configs: list[dict[str, Any]]) -> dict[int, Outcome]:
+def evaluate(evaluator, configs):
     waiting, found = [Trial(i, c) for i, c in enumerate(configs)], dict[int, Outcome]()
     flying = 0
     while waiting or flying:
@@ -900,7 +865,7 @@ def evaluate(evaluator: Evaluator, configs: list[dict[str, Any]]) -> dict[int, O
     return found
 
 
-def test_a_death_costs_one_call_in_lanes(lanes: ProcessLanes, tmp_path: Path) -> None:
+def test_a_death_costs_one_call_in_lanes(lanes, tmp_path):
     does = ["live", "die once", "fail", "live", "die", "live"]
     configs = [{"x": x, "does": what} for x, what in enumerate(does)]
     evaluator = ExecutorEvaluator(partial(executor_targets.noted, str(tmp_path)), lanes, attempts=2)
@@ -912,7 +877,7 @@ def test_a_death_costs_one_call_in_lanes(lanes: ProcessLanes, tmp_path: Path) ->
         evaluate(evaluator, [{"x": 9, "does": "wrong"}])
 
 
-def test_lanes_replace_a_process_that_dies_idle(lanes: ProcessLanes) -> None:
+def test_lanes_replace_a_process_that_dies_idle(lanes):
     first = lanes.submit(os.getpid).result()
     os.kill(first, signal.SIGKILL)
     while not any(lane._broken for lane, _ in lanes._idle.queue):  # a call meanwhile would be lost
@@ -920,7 +885,7 @@ def test_lanes_replace_a_process_that_dies_idle(lanes: ProcessLanes) -> None:
     assert all(lanes.submit(os.getpid).result() != first for _ in range(2))
 
 
-def test_lanes_queue_cancel_and_wait(tmp_path: Path) -> None:
+def test_lanes_queue_cancel_and_wait(tmp_path):
     lanes, sign = ProcessLanes(1), tmp_path / "sign"
     running = lanes.submit(executor_targets.wait_for, str(sign))
     waiting = [lanes.submit(os.getpid) for _ in range(3)]
@@ -945,7 +910,7 @@ def test_lanes_queue_cancel_and_wait(tmp_path: Path) -> None:
         ProcessLanes(0)
 
 
-def test_a_broken_pool_is_told(tmp_path: Path) -> None:
+def test_a_broken_pool_is_told(tmp_path):
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         evaluator = ExecutorEvaluator(partial(executor_targets.noted, str(tmp_path)), pool)
         evaluator.submit(Trial(0, {"x": 0, "does": "die"}))
@@ -953,7 +918,7 @@ def test_a_broken_pool_is_told(tmp_path: Path) -> None:
             evaluator.wait()
 
 
-def test_each_thread_makes_one_evaluator_and_close_closes_it(tmp_path: Path) -> None:
+def test_each_thread_makes_one_evaluator_and_close_closes_it(tmp_path):
     with ThreadPoolExecutor(1) as pool:
         evaluator = ExecutorEvaluator(partial(executor_targets.Closing, str(tmp_path)), pool)
         evaluate(evaluator, [{"x": 1}] * 5)
@@ -963,14 +928,14 @@ def test_each_thread_makes_one_evaluator_and_close_closes_it(tmp_path: Path) -> 
         assert (tmp_path / "closed").read_text() == "x"
 
 
-def test_processes_close_theirs_at_their_end(tmp_path: Path) -> None:
+def test_processes_close_theirs_at_their_end(tmp_path):
     with ProcessLanes(1) as lanes:
         evaluator = ExecutorEvaluator(partial(executor_targets.Closing, str(tmp_path)), lanes)
         evaluate(evaluator, [{"x": 1}] * 2)
     assert (tmp_path / "closed").read_text() == "x"
 
 
-def test_sizes() -> None:
+def test_sizes():
     class Sized:
         num_workers = 7
 

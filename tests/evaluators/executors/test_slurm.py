@@ -1,16 +1,11 @@
 """Workers as jobs of a cluster: dask-jobqueue and submitit, with their executors for this machine."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import executor_targets
 import pytest
@@ -22,9 +17,7 @@ from baco_like.exceptions import MissingExtra
 SPACE = Space({"x": [1, 2, 3, 4], "does": ["live", "fail"]})
 
 
-def results(
-    executor: Any, folder: Path, evaluations: int = 99
-) -> list[tuple[int, float | None, str | None]]:
+def results(executor, folder, evaluations=99):
     """Return the observations of a run, by default over the whole space, sorted."""
     optimizer = Optimizer(SPACE, strategy="exhaustive")
     make = partial(executor_targets.noted, str(folder))
@@ -39,7 +32,7 @@ EXPECTED = sorted(
 
 
 @pytest.fixture
-def kept_signals() -> Iterator[None]:
+def kept_signals():
     """Restore the answer to signals: the import of dask-jobqueue replaces that to Ctrl-C."""
     kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
@@ -49,9 +42,7 @@ def kept_signals() -> Iterator[None]:
 
 @pytest.mark.filterwarnings("ignore")  # of dask-jobqueue and distributed
 @pytest.mark.usefixtures("kept_signals")
-def test_dask_jobqueue_starts_workers_that_come_during_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dask_jobqueue_starts_workers_that_come_during_the_run(tmp_path, monkeypatch):
     jobqueue = pytest.importorskip(
         "dask_jobqueue.local", reason="dask-jobqueue is not installed (extra 'dask-jobqueue')"
     )
@@ -75,7 +66,7 @@ def test_dask_jobqueue_starts_workers_that_come_during_the_run(
         assert results(executor, tmp_path) == EXPECTED
 
 
-def test_submitit_runs_each_trial_as_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_submitit_runs_each_trial_as_a_job(tmp_path, monkeypatch):
     submitit = pytest.importorskip(
         "submitit", reason="submitit is not installed (extra 'submitit')"
     )
@@ -102,43 +93,41 @@ class Job:
 
     num_tasks, job_id, state = 1, "7", "PREEMPTED"
 
-    def __init__(self, folder: Path, call: Callable[[], Any]) -> None:
+    def __init__(self, folder, call):
         self.paths = SimpleNamespace(result_pickle=folder / f"{id(self)}")
         self.call, self.ended, self.cancelled = call, False, threading.Event()
 
-    def finish(self, with_result: bool = True) -> None:
+    def finish(self, with_result=True):
         if with_result:
             self.paths.result_pickle.touch()
         self.ended = True
 
-    def done(self) -> bool:
+    def done(self):
         return self.ended
 
-    def result(self) -> Any:
+    def result(self):
         return self.call()
 
-    def cancel(self, check: bool) -> None:
+    def cancel(self, check):
         self.cancelled.set()
 
 
 class Jobs:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder, self.jobs = folder, list[Job]()
 
-    def submit(self, fn: Callable[..., Any], *args: Any) -> Job:
+    def submit(self, fn, *args):
         self.jobs.append(Job(self.folder, partial(fn, *args)))
         return self.jobs[-1]
 
 
 @pytest.fixture
-def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    monkeypatch.setitem(sys.modules, "submitit", SimpleNamespace())  # type: ignore[arg-type]
+def jobs(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "submitit", SimpleNamespace())
     return Jobs(tmp_path)
 
 
-def test_a_job_that_ends_without_a_result_is_a_lost_worker(
-    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_ends_without_a_result_is_a_lost_worker(jobs, monkeypatch):
     monkeypatch.setattr("baco_like.evaluators.executors.pools._RESULT_TIMEOUT", 0.05)
     with SubmititExecutor(jobs, 2, interval=0.001) as executor:
         lost, late, good = (executor.submit(abs, -n) for n in (1, 2, 3))
@@ -156,24 +145,22 @@ def test_a_job_that_ends_without_a_result_is_a_lost_worker(
             lost.result(30)
 
 
-def test_a_lost_job_is_sent_again(
-    jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_job_is_sent_again(jobs, tmp_path, monkeypatch):
     monkeypatch.setattr("baco_like.evaluators.executors.pools._RESULT_TIMEOUT", 0.0)
     submit = jobs.submit
 
-    def submit_and_finish(fn: Callable[..., Any], *args: Any) -> Job:
+    def submit_and_finish(fn, *args):
         job = submit(fn, *args)
         job.finish(with_result=len(jobs.jobs) != 2)
         return job
 
-    jobs.submit = submit_and_finish  # type: ignore[method-assign]
+    jobs.submit = submit_and_finish
     with SubmititExecutor(jobs, 2, interval=0.001) as executor:
         assert results(executor, tmp_path) == EXPECTED
     assert len(jobs.jobs) == 9
 
 
-def test_cancelling_a_call_cancels_its_job(jobs: Jobs) -> None:
+def test_cancelling_a_call_cancels_its_job(jobs):
     executor = SubmititExecutor(jobs, 1, interval=0.001)
     first, second = executor.submit(abs, -1), executor.submit(abs, -2)
     assert first.cancel()
@@ -183,7 +170,7 @@ def test_cancelling_a_call_cancels_its_job(jobs: Jobs) -> None:
     assert jobs.jobs[1].cancelled.is_set()
 
 
-def test_wrong_jobs_are_refused(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_jobs_are_refused(jobs, monkeypatch):
     monkeypatch.setattr(Job, "num_tasks", 2)
     executor = SubmititExecutor(jobs, 1)
     with pytest.raises(EvaluatorError, match="2 tasks: set tasks_per_node=1"):

@@ -1,7 +1,5 @@
 """Functions that tests evaluate in other processes."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json
@@ -11,31 +9,30 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any
 
 from baco_like import Infeasible
 
 
-def plain(trial: Any) -> float:
+def plain(trial):
     """Fail for 3; otherwise the value is the parameter."""
     if trial["x"] == 3:
         raise Infeasible("too large", failed="compile")
     return float(trial["x"])
 
 
-def metrics(trial: Any) -> dict[str, Any]:
+def metrics(trial):
     return {"time": [1.0, 2.0, 3.0], "order": len(trial["order"]), "pid": os.getpid()}
 
 
-def mistaken(trial: Any) -> float:
+def mistaken(trial):
     raise TypeError("a mistake")
 
 
-def not_a_number(trial: Any) -> float:
+def not_a_number(trial):
     return float("nan")
 
 
-def forging(trial: Any) -> float:
+def forging(trial):
     """For 2 to 5, write messages into every descriptor, as a hostile function may."""
     messages = {
         2: [{"stage": "run"}, {"stage": "run", "limit": "long"}],
@@ -52,22 +49,22 @@ def forging(trial: Any) -> float:
     return float(trial["x"])
 
 
-def slow(trial: Any) -> float:
+def slow(trial):
     time.sleep(60)
     return 1.0
 
 
-def half(trial: Any) -> float:
+def half(trial):
     """Take a part of a second, so that four of them take longer than one."""
     time.sleep(0.3)
     return 1.0
 
 
-def dangerous(seconds: float) -> Any:
+def dangerous(seconds):
     """Return an evaluator in this process."""
     from baco_like.evaluators import FunctionEvaluator  # not needed by commands
 
-    def fn(trial: Any) -> float:
+    def fn(trial):
         if trial["x"] == 1:
             ctypes.string_at(0)
         time.sleep(seconds if trial["x"] == 2 else 0)
@@ -76,37 +73,37 @@ def dangerous(seconds: float) -> Any:
     return FunctionEvaluator(fn)
 
 
-def misbehave(trial: Any) -> float:
+def misbehave(trial):
     """Do what the parameter ``does`` says, after leaving a temporary file."""
     tempfile.mkstemp()
     MISDEEDS[trial["does"]](trial["tag"])
     return 1.0
 
 
-def _segfault(tag: str) -> None:
+def _segfault(tag):
     ctypes.string_at(0)
 
 
-def _abort(tag: str) -> None:
+def _abort(tag):
     os.abort()
 
 
-def _exit(tag: str) -> None:
+def _exit(tag):
     os._exit(3)
 
 
-def _memory(tag: str) -> None:
+def _memory(tag):
     kept = []
     while True:
         kept.append(bytearray(16 << 30))
 
 
-def _loop(tag: str) -> None:
+def _loop(tag):
     while True:
         pass
 
 
-def _children(tag: str) -> None:
+def _children(tag):
     """Leave one child in the group and one that has left it, then crash."""
     for away in (False, True):
         subprocess.Popen(
@@ -118,12 +115,12 @@ def _children(tag: str) -> None:
     _segfault(tag)
 
 
-def _ignore(tag: str) -> None:
+def _ignore(tag):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(60)
 
 
-def _flood(tag: str) -> None:
+def _flood(tag):
     for _ in range(1000):
         os.write(1, b"x" * 65536)
     time.sleep(60)

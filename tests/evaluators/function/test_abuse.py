@@ -3,19 +3,15 @@
 Each misdeed is committed under every evaluator that isolates. The limits here are the only time that any of it takes.
 """
 
-from __future__ import annotations
-
-import os
 import sys
-import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import patient
 import pytest
+from process_checks import gone
 
-from baco_like.evaluators import Evaluator, isolated_function
+from baco_like.evaluators import isolated_function
 from baco_like.evaluators._processes import child
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.settings_table import RunArguments, Table
@@ -39,7 +35,7 @@ MISDEEDS = {
 SPACE = Space({"does": ["nothing", *MISDEEDS], "tag": ["none", "other"]})
 
 
-def by_command(folder: Path) -> Evaluator:
+def by_command(folder):
     table = {
         "run": f"{sys.executable} objective_targets.py {{does}} {{tag}}",
         "measure": "regex",
@@ -52,32 +48,22 @@ def by_command(folder: Path) -> Evaluator:
     )
 
 
-def by_isolation(folder: Path) -> Evaluator:
+def by_isolation(folder):
     return isolated_function(
         "objective_targets:misbehave", timeout=LIMIT["function"], memory=MEMORY, path=[str(HERE)]
     )
 
 
 @pytest.fixture(autouse=True)
-def temporary(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def temporary(temporary, monkeypatch):
     """Temporary files are made there by children too."""
     monkeypatch.setenv("TMPDIR", str(temporary))
     return temporary
 
 
-def running(tag: str) -> bool:
-    """Whether a process with the tag in its command line lives, or is a zombie of ours."""
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if tag.encode() in (entry / "cmdline").read_bytes() and int(entry.name) != os.getpid():
-                return True
-        except OSError:
-            continue
-    return False
-
-
-def zombies() -> set[str]:
+def zombies():
     """Return our children that have ended and were not collected."""
+    child.prepare()  # it stays
     found = set()
     for children in Path("/proc/self/task").glob("*/children"):
         for number in children.read_text().split():
@@ -88,8 +74,7 @@ def zombies() -> set[str]:
 
 @pytest.mark.parametrize("make", [by_command, by_isolation], ids=["command", "function"])
 @pytest.mark.parametrize("does", MISDEEDS)
-def test_the_run_goes_on(make: Callable[[Path], Evaluator], does: str, tmp_path: Path) -> None:
-    child.prepare()
+def test_the_run_goes_on(make, does, tmp_path):
     before = zombies()
     tag, evaluator = f"tag-{uuid.uuid4().hex}", make(tmp_path)
     word, texts = MISDEEDS[does]
@@ -102,8 +87,5 @@ def test_the_run_goes_on(make: Callable[[Path], Evaluator], does: str, tmp_path:
     harmless = Trial(2, {"does": "nothing", "tag": tag})
     assert patient.evaluate(evaluator, harmless).value == 1.0  # the run continues
     evaluator.close()
-    deadline = time.monotonic() + 60
-    while running(tag) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not running(tag)
+    assert gone(tag)
     assert zombies() <= before

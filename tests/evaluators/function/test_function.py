@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import concurrent.futures
 import math
 import multiprocessing
@@ -8,25 +6,23 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from types import MappingProxyType
-from typing import Any
 
 import pytest
 
 from baco_like.evaluators import DEFAULT_FAILURES, FunctionEvaluator, LostWorker
 from baco_like.evaluators.function.call import failure_word
 from baco_like.exceptions import EvaluatorError, Infeasible
-from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.records.trial import Status, Trial
 
 
-def trials(n: int) -> list[Trial]:
+def trials(n):
     return [
         Trial(i, MappingProxyType({"x": i, "order": ("i", "j")}), tag=object()) for i in range(n)
     ]
 
 
-def evaluate(fn: Callable[[Trial], Any], **settings: Any) -> Outcome:
+def evaluate(fn, **settings):
     evaluator = FunctionEvaluator(fn, **settings)
     evaluator.submit(trials(4)[3])
     (outcome,) = evaluator.wait()
@@ -34,59 +30,59 @@ def evaluate(fn: Callable[[Trial], Any], **settings: Any) -> Outcome:
     return outcome
 
 
-def raising(error: BaseException) -> Callable[[Trial], float]:
-    def fn(trial: Trial) -> float:
+def raising(error):
+    def fn(trial):
         raise error
 
     return fn
 
 
-def square(trial: Trial) -> float:
+def square(trial):
     return float(trial["x"] ** 2)
 
 
-def die(trial: Trial) -> float:
+def die(trial):
     os._exit(3)
 
 
-def test_the_function_gets_a_read_only_mapping() -> None:
-    def kernel(x: int, order: tuple[str, ...]) -> float:
+def test_the_function_gets_a_read_only_mapping():
+    def kernel(x, order):
         assert order == ("i", "j")
         return float(x)
 
-    def fn(trial: Trial) -> float:
+    def fn(trial):
         with pytest.raises(TypeError):
-            trial["x"] = 1  # type: ignore[index]
+            trial["x"] = 1
         return kernel(**trial) + trial.id
 
     assert evaluate(fn).value == 6.0
 
 
-def test_time_of_the_call_is_kept() -> None:
+def test_time_of_the_call_is_kept():
     outcome = evaluate(square)
     assert outcome.value == 9.0
     assert outcome.extra["seconds"]["run"] >= 0
 
 
-def test_repeats_call_again_and_keep_all_values() -> None:
+def test_repeats_call_again_and_keep_all_values():
     values = iter([3.0, 1.0, 2.0])
     outcome = evaluate(lambda trial: next(values), repeats=3)
     assert (outcome.value, outcome.repeats) == (2.0, (3.0, 1.0, 2.0))
 
 
-def test_repeats_of_lists_and_metrics_are_joined() -> None:
+def test_repeats_of_lists_and_metrics_are_joined():
     assert evaluate(lambda trial: [1.0, 2.0], repeats=2).repeats == (1.0, 2.0, 1.0, 2.0)
     outcome = evaluate(lambda trial: {"time": 1.0, "energy": 5.0}, repeats=2, objective="time")
     assert outcome.repeats == (1.0, 1.0)
     assert outcome.metrics == {"energy": 5.0}
 
 
-def test_a_nan_is_a_failure() -> None:
+def test_a_nan_is_a_failure():
     outcome = evaluate(lambda trial: math.nan)
     assert (outcome.failed, outcome.problem) == ("runtime", "the value nan is not a finite number")
 
 
-def test_a_metric_may_be_missing_from_some_repeats() -> None:
+def test_a_metric_may_be_missing_from_some_repeats():
     results = iter([{"time": 1.0}, {"time": 2.0, "energy": 5.0}, {"time": 3.0, "energy": 7.0}])
     outcome = evaluate(lambda trial: next(results), repeats=3, objective="time")
     assert (outcome.repeats, outcome.metrics) == ((1.0, 2.0, 3.0), {"energy": 6.0})
@@ -95,8 +91,8 @@ def test_a_metric_may_be_missing_from_some_repeats() -> None:
     assert (outcome.failed, outcome.message[:11]) == ("runtime", "repeat 2 of")
 
 
-def fake(module: str, name: str) -> Exception:
-    error: Exception = type(name, (RuntimeError,), {"__module__": module})("boom")
+def fake(module, name):
+    error = type(name, (RuntimeError,), {"__module__": module})("boom")
     return error
 
 
@@ -115,7 +111,7 @@ def fake(module: str, name: str) -> Exception:
         (fake("triton.compiler.errors", "CompilationError"), "compile"),
     ],
 )
-def test_default_failures(error: Exception, word: str) -> None:
+def test_default_failures(error, word):
     outcome = evaluate(raising(error))
     assert (outcome.status, outcome.failed) == (Status.FAILED, word)
 
@@ -123,17 +119,17 @@ def test_default_failures(error: Exception, word: str) -> None:
 @pytest.mark.parametrize(
     "error", [ValueError("typo"), KeyError("tile"), MemoryError(), fake("my", "LaunchError")]
 )
-def test_any_other_exception_ends_the_run(error: Exception) -> None:
+def test_any_other_exception_ends_the_run(error):
     with pytest.raises(type(error)):
         evaluate(raising(error))
 
 
-def test_ctrl_c_is_never_a_failure() -> None:
+def test_ctrl_c_is_never_a_failure():
     with pytest.raises(KeyboardInterrupt):
         evaluate(raising(KeyboardInterrupt()), failures=(BaseException,))
 
 
-def test_own_failure_types() -> None:
+def test_own_failure_types():
     class CompileError(Exception):
         pass
 
@@ -145,10 +141,10 @@ def test_own_failure_types() -> None:
     assert failure_word(ZeroDivisionError(), (*DEFAULT_FAILURES, ArithmeticError)) == "runtime"
 
 
-def test_retries_until_it_works_and_no_longer() -> None:
-    calls: list[int] = []
+def test_retries_until_it_works_and_no_longer():
+    calls = []
 
-    def flaky(trial: Trial) -> float:
+    def flaky(trial):
         calls.append(trial.id)
         if len(calls) < 3:
             raise TimeoutError
@@ -174,53 +170,29 @@ def test_retries_until_it_works_and_no_longer() -> None:
         {"executor": 4, "max_pending": 2},
     ],
 )
-def test_wrong_arguments_are_named(settings: dict[str, Any]) -> None:
+def test_wrong_arguments_are_named(settings):
     with pytest.raises(EvaluatorError, match=next(iter(settings))):
         FunctionEvaluator(square, **settings)
 
 
-def test_not_callable_and_nothing_submitted() -> None:
+def test_not_callable_and_nothing_submitted():
     with pytest.raises(EvaluatorError, match="not callable"):
-        FunctionEvaluator(3)  # type: ignore[arg-type]
+        FunctionEvaluator(3)
     with pytest.raises(EvaluatorError, match="without a submitted trial"):
         FunctionEvaluator(square).wait()
 
 
-@pytest.fixture(params=["here", "threads", "processes"])
-def evaluator(request: pytest.FixtureRequest) -> Iterator[FunctionEvaluator]:
-    if request.param == "here":
-        yield FunctionEvaluator(square)
-    elif request.param == "threads":
-        with concurrent.futures.ThreadPoolExecutor(3) as threads:
-            yield FunctionEvaluator(square, executor=threads)
-    else:
-        context = multiprocessing.get_context("spawn")
-        with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as processes:
-            yield FunctionEvaluator(square, executor=processes)
-
-
-def test_every_executor_gives_the_same_outcomes(evaluator: FunctionEvaluator) -> None:
-    for trial in trials(9):
-        evaluator.submit(trial)
-    outcomes: list[Outcome] = []
-    while len(outcomes) < 9:
-        outcomes += evaluator.wait()
-    assert sorted((o.trial_id, o.value) for o in outcomes) == [(i, float(i**2)) for i in range(9)]
-    evaluator.close()
-    evaluator.close()
-
-
-def test_capacity() -> None:
+def test_capacity():
     assert FunctionEvaluator(square).capacity == 1
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         assert FunctionEvaluator(square, executor=pool).capacity == 3
         assert FunctionEvaluator(square, executor=pool, max_pending=7).capacity == 7
 
 
-def test_wait_returns_with_the_first_and_is_no_barrier() -> None:
+def test_wait_returns_with_the_first_and_is_no_barrier():
     release = threading.Event()
 
-    def fn(trial: Trial) -> float:
+    def fn(trial):
         if trial.id == 0:
             release.wait(20)
         return 1.0
@@ -234,18 +206,18 @@ def test_wait_returns_with_the_first_and_is_no_barrier() -> None:
         assert [outcome.trial_id for outcome in evaluator.wait()] == [0]
 
 
-def test_exceptions_come_out_of_the_executor() -> None:
+def test_exceptions_come_out_of_the_executor():
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         assert evaluate(raising(TimeoutError()), executor=pool).failed == "timeout"
         with pytest.raises(ZeroDivisionError):
             evaluate(raising(ZeroDivisionError()), executor=pool)
 
 
-def test_close_takes_back_what_has_not_started() -> None:
-    started: list[int] = []
+def test_close_takes_back_what_has_not_started():
+    started = []
     release = threading.Event()
 
-    def fn(trial: Trial) -> float:
+    def fn(trial):
         started.append(trial.id)
         release.wait(20)
         return 1.0
@@ -262,7 +234,7 @@ def test_close_takes_back_what_has_not_started() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="os._exit in a worker")
-def test_a_lost_worker_is_an_evaluator_error() -> None:
+def test_a_lost_worker_is_an_evaluator_error():
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
         evaluator = FunctionEvaluator(die, executor=pool)
@@ -280,12 +252,12 @@ class DyingLane:
 
     _max_workers = 1
 
-    def __init__(self, losses: int) -> None:
+    def __init__(self, losses):
         self.losses, self.calls = losses, 0
 
-    def submit(self, fn: Any, /, *args: Any) -> Any:
+    def submit(self, fn, /, *args):
         self.calls += 1
-        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        future = concurrent.futures.Future()
         if self.calls <= self.losses:
             future.set_exception(LostWorker("the process died while it made this call"))
         else:
@@ -293,7 +265,7 @@ class DyingLane:
         return future
 
 
-def test_a_lost_process_costs_one_of_three_attempts() -> None:
+def test_a_lost_process_costs_one_of_three_attempts():
     for losses, failed in ((0, None), (2, None), (3, "runtime")):
         lane = DyingLane(losses)
         evaluator = FunctionEvaluator(square, executor=lane)
@@ -305,7 +277,7 @@ def test_a_lost_process_costs_one_of_three_attempts() -> None:
     assert "handed out 3 times" in outcome.message
 
 
-def test_an_executor_that_loses_every_call_ends_the_run_without_a_failure() -> None:
+def test_an_executor_that_loses_every_call_ends_the_run_without_a_failure():
     evaluator = FunctionEvaluator(square, executor=DyingLane(4))
     evaluator.submit(trials(1)[0])
     with pytest.raises(EvaluatorError, match="still pending"):
@@ -315,42 +287,42 @@ def test_an_executor_that_loses_every_call_ends_the_run_without_a_failure() -> N
 class ForeignFuture:
     """A future that only has done, result and cancel, as those of Dask and submitit."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value):
         self._looks = 0
         self._value = value
 
-    def done(self) -> bool:
+    def done(self):
         self._looks += 1
         return self._looks > 2
 
-    def result(self) -> Any:
+    def result(self):
         return self._value
 
-    def cancel(self) -> bool:
+    def cancel(self):
         return False
 
 
 class ForeignExecutor:
-    def submit(self, fn: Callable[..., Any], /, *args: Any) -> ForeignFuture:
+    def submit(self, fn, /, *args):
         return ForeignFuture(fn(*args))
 
 
-def test_foreign_futures_are_polled() -> None:
+def test_foreign_futures_are_polled():
     assert evaluate(square, executor=ForeignExecutor()).value == 9.0
 
 
-def both_done(evaluator: FunctionEvaluator) -> None:
+def both_done(evaluator):
     while sum(future.done() for future in evaluator._pending.values()) < 3:
         time.sleep(0.005)
 
 
-def one_fails(trial: Trial) -> float:
+def one_fails(trial):
     if trial.id == 1:
         raise ZeroDivisionError
     return 1.0
 
 
-def test_outcomes_come_before_the_exception_of_another_trial() -> None:
+def test_outcomes_come_before_the_exception_of_another_trial():
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         evaluator = FunctionEvaluator(one_fails, executor=pool)
         for trial in trials(3):
@@ -363,10 +335,10 @@ def test_outcomes_come_before_the_exception_of_another_trial() -> None:
             evaluator.wait()
 
 
-def test_collect_takes_back_what_waits_and_returns_what_runs() -> None:
+def test_collect_takes_back_what_waits_and_returns_what_runs():
     release = threading.Event()
 
-    def fn(trial: Trial) -> float:
+    def fn(trial):
         release.wait(20)
         return 1.0
 
@@ -380,18 +352,10 @@ def test_collect_takes_back_what_waits_and_returns_what_runs() -> None:
         assert evaluator.collect(None) == []
 
 
-def test_collect_without_an_executor_forgets_the_queue() -> None:
-    evaluator = FunctionEvaluator(square, max_pending=2)
-    evaluator.submit(trials(1)[0])
-    assert evaluator.collect(None) == []
-    with pytest.raises(EvaluatorError, match="without a submitted trial"):
-        evaluator.wait()
+def test_repeats_before_a_failing_one_are_kept():
+    values = iter([3.0, [1.0, math.inf], Infeasible("no")])
 
-
-def test_repeats_before_a_failing_one_are_kept() -> None:
-    values: Iterator[Any] = iter([3.0, [1.0, math.inf], Infeasible("no")])
-
-    def fn(trial: Trial) -> Any:
+    def fn(trial):
         value = next(values)
         if isinstance(value, Infeasible):
             raise value
@@ -403,6 +367,6 @@ def test_repeats_before_a_failing_one_are_kept() -> None:
 
 
 @pytest.mark.parametrize("failures", [ValueError, (3,), "runtime"])
-def test_wrong_failures_are_told(failures: Any) -> None:
+def test_wrong_failures_are_told(failures):
     with pytest.raises(EvaluatorError, match="failures"):
         FunctionEvaluator(square, failures=failures)

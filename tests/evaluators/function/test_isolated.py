@@ -1,7 +1,5 @@
 """Functions in isolated processes: their results and exceptions, workers side by side, and the TOML kind."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
@@ -9,39 +7,38 @@ import patient
 import pytest
 
 from baco_like import MaxEvals, Optimizer, run
-from baco_like.evaluators import Evaluator, isolated_evaluator, isolated_function, registry
-from baco_like.evaluators.function.isolated import IsolatedEvaluator
+from baco_like.evaluators import isolated_evaluator, isolated_function, registry
 from baco_like.evaluators.settings_table import Table
-from baco_like.exceptions import EvaluatorError, RunFileError
-from baco_like.records.trial import Outcome, Trial
+from baco_like.exceptions import EvaluatorError
+from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 
 HERE = Path(__file__).parent
 SPACE = Space({"x": [1, 2, 3, 4]})
 
 
-def make(name: str, timeout: float = 30.0, workers: int = 1, **more: object) -> IsolatedEvaluator:
+def make(name, timeout=30.0, workers=1, **more):
     return isolated_function(
         f"objective_targets:{name}",
         timeout=timeout,
         workers=workers,
         path=[str(HERE)],
-        **more,  # type: ignore[arg-type]
+        **more,
     )
 
 
-def evaluate(evaluator: Evaluator, **config: object) -> Outcome:
+def evaluate(evaluator, **config):
     evaluator.submit(Trial(5, config))
     (outcome,) = evaluator.wait()
     evaluator.close()
     return outcome
 
 
-def test_values_failures_and_metrics() -> None:
+def test_values_failures_and_metrics():
     evaluator = make("plain", workers=2)
     for number, x in enumerate((2, 3)):
         evaluator.submit(Trial(number, {"x": x}))
-    outcomes: dict[int, Outcome] = {}
+    outcomes = {}
     while len(outcomes) < 2:
         outcomes |= {one.trial_id: one for one in evaluator.wait()}
     evaluator.close()
@@ -52,7 +49,7 @@ def test_values_failures_and_metrics() -> None:
     assert found.extra["seconds"]["run"] >= 0
 
 
-def test_forged_messages_of_a_function_fail_its_evaluation_and_the_run_goes_on() -> None:
+def test_forged_messages_of_a_function_fail_its_evaluation_and_the_run_goes_on():
     space = Space({"x": [1, 2, 3, 4, 5, 6]})
     evaluator = make("forging")
     optimizer = Optimizer(space, strategy="random_search")
@@ -65,7 +62,7 @@ def test_forged_messages_of_a_function_fail_its_evaluation_and_the_run_goes_on()
         assert "something else than an answer" in trials[x].message
 
 
-def test_what_is_no_number_is_told_as_a_problem() -> None:
+def test_what_is_no_number_is_told_as_a_problem():
     outcome = evaluate(make("not_a_number"), x=1)
     assert outcome.failed == "runtime"
     assert "nan" in outcome.problem
@@ -82,14 +79,14 @@ def test_what_is_no_number_is_told_as_a_problem() -> None:
         ("no_such_module:f", "no_such_module"),
     ],
 )
-def test_mistakes_end_the_run(function: str, message: str) -> None:
+def test_mistakes_end_the_run(function, message):
     evaluator = isolated_function(function, timeout=30.0, path=[str(HERE)])
     with pytest.raises(EvaluatorError, match=message):
         evaluate(evaluator, x=1)
     evaluator.close()
 
 
-def test_closing_does_not_wait_for_what_runs() -> None:
+def test_closing_does_not_wait_for_what_runs():
     evaluator = make("slow", timeout=60.0, workers=2)
     started = time.monotonic()
     for pause in (0.0, 0.2):  # while workers start, or run
@@ -102,7 +99,7 @@ def test_closing_does_not_wait_for_what_runs() -> None:
         evaluator.wait()
 
 
-def test_the_kind_function_of_a_toml_file(tmp_path: Path) -> None:
+def test_the_kind_function_of_a_toml_file(tmp_path):
     (tmp_path / "own_objective.py").write_text("def f(trial):\n    return {'ms': trial['x'] * 2}\n")
     table = Table("evaluator", {"kind": "function", "function": "own_objective:f", "metric": "ms"})
     assert evaluate(registry.create(table, SPACE, "ms", tmp_path), x=2).value == 4.0
@@ -112,27 +109,13 @@ def test_the_kind_function_of_a_toml_file(tmp_path: Path) -> None:
         assert outcome.repeats == (4.0,) * count
 
 
-def test_each_call_has_its_own_limit() -> None:
+def test_each_call_has_its_own_limit():
     evaluator = make("half", timeout=1.0, repeats=4)
     assert patient.evaluate(evaluator, Trial(1, {"x": 1})).repeats == (1.0,) * 4
     evaluator.close()
 
 
-@pytest.mark.parametrize(
-    ("entries", "message"),
-    [
-        ({}, "needs the key 'function'"),
-        ({"function": "f"}, "module:function"),
-        ({"function": "m:f", "workers": 0}, "workers = 0"),
-        ({"function": "m:f", "timout": 1}, "did you mean 'timeout'"),
-    ],
-)
-def test_wrong_tables(entries: dict[str, object], message: str, tmp_path: Path) -> None:
-    with pytest.raises(RunFileError, match=message):
-        registry.create(Table("evaluator", {"kind": "function", **entries}), SPACE, "", tmp_path)
-
-
-def test_any_evaluator_can_be_put_apart() -> None:
+def test_any_evaluator_can_be_put_apart():
     """One that crashes its process for 1, sleeps for 2 and answers 3; the limit is the only time that this takes."""
     evaluator = isolated_evaluator(
         "objective_targets:dangerous", {"seconds": 60}, timeout=2.0, path=[str(HERE)]
@@ -147,7 +130,7 @@ def test_any_evaluator_can_be_put_apart() -> None:
     evaluator.close()
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     with pytest.raises(EvaluatorError, match="workers must be a whole number from 1, not 0"):
         make("plain", workers=0)
     with pytest.raises(EvaluatorError, match="repeats must be a whole number from 1, not 0"):
@@ -158,9 +141,9 @@ def test_wrong_arguments() -> None:
         isolated_function("plain", timeout=1.0)
 
 
-def test_a_function_object_is_refused_with_the_way_out() -> None:
+def test_a_function_object_is_refused_with_the_way_out():
     for function in (lambda trial: 1.0, len, None):
         with pytest.raises(EvaluatorError, match=r"expected a name such as .* FunctionEvaluator"):
-            isolated_function(function, timeout=1)  # type: ignore[arg-type]
+            isolated_function(function, timeout=1)
     with pytest.raises(EvaluatorError, match="expected a name such as"):
-        isolated_evaluator(lambda: None, timeout=1)  # type: ignore[arg-type]
+        isolated_evaluator(lambda: None, timeout=1)

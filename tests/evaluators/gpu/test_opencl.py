@@ -1,23 +1,19 @@
 """Kernels in OpenCL: the kernels of examples/kernels are correct, and every fault is reported."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import patient
 import pytest
-from kernel_checks import KERNELS, check_refusal, evaluate, load
+from kernel_checks import KERNELS, evaluate, load
 
-from baco_like.evaluators import OpenCLSettings, Repeats, opencl_evaluator, registry
+from baco_like.evaluators import OpenCLSettings, Repeats, opencl_evaluator
 from baco_like.evaluators.kernels import complete_config
 from baco_like.evaluators.kernels import opencl_worker as programs
 from baco_like.evaluators.kernels.opencl_worker import find_device
 from baco_like.evaluators.kernels.timing import KernelLimits
-from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status
 from baco_like.spaces.space import Space
@@ -30,7 +26,7 @@ convolution, gemm = load("opencl_convolution"), load("opencl_gemm")
 MODULES = {"convolution": convolution, "gemm": gemm}
 
 
-def platforms() -> list[str]:
+def platforms():
     try:
         return [platform.name for platform in cl.get_platforms()]
     except cl.Error:
@@ -40,7 +36,7 @@ def platforms() -> list[str]:
 needs_device = pytest.mark.skipif(not platforms(), reason="needs an OpenCL driver such as PoCL")
 
 
-def settings(problem: str, **changed: Any) -> OpenCLSettings:
+def settings(problem, **changed):
     return OpenCLSettings(
         problem, SIZE, repeats=Repeats(2, 2), **{"build_timeout": 60.0, **changed}
     )
@@ -62,7 +58,7 @@ CONFIGS = {
 
 @needs_device
 @pytest.mark.parametrize("problem", MODULES)
-def test_example_kernels_are_correct(problem: str) -> None:
+def test_example_kernels_are_correct(problem):
     space = MODULES[problem].space(SIZE)
     evaluator = opencl_evaluator(space, settings(f"opencl_{problem}.py"), KERNELS)
     for config in CONFIGS[problem]:
@@ -73,7 +69,7 @@ def test_example_kernels_are_correct(problem: str) -> None:
     evaluator.close()
 
 
-FAULTS: list[tuple[int, int, str | None, str]] = [
+FAULTS = [
     (3, 8, "correctness", "instead of"),
     (0, 8, None, ""),
     (1, 8, "compile", "no_such_function"),
@@ -84,7 +80,7 @@ FAULTS: list[tuple[int, int, str | None, str]] = [
 
 
 @needs_device
-def test_what_a_kernel_may_do() -> None:
+def test_what_a_kernel_may_do():
     space = Space({"fault": list(range(6)), "group": [8, 48]})
     evaluator = opencl_evaluator(space, settings("opencl_problem.py", timeout=0.5), HERE)
     for fault, group, word, message in FAULTS:
@@ -96,17 +92,15 @@ def test_what_a_kernel_may_do() -> None:
 
 
 @needs_device
-def test_a_buffer_of_twice_the_cache_is_filled_before_each_launch(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    events: list[Any] = []
+def test_a_buffer_of_twice_the_cache_is_filled_before_each_launch(monkeypatch):
+    events = []
     fill, launch = cl.enqueue_fill_buffer, cl.enqueue_nd_range_kernel
 
-    def noted_fill(queue: Any, buffer: Any, *more: Any) -> Any:
+    def noted_fill(queue, buffer, *more):
         events.append(buffer.size)
         return fill(queue, buffer, *more)
 
-    def noted_launch(queue: Any, *more: Any) -> Any:
+    def noted_launch(queue, *more):
         events.append("launch")
         return launch(queue, *more)
 
@@ -118,11 +112,10 @@ def test_a_buffer_of_twice_the_cache_is_filled_before_each_launch(
         {"problem": {**problem, "tolerances": {}}, "limits": asdict(KernelLimits(60.0, 60.0, 60.0))}
         | {"restore": "auto", "flush": True, "platform": "", "device": 0, "options": []}
     )
-    report: Any = SimpleNamespace(stage=lambda *_: None, note=lambda *_: None)
+    report = SimpleNamespace(stage=lambda *_: None, note=lambda *_: None)
     server({"config": complete_config("gemm", gemm.domains(), {}), "key": 0, "drop": []}, report)
     request = dict.fromkeys(("launch", "timeout", "enough", "near"), 60.0) | {"grace": 0.0}
     answer = server({"key": 0, "count": 2, **request}, report)
-    assert answer is not None
     assert answer["problem"] is None
     cache = find_device("", 0).global_mem_cache_size
     before = [events[i - 1] for i, event in enumerate(events) if event == "launch"]
@@ -131,7 +124,7 @@ def test_a_buffer_of_twice_the_cache_is_filled_before_each_launch(
 
 
 @needs_device
-def test_a_first_launch_has_the_limit_of_the_build() -> None:
+def test_a_first_launch_has_the_limit_of_the_build():
     """Some drivers compile during it, so that its time is no bound."""
     space = Space({"fault": list(range(6)), "group": [8, 48]})
     chosen = settings("opencl_problem.py", timeout=0.5, build_timeout=2.0)
@@ -142,7 +135,7 @@ def test_a_first_launch_has_the_limit_of_the_build() -> None:
 
 
 @needs_device
-def test_the_platform_is_chosen_by_name() -> None:
+def test_the_platform_is_chosen_by_name():
     space = convolution.space(SIZE)
     some = platforms()[0]
     for wanted, message in (
@@ -155,41 +148,13 @@ def test_the_platform_is_chosen_by_name() -> None:
         evaluator.close()
 
 
-def test_the_references_are_what_they_say() -> None:
+def test_the_references_are_what_they_say():
     image, weights = convolution.inputs(20, np.random.default_rng(1))
     windows = np.lib.stride_tricks.sliding_window_view(image, weights.shape)
     sums = np.einsum("yxvu,vu->yx", windows, weights)
     assert np.allclose(convolution.expected(image, weights), sums, atol=1e-5)
     a, b = gemm.inputs(16, np.random.default_rng(2))  # A by columns, B by rows, C by columns
     assert np.allclose(gemm.expected(a, b).T, np.einsum("km,kn->mn", a, b), atol=1e-5)
-
-
-def table(**entries: Any) -> Table:
-    return Table(
-        "evaluator", {"kind": "opencl", "problem": "opencl_gemm.py", "size": SIZE, **entries}
-    )
-
-
-def test_a_run_file_makes_it() -> None:
-    made = table(platform="portable", options=["-cl-fast-relaxed-math"])
-    evaluator = registry.create(made, gemm.space(SIZE), "us", KERNELS)
-    assert evaluator.capacity == 1
-    evaluator.close()
-
-
-@pytest.mark.parametrize(
-    ("entries", "parameters", "message"),
-    [
-        ({"problem": "gemm"}, {"MWG": [16, 32]}, "expected a Python file"),
-        ({"plattform": "x"}, {"MWG": [16, 32]}, "did you mean 'platform'"),
-        ({"options": "-O"}, {"MWG": [16, 32]}, "an array"),
-        ({"device": -1}, {"MWG": [16, 32]}, "device = -1"),
-        ({}, {"MGW": [16, 32]}, "did you mean 'MWG'"),
-        ({}, {"SA": ["on", "off"]}, "'SA': 'on' is not true or false"),
-    ],
-)
-def test_wrong_tables(entries: dict[str, Any], parameters: dict[str, Any], message: str) -> None:
-    check_refusal(table(**entries), parameters, message)
 
 
 @pytest.mark.parametrize("answer", ["an error", "an empty list"])

@@ -28,7 +28,9 @@ def make_arguments(factor=2):
 
 def serve(settings):
     state = {"corrupted": False, "arguments": make_arguments()}
-    server = KernelServer(lambda config: compile_kernel(config, state), KernelLimits(**settings))
+    server = KernelServer(
+        lambda config: compile_kernel(config, state), KernelLimits(**settings["limits"])
+    )
 
     def handle(request, report):
         state["report"] = report  # a hostile kernel would find the pipe and the number by itself

@@ -1,10 +1,6 @@
 """Problem files: where they are searched, how they are imported, and how configurations are completed."""
 
-from __future__ import annotations
-
 import importlib.util
-from pathlib import Path
-from typing import Any
 
 import pytest
 from kernel_checks import KERNELS
@@ -35,12 +31,12 @@ def expected(a):
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "mine.py").write_text(FILE)
     return tmp_path
 
 
-def test_a_file_is_found_from_the_folder_and_its_arrays_are_contiguous(folder: Path) -> None:
+def test_a_file_is_found_from_the_folder_and_its_arrays_are_contiguous(folder):
     path = find_problem("mine.py", folder)
     assert path == (folder / "mine.py").resolve()
     module = load_problem(path)
@@ -53,7 +49,7 @@ def test_a_file_is_found_from_the_folder_and_its_arrays_are_contiguous(folder: P
     assert (draw_arguments(module, 4, 1, {})[0].start == array).all()
 
 
-def test_constants_of_a_file_can_be_changed(folder: Path) -> None:
+def test_constants_of_a_file_can_be_changed(folder):
     path = find_problem("mine.py", folder)
     input_, output = draw_arguments(load_problem(path, {"FACTOR": 3}), 4, 1, {})
     assert (output.expected.array == 3 * input_.start).all()
@@ -68,20 +64,18 @@ def test_constants_of_a_file_can_be_changed(folder: Path) -> None:
         ("mein.py", EvaluatorError, "there is no file .* did you mean 'mine.py'"),
     ],
 )
-def test_wrong_names_are_reported(
-    folder: Path, name: str, error: type[Exception], message: str
-) -> None:
+def test_wrong_names_are_reported(folder, name, error, message):
     with pytest.raises(error, match=message):
         find_problem(name, folder)
 
 
-def test_a_file_without_domains_is_not_imported_here(folder: Path) -> None:
+def test_a_file_without_domains_is_not_imported_here(folder):
     (folder / "mine.py").write_text("raise RuntimeError('imported')")
     path = find_problem("mine.py", folder)
     assert completion(path, {}, {})({"any": 1}) == {"any": 1}
 
 
-def test_parameters_that_a_space_leaves_out_get_their_defaults() -> None:
+def test_parameters_that_a_space_leaves_out_get_their_defaults():
     space = Space({"vec": [1, 8]})
     complete = completion(KERNELS / "halide_blur.py", {}, space.parameters)
     config = complete({"vec": 8})
@@ -97,9 +91,7 @@ def test_parameters_that_a_space_leaves_out_get_their_defaults() -> None:
         (opencl_evaluator, OpenCLSettings, "opencl"),
     ],
 )
-def test_a_missing_package_is_reported_with_its_extra(
-    monkeypatch: pytest.MonkeyPatch, make: Any, settings: Any, extra: str
-) -> None:
+def test_a_missing_package_is_reported_with_its_extra(monkeypatch, make, settings, extra):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=rf"baco-like\[{extra}\]"):
         make(Space({"vec": [1, 8]}), settings("mine.py", 8))

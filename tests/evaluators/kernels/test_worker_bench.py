@@ -1,11 +1,6 @@
 """Kernels in a worker: every failure is an outcome, and a kernel does not suffer for the faults of another."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import kernel_targets
 import patient
@@ -13,31 +8,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like.evaluators import Repeats, StagedEvaluator
-from baco_like.evaluators._processes.worker import Worker
+from baco_like.evaluators import KernelSettings, Repeats, StagedEvaluator
+from baco_like.evaluators.kernels import timing
 from baco_like.evaluators.kernels.timing import CompiledKernel, KernelLimits, Measurement
 from baco_like.evaluators.kernels.worker_bench import KernelBench
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.records.trial import Status, Trial
 
 LIMITS = KernelLimits(timeout=60.0, build_timeout=60.0, launch_timeout=60.0)
 SHORT = KernelLimits(timeout=0.3, build_timeout=0.6, launch_timeout=0.3)
 DEFAULT = {"fault": "none", "at": 0, "seconds": 0.25, "log": "", "program": None}
 
 
-def complete(config: Any) -> dict[str, Any]:
+def complete(config):
     if "typo" in config:
         raise EvaluatorError("no parameter 'typo'")
     return {**DEFAULT, **config}
 
 
-def bench(limits: KernelLimits = LIMITS) -> KernelBench:
-    worker = Worker("kernel_targets:serve", settings=asdict(limits))
-    return KernelBench(worker, limits, 1e3, complete)
+def bench(limits=LIMITS):
+    chosen = KernelSettings("", 1, timeout=limits.timeout, build_timeout=limits.build_timeout)
+    serve, launch = "kernel_targets:serve", limits.launch_timeout
+    return KernelBench(serve, chosen, Path(), complete, launch_timeout=launch)
 
 
 @pytest.fixture(scope="module")
-def evaluator() -> Iterator[StagedEvaluator]:
+def evaluator():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(Path(__file__).parent))
         made = StagedEvaluator(bench(), Repeats(3, 3))
@@ -46,20 +42,20 @@ def evaluator() -> Iterator[StagedEvaluator]:
 
 
 @pytest.fixture
-def hasty(evaluator: StagedEvaluator) -> Iterator[StagedEvaluator]:
+def hasty(evaluator):
     """An evaluator with short limits, for kernels that hang."""
     made = StagedEvaluator(bench(SHORT), Repeats(3, 3))
     yield made
     made.close()
 
 
-def evaluate(evaluator: StagedEvaluator, **config: Any) -> Outcome:
+def evaluate(evaluator, **config):
     evaluator.submit(Trial(4, config))
     (outcome,) = evaluator.wait()
     return outcome
 
 
-def test_times_are_in_the_objectives_unit(evaluator: StagedEvaluator) -> None:
+def test_times_are_in_the_objectives_unit(evaluator):
     outcome = evaluate(evaluator)
     assert (outcome.status, outcome.value, outcome.repeats) == (Status.OK, 250.0, (250.0,) * 3)
     assert set(outcome.extra["seconds"]) == {"compile", "launch", "check", "run"}
@@ -84,17 +80,13 @@ def test_times_are_in_the_objectives_unit(evaluator: StagedEvaluator) -> None:
         ({"seconds": -1e-9}, "runtime", "ArithmeticError: a launch took -1e-09 s by the clock"),
     ],
 )
-def test_failures(
-    evaluator: StagedEvaluator, config: dict[str, Any], word: str, message: str
-) -> None:
+def test_failures(evaluator, config, word, message):
     outcome = evaluate(evaluator, **config)
     assert (outcome.status, outcome.failed) == (Status.FAILED, word)
     assert message in outcome.message
 
 
-def hang(
-    evaluator: StagedEvaluator, message: str, status: Status = Status.FAILED, **config: Any
-) -> Outcome:
+def hang(evaluator, message, status=Status.FAILED, **config):
     return patient.evaluate(
         evaluator,
         Trial(4, config),
@@ -109,7 +101,7 @@ def hang(
         ({"fault": "hang", "at": 2}, "run: stopped after 0.3 s"),
     ],
 )
-def test_a_hang_is_stopped(hasty: StagedEvaluator, config: dict[str, Any], message: str) -> None:
+def test_a_hang_is_stopped(hasty, config, message):
     outcome = hang(hasty, message, **config)
     assert (outcome.status, outcome.failed) == (Status.FAILED, "timeout")
     assert message in outcome.message
@@ -128,16 +120,14 @@ def test_a_hang_is_stopped(hasty: StagedEvaluator, config: dict[str, Any], messa
         [{"number": 7, "answer": None}],
     ],
 )
-def test_forged_messages_of_a_kernel_are_failures_of_this_kernel(
-    evaluator: StagedEvaluator, messages: list[Any]
-) -> None:
+def test_forged_messages_of_a_kernel_are_failures_of_this_kernel(evaluator, messages):
     outcome = evaluate(evaluator, fault="forge", at=1, messages=messages)
     assert (outcome.status, outcome.failed) == (Status.FAILED, "runtime")
     assert "something else than an answer" in outcome.message
     assert evaluate(evaluator).value == 250.0
 
 
-def test_equal_programs_run_once(evaluator: StagedEvaluator, tmp_path: Path) -> None:
+def test_equal_programs_run_once(evaluator, tmp_path):
     log = tmp_path / "log"
     for seconds in (0.5, 0.75):
         outcome = evaluate(evaluator, seconds=seconds, log=str(log), program="p")
@@ -146,46 +136,38 @@ def test_equal_programs_run_once(evaluator: StagedEvaluator, tmp_path: Path) -> 
     assert outcome.extra["same_program"] == 4
 
 
-def test_a_compilation_with_a_wrong_identity_fails(evaluator: StagedEvaluator) -> None:
+def test_a_compilation_with_a_wrong_identity_fails(evaluator):
     outcome = evaluate(evaluator, program=3)
     assert (outcome.status, outcome.failed) == (Status.FAILED, "compile")
     assert "the identity is 3" in outcome.message
 
 
 @pytest.mark.parametrize(("at", "stage"), [(0, "launch"), (1, "run")])
-def test_a_kernel_that_was_stopped_before_it_was_timed_is_censored(
-    hasty: StagedEvaluator, at: int, stage: str
-) -> None:
+def test_a_kernel_that_was_stopped_before_it_was_timed_is_censored(hasty, at, stage):
     message = f"{stage}: stopped after 0.3 s"
     outcome = hang(hasty, message, Status.CENSORED, fault="hang", at=at)
     assert (outcome.status, outcome.failed) == (Status.CENSORED, "timeout")
     assert outcome.bound == 300.0
 
 
-def test_a_first_launch_with_a_limit_of_its_own_says_nothing_of_the_kernel(
-    evaluator: StagedEvaluator,
-) -> None:
+def test_a_first_launch_with_a_limit_of_its_own_says_nothing_of_the_kernel(evaluator):
     compiling = StagedEvaluator(bench(KernelLimits(0.2, 0.4, 0.4)), Repeats(1, 1))
     outcome = hang(compiling, "launch: stopped after 0.4 s", fault="hang")
     compiling.close()
     assert (outcome.status, outcome.failed) == (Status.FAILED, "timeout")
 
 
-def test_what_was_measured_before_is_kept(evaluator: StagedEvaluator) -> None:
+def test_what_was_measured_before_is_kept(evaluator):
     assert evaluate(evaluator, fault="crash", at=3).extra["repeats"] == [250.0, 250.0]
 
 
 @pytest.mark.parametrize("fault", ["none", "victim"])
-def test_what_an_earlier_kernel_has_spoilt_is_not_the_next_ones_fault(
-    evaluator: StagedEvaluator, fault: str
-) -> None:
+def test_what_an_earlier_kernel_has_spoilt_is_not_the_next_ones_fault(evaluator, fault):
     assert evaluate(evaluator, fault="corrupt").status is Status.OK
     assert evaluate(evaluator, fault=fault).status is Status.OK
 
 
-def test_a_crash_is_tried_again_only_where_another_may_be_to_blame(
-    evaluator: StagedEvaluator, tmp_path: Path
-) -> None:
+def test_a_crash_is_tried_again_only_where_another_may_be_to_blame(evaluator, tmp_path):
     alone, after = tmp_path / "alone", tmp_path / "after"
     evaluator.close()
     evaluate(evaluator, fault="crash", log=str(alone))
@@ -194,7 +176,7 @@ def test_a_crash_is_tried_again_only_where_another_may_be_to_blame(
     assert [len(log.read_text().splitlines()) for log in (alone, after)] == [1, 2]
 
 
-def test_no_further_repeats_once_it_is_slow(evaluator: StagedEvaluator, tmp_path: Path) -> None:
+def test_no_further_repeats_once_it_is_slow(evaluator, tmp_path):
     made = StagedEvaluator(bench(), Repeats(4, 4, slow_ratio=2.0))
     assert evaluate(made, seconds=0.01).value == 10.0
     log = tmp_path / "log"
@@ -204,7 +186,7 @@ def test_no_further_repeats_once_it_is_slow(evaluator: StagedEvaluator, tmp_path
     assert len(log.read_text().splitlines()) == 2  # the launch and one run
 
 
-def test_builds_ahead_wait_in_the_worker(evaluator: StagedEvaluator) -> None:
+def test_builds_ahead_wait_in_the_worker(evaluator):
     made = StagedEvaluator(bench(), Repeats(1, 1), ahead=2)
     faults = ("none", "crash", "none", "compile", "none")
     words = {}
@@ -217,7 +199,7 @@ def test_builds_ahead_wait_in_the_worker(evaluator: StagedEvaluator) -> None:
     assert words == {0: None, 1: "runtime", 2: None, 3: "compile", 4: None}
 
 
-def test_values_that_are_not_understood_end_the_run(evaluator: StagedEvaluator) -> None:
+def test_values_that_are_not_understood_end_the_run(evaluator):
     with pytest.raises(EvaluatorError, match="no parameter 'typo'"):
         evaluate(evaluator, typo=1)
 
@@ -225,15 +207,17 @@ def test_values_that_are_not_understood_end_the_run(evaluator: StagedEvaluator) 
 class Clocked(CompiledKernel):
     """A kernel whose launches take some steps of a clock."""
 
-    def __init__(self, steps: float, most: int) -> None:
+    is_on_host = False  # the load of this machine does not matter
+
+    def __init__(self, steps, most):
         self.arguments, self._steps, self._most = kernel_targets.make_arguments(), steps, most
-        self.calls: list[int] = []
+        self.calls = []
 
     @property
-    def most_launches(self) -> int:
+    def most_launches(self):
         return self._most
 
-    def time(self, launches: int, limit: float) -> float:
+    def time(self, launches, limit):
         self.calls.append(launches)
         values, output = (block.array for block in self.arguments.blocks)
         assert set(output) in ({0xFF}, {0x7A}, {0xFA})
@@ -242,13 +226,13 @@ class Clocked(CompiledKernel):
 
 
 class Notes:
-    def __init__(self) -> None:
-        self.values: list[float] = []
+    def __init__(self):
+        self.values = []
 
-    def stage(self, name: str, limit: float) -> None:
+    def stage(self, name, limit):
         assert limit > 0
 
-    def note(self, value: float) -> None:
+    def note(self, value):
         self.values.append(value)
 
 
@@ -257,7 +241,7 @@ class Notes:
     most=st.sampled_from([1, 7, 10**6]),
     count=st.integers(1, 3),
 )
-def test_a_sample_is_a_hundred_steps_of_the_clock(steps: float, most: int, count: int) -> None:
+def test_a_sample_is_a_hundred_steps_of_the_clock(steps, most, count):
     kernel, report = Clocked(steps, most), Notes()
     request = {
         "count": count,
@@ -267,7 +251,7 @@ def test_a_sample_is_a_hundred_steps_of_the_clock(steps: float, most: int, count
         "near": 1.0,
         "grace": 0.0,
     }
-    answer = Measurement(kernel, LIMITS)(request, report)  # type: ignore[arg-type]
+    answer = Measurement(kernel, LIMITS)(request, report)
     assert answer["problem"] is None
     assert report.values == pytest.approx([steps * kernel.step] * count)
     assert max(kernel.calls) <= most
@@ -291,38 +275,52 @@ REQUEST = {"count": 3, "launch": 1.0, "timeout": 1.0, "enough": 1.0, "near": 1.0
         ([0], False, None, set()),  # another process has delayed it
     ],
 )
-def test_a_kernel_that_keeps_results_is_found(
-    slow: Any, is_busy: bool, problem: str | None, notes: set[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kernel_that_keeps_results_is_found(slow, is_busy, problem, notes, monkeypatch):
     """Its first launches with new inputs are slow, later ones are not."""
     kernel, cpu, launches = Clocked(1e6, 1), [0.0], iter(range(9))
     plain = kernel.time
 
-    def time(count: int, limit: float) -> float:
+    def time(count, limit):
         is_slow = kernel.arguments.draw == 1 and next(launches) in slow
         seconds = plain(count, limit) * (2 if is_slow else 1)
         cpu[0] += seconds * is_busy
         return seconds
 
-    kernel.time = time  # type: ignore[method-assign]
+    kernel.time = time
     monkeypatch.setattr("time.process_time", lambda: cpu[0])
-    answer = Measurement(kernel, LIMITS)(REQUEST, Notes())  # type: ignore[arg-type]
+    answer = Measurement(kernel, LIMITS)(REQUEST, Notes())
     assert str(answer["problem"]).startswith(str(problem))
     assert answer["notes"].keys() == notes
 
 
-def test_a_kernel_that_is_not_near_the_best_runs_with_other_inputs_once_it_is() -> None:
+def test_a_kernel_that_is_not_near_the_best_runs_with_other_inputs_once_it_is():
     kernel, report = Clocked(1e6, 1), Notes()
     measurement = Measurement(kernel, LIMITS)
-    far = measurement({**REQUEST, "near": 1e-4}, report)  # type: ignore[arg-type]
+    far = measurement({**REQUEST, "near": 1e-4}, report)
     assert (far["notes"].keys(), len(kernel.calls)) == ({"not compared"}, 4)
     for launches in (8, 11):
-        near = measurement(REQUEST, report)  # type: ignore[arg-type]
+        near = measurement(REQUEST, report)
         assert (near["notes"], len(kernel.calls)) == ({}, launches)
 
 
-def test_inputs_that_do_not_depend_on_the_seed_get_a_note() -> None:
+@pytest.mark.parametrize(
+    ("load", "threads", "is_on_host", "is_noted"),
+    [(99.5, 2, True, True), (0.5, 2, True, False), (99.5, 1, True, False), (99.5, 2, False, False)],
+)
+def test_a_busy_machine_gets_a_note_as_it_hides_races(
+    load, threads, is_on_host, is_noted, monkeypatch
+):
+    monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr(timing, "_count_threads", lambda: threads)
+    kernel = Clocked(1e6, 1)
+    kernel.is_on_host = is_on_host
+    answer = Measurement(kernel, LIMITS)(REQUEST, Notes())
+    assert ("load 99.5 on 2 CPUs" in answer["notes"].get("busy", "")) == is_noted
+
+
+def test_inputs_that_do_not_depend_on_the_seed_get_a_note():
     kernel = Clocked(1e6, 1)
     kernel.arguments = kernel_targets.make_arguments(1)
-    answer = Measurement(kernel, LIMITS)(REQUEST, Notes())  # type: ignore[arg-type]
+    answer = Measurement(kernel, LIMITS)(REQUEST, Notes())
     assert (answer["notes"].keys(), len(kernel.calls)) == ({"same inputs"}, 4)

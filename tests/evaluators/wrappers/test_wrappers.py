@@ -9,7 +9,6 @@ import threading
 import tracemalloc
 import warnings
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,25 +43,25 @@ class Told:
     evaluated: list[int] = field(default_factory=list)
     closed: int = 0
 
-    def submit(self, trial: Trial) -> None:
+    def submit(self, trial):
         self.queue.append(trial)
         self.evaluated.append(trial["x"])
 
-    def wait(self) -> Sequence[Outcome]:
+    def wait(self):
         if not self.queue:
             raise EvaluatorError("wait() without a submitted trial")
         return [self._outcome(self.queue.popleft())]
 
-    def collect(self, timeout: float | None) -> Sequence[Outcome]:
+    def collect(self, timeout):
         found = [self._outcome(trial) for trial in self.queue]
         self.queue.clear()
         return found
 
-    def close(self) -> None:
+    def close(self):
         self.queue.clear()
         self.closed += 1
 
-    def _outcome(self, trial: Trial) -> Outcome:
+    def _outcome(self, trial):
         said = self.says[trial["x"]].pop(0)
         extra = {"seconds": {"run": 1.0}}
         if isinstance(said, str):
@@ -73,10 +72,10 @@ class Told:
         return Outcome.success(trial.id, (said,), metrics=metrics, extra=extra)
 
 
-def evaluate(evaluator: Any, *xs: int) -> list[Outcome]:
+def evaluate(evaluator, *xs):
     for number, x in enumerate(xs):
         evaluator.submit(Trial(number, {"x": x}))
-    done: list[Outcome] = []
+    done = []
     while len(done) < len(xs):
         done += evaluator.wait()
     return sorted(done, key=lambda one: one.trial_id)
@@ -85,7 +84,7 @@ def evaluate(evaluator: Any, *xs: int) -> list[Outcome]:
 # Repeated --------------------------------------------------------------------------------------------------------
 
 
-def test_repeats_are_joined() -> None:
+def test_repeats_are_joined():
     inner = Told({1: [3.0, 1.0, 2.0], 2: [5.0] * 3})
     evaluator = RepeatedEvaluator(inner, Repeats(3, 3))
     first, second = evaluate(evaluator, 1, 2)
@@ -97,7 +96,7 @@ def test_repeats_are_joined() -> None:
     assert evaluator.capacity == 2
 
 
-def test_the_first_failure_is_the_trials() -> None:
+def test_the_first_failure_is_the_trials():
     inner = Told({1: [3.0, "runtime"], 2: ["compile"], 3: [-9.0], 4: [4.0, -9.0]})
     evaluator = RepeatedEvaluator(inner, Repeats(3, 3))
     late, soon, censored, spike = evaluate(evaluator, 1, 2, 3, 4)
@@ -108,7 +107,7 @@ def test_the_first_failure_is_the_trials() -> None:
     assert (spike.status, spike.failed, spike.bound) == (Status.FAILED, "timeout", None)
 
 
-def test_clearly_slower_is_censored_and_steady_is_enough() -> None:
+def test_clearly_slower_is_censored_and_steady_is_enough():
     inner = Told({1: [1.0] * 9, 2: [3.5], 3: [2.0, 2.0]})
     evaluator = RepeatedEvaluator(inner, Repeats(2, 9, relative_error=0.1, slow_ratio=3.0))
     best, slow, fine = (evaluate(evaluator, x)[0] for x in (1, 2, 3))
@@ -118,7 +117,7 @@ def test_clearly_slower_is_censored_and_steady_is_enough() -> None:
     assert fine.repeats == (2.0, 2.0)
 
 
-def test_what_was_begun_is_collected() -> None:
+def test_what_was_begun_is_collected():
     inner = Told({1: [1.0, 2.0], 2: [4.0]})
     evaluator = RepeatedEvaluator(inner, Repeats(5, 5))
     evaluator.submit(Trial(0, {"x": 1}))
@@ -132,10 +131,10 @@ def test_what_was_begun_is_collected() -> None:
 # Checked ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_wrong_result_is_a_failure() -> None:
-    seen: list[tuple[int, float | None]] = []
+def test_a_wrong_result_is_a_failure():
+    seen = []
 
-    def check(trial: Trial, outcome: Outcome) -> str | None:
+    def check(trial, outcome):
         seen.append((trial["x"], outcome.value))
         return "the sum is wrong" if trial["x"] == 2 else None
 
@@ -155,11 +154,11 @@ def test_a_wrong_result_is_a_failure() -> None:
 CONTEXT = {"size": 64, "flags": ["-O2"]}
 
 
-def cached(path: Path, inner: Told, context: dict[str, Any] = CONTEXT) -> CachedEvaluator:
+def cached(path, inner, context=CONTEXT):
     return CachedEvaluator(inner, ResultCache(path, context))
 
 
-def test_what_is_known_is_not_evaluated_again(tmp_path: Path) -> None:
+def test_what_is_known_is_not_evaluated_again(tmp_path):
     path = tmp_path / "results.jsonl"
     inner = Told({1: [1.5], 2: ["compile"], 3: ["runtime", 3.0], 4: [-9.0, 4.0]})
     evaluate(cached(path, inner), 1, 2, 3, 4)
@@ -174,16 +173,15 @@ def test_what_is_known_is_not_evaluated_again(tmp_path: Path) -> None:
     assert (evaluator.capacity, unwrap(evaluator)) == (2, again)
 
 
-def test_permutations_are_found_again(tmp_path: Path) -> None:
+def test_permutations_are_found_again(tmp_path):
     path, config = tmp_path / "results.jsonl", {"order": ("i", "j"), "x": 1}
     trial = Trial(0, config).with_outcome(Outcome.success(0, (2.0,)))
     ResultCache(path, {}).keep(trial)
     found = ResultCache(path, {}).find(Trial(3, dict(reversed(config.items()))))
-    assert found is not None
     assert found.value == 2.0
 
 
-def test_runs_share_a_file(tmp_path: Path) -> None:
+def test_runs_share_a_file(tmp_path):
     path = tmp_path / "results.jsonl"
     first, second = ResultCache(path, CONTEXT), ResultCache(path, CONTEXT)
     threads = [
@@ -198,29 +196,29 @@ def test_runs_share_a_file(tmp_path: Path) -> None:
         assert len(cache) == 20
 
 
-def done(x: int) -> Trial:
+def done(x):
     return Trial(x, {"x": x}).with_outcome(Outcome.success(x, (1.0,)))
 
 
-def two_results(path: Path) -> bytes:
+def two_results(path):
     for x in (1, 2):
         ResultCache(path, CONTEXT).keep(done(x))
     return path.read_bytes()
 
 
-def values(cache: ResultCache) -> list[float | None]:
+def values(cache):
     found = [cache.find(done(x)) for x in (1, 2, 3)]
     return [None if outcome is None else outcome.value for outcome in found]
 
 
-def opened(path: Path) -> tuple[ResultCache, list[str]]:
+def opened(path):
     """Return a cache and the warnings of opening it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         return ResultCache(path, CONTEXT), [str(warning.message) for warning in caught]
 
 
-def test_a_file_that_is_cut_anywhere_stays_usable(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_anywhere_stays_usable(tmp_path):
     path = tmp_path / "results.jsonl"
     data = two_results(path)
     first = data.index(b"\n") + 1
@@ -238,7 +236,7 @@ def test_a_file_that_is_cut_anywhere_stays_usable(tmp_path: Path) -> None:
         assert values(again) == [*values(cache)[:2], 1.0]
 
 
-def test_a_changed_byte_is_never_read_as_another_value(tmp_path: Path) -> None:
+def test_a_changed_byte_is_never_read_as_another_value(tmp_path):
     path = tmp_path / "results.jsonl"
     data = two_results(path)
     for place in range(0, len(data), 3):
@@ -255,7 +253,7 @@ def test_a_changed_byte_is_never_read_as_another_value(tmp_path: Path) -> None:
         assert values(opened(path)[0])[2] == 1.0
 
 
-def test_a_changed_first_line_keeps_the_results_of_this_context_only(tmp_path: Path) -> None:
+def test_a_changed_first_line_keeps_the_results_of_this_context_only(tmp_path):
     path = tmp_path / "results.jsonl"
     data = bytearray(two_results(path))
     data[data.index(b"size")] ^= 1
@@ -265,7 +263,7 @@ def test_a_changed_first_line_keeps_the_results_of_this_context_only(tmp_path: P
         assert not len(ResultCache(path, {**CONTEXT, "size": 32}))
 
 
-def test_zeros_take_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zeros_take_little_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(result_cache, "LONGEST_LINE", 2**20)
     monkeypatch.setattr(json_lines, "LONGEST_LINE", 2**20)
     path = tmp_path / "results.jsonl"
@@ -282,7 +280,7 @@ def test_zeros_take_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert values(opened(path)[0]) == [1.0, 1.0, 1.0]
 
 
-def head(**fields: Any) -> str:
+def head(**fields):
     """Return the first line of a cache with other fields."""
     return encode_line(0, {"event": "cache", "version": 2, "context": CONTEXT, **fields}).decode()
 
@@ -299,7 +297,7 @@ def head(**fields: Any) -> str:
         (encode_line(0, {"event": "opened"}).decode(), "not a cache"),
     ],
 )
-def test_another_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_another_file_is_refused(tmp_path, content, message):
     path = tmp_path / "results.jsonl"
     path.write_text(content)
     with pytest.raises(EvaluatorError, match=message):
@@ -307,17 +305,10 @@ def test_another_file_is_refused(tmp_path: Path, content: str, message: str) -> 
     assert path.read_text() == content
 
 
-def test_another_context_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "results.jsonl"
-    two_results(path)
-    with pytest.raises(EvaluatorError, match="size was 64 and is 32"):
-        ResultCache(path, {**CONTEXT, "size": 32})
-
-
 @pytest.mark.parametrize(
     "fields", [{"value": "3"}, {"value": True}, {"repeats": "abc"}, {"sem": -1.0}, {"metrics": [1]}]
 )
-def test_an_edited_line_with_a_correct_checksum_is_skipped(tmp_path: Path, fields: Any) -> None:
+def test_an_edited_line_with_a_correct_checksum_is_skipped(tmp_path, fields):
     path = tmp_path / "cache"
     ResultCache(path, {}).keep(Trial(0, {"x": 0}, outcome=Outcome.success(0, [1.0])))
     row = json.loads(path.read_bytes().splitlines()[1])
@@ -331,7 +322,7 @@ def test_an_edited_line_with_a_correct_checksum_is_skipped(tmp_path: Path, field
     assert cache.find(Trial(1, {"x": 0})) is not None
 
 
-def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path):
     evaluator = cached(tmp_path / "absent" / "results.jsonl", Told({1: [1.0], 2: [2.0], 3: [3.0]}))
     assert evaluate(evaluator, 1)[0].value == 1.0
     with pytest.warns(BacoWarning, match="absent.*; the run continues without it"):
@@ -341,14 +332,14 @@ def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     evaluator.close()
 
 
-def test_a_warning_comes_at_the_end_at_the_latest(tmp_path: Path) -> None:
+def test_a_warning_comes_at_the_end_at_the_latest(tmp_path):
     evaluator = cached(tmp_path / "absent" / "results.jsonl", Told({1: [1.0]}))
     evaluate(evaluator, 1)
     with pytest.warns(BacoWarning, match="absent"):
         evaluator.close()
 
 
-def test_a_cache_that_becomes_unreadable_is_a_warning(tmp_path: Path) -> None:
+def test_a_cache_that_becomes_unreadable_is_a_warning(tmp_path):
     evaluator = cached(tmp_path / "results.jsonl", Told({1: [1.0]}))
     (tmp_path / "results.jsonl").mkdir()
     with pytest.warns(BacoWarning, match="cannot be read"):
@@ -356,12 +347,12 @@ def test_a_cache_that_becomes_unreadable_is_a_warning(tmp_path: Path) -> None:
     assert [outcome.value for outcome in evaluator.wait()] == [1.0]
 
 
-def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
     path = tmp_path / "results.jsonl"
     data = two_results(path)
     write = os.pwrite
 
-    def full(fd: int, text: bytes, place: int) -> int:
+    def full(fd, text, place):
         if len(text) < 50:
             raise OSError(errno.ENOSPC, "no space")
         return write(fd, text[:50], place)
@@ -374,9 +365,7 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
     assert values(cache) == [1.0, 1.0, 1.0]
 
 
-def test_a_result_is_on_the_disk_when_it_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_result_is_on_the_disk_when_it_is_kept(tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
     path = tmp_path / "results.jsonl"
@@ -384,7 +373,7 @@ def test_a_result_is_on_the_disk_when_it_is_kept(
     assert synced == [str(path), str(tmp_path), str(path)]
 
 
-def test_the_cache_of_a_toml_file(tmp_path: Path) -> None:
+def test_the_cache_of_a_toml_file(tmp_path):
     (tmp_path / "source").write_text("1")
     space = Space({"x": [1, 2]})
     entries = {
@@ -396,7 +385,7 @@ def test_the_cache_of_a_toml_file(tmp_path: Path) -> None:
         "files": ["source"],
     }
 
-    def run(**more: Any) -> Outcome:
+    def run(**more):
         table = Table("evaluator", {**entries, **more})
         return evaluate(registry.create(table, space, "ms", tmp_path), 1)[0]
 
@@ -413,9 +402,9 @@ def test_the_cache_of_a_toml_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrap", ["repeated", "checked", "cached"])
-def test_close_reaches_the_inner_one(wrap: str, tmp_path: Path) -> None:
+def test_close_reaches_the_inner_one(wrap, tmp_path):
     inner = Told({1: [1.0]})
-    evaluator: Any = {
+    evaluator = {
         "repeated": lambda: RepeatedEvaluator(inner, Repeats()),
         "checked": lambda: CheckedEvaluator(inner, lambda trial, outcome: None),
         "cached": lambda: cached(tmp_path / "c", inner),
