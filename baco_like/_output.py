@@ -14,7 +14,7 @@ import stat
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from html import escape
 from pathlib import Path
@@ -178,6 +178,12 @@ def sync_folder(folder: Path) -> None:
 def in_percent(share: float, digits: int = 0) -> str:
     """Return a share as a text, such as 0.05 as ``5 %``; NaN is ``-``."""
     return "-" if share != share else f"{100.0 * share:.{digits}f} %"
+
+
+def is_wide(values: Collection[float], ratio: float = 5.0) -> bool:
+    """Whether values need a logarithmic scale: they are positive, and the largest is many times the smallest."""
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    return bool(low > 0.0 and high / low > ratio)
 
 
 def wrap_items(items: Iterable[str], width: int, separator: str = " ") -> list[str]:

@@ -7,6 +7,7 @@ the extra ``plot``. The report (`baco_like.reporting`) has more charts, for a br
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from baco_like._optional import require
-from baco_like._output import show
+from baco_like._output import is_wide, show
 from baco_like._typing import Array
 from baco_like.exceptions import TrialError
 from baco_like.explanations import Dependence
@@ -43,6 +44,9 @@ _MOST_BARS = 10
 
 _LONGEST = 24
 """Most characters of a name or value beside an axis."""
+
+_LONGEST_TITLE = 32
+"""Most characters of the title of a vertical axis."""
 
 _LETTER = 0.075
 """Width of a letter of a label in inches."""
@@ -138,13 +142,19 @@ def parallel_coordinates(
     axes.set_xlim(-0.3, len(names) - 0.7)
     axes.set_ylim(-0.05, 1.05)
     axes.set_yticks([])
-    room = max(6, int(_room(axes, len(names))))
+    room = max(6, int(_room(axes) / len(names)))
+    # The lines cross the texts.
+    box = {"color": "white", "alpha": 0.7, "pad": 0.5, "lw": 0}
+    style: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small", "bbox": box}
     for place, scale in enumerate(scales):
         axes.axvline(place, color="#999999", lw=0.8, zorder=0)
-        for height, text in scale.labels():
-            style: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small"}
-            axes.annotate(_short(text, room), (place, height), (3, 0), **style)
-    axes.figure.colorbar(lines, ax=axes, label=shown.objective.label)
+        at_left = place > 0 and place == len(names) - 1
+        side = {"xytext": (-3, 0), "ha": "right"} if at_left else {"xytext": (3, 0)}
+        labels = scale.labels()
+        texts = _short_texts([text for _, text in labels], room)
+        for (height, _), text in zip(labels, texts, strict=True):
+            axes.annotate(text, (place, height), **side, **style)
+    axes.figure.colorbar(lines, ax=axes, label=_short(shown.objective.label))
     return axes
 
 
@@ -191,10 +201,10 @@ def slice(
             label = "partial dependence"
             axes.errorbar(places, values, reach, fmt="s", color=_MODEL, capsize=4, label=label)
     scale.mark(axes, "x")
-    if _is_wide(observed):
+    if is_wide(observed):
         axes.set_yscale("log")
     axes.set_xlabel(name)
-    axes.set_ylabel(shown.objective.label)
+    axes.set_ylabel(_short(shown.objective.label))
     axes.legend(frameon=False)
     return axes
 
@@ -257,8 +267,8 @@ def contour(
         colour = "black" if ok else _FAILURE
         axes.plot(across.places(trials), up.places(trials), mark, color=colour, ms=4, alpha=0.7)
     axes.set_xlabel(pair[0])
-    axes.set_ylabel(pair[1])
-    axes.figure.colorbar(drawn, ax=axes, label=shown.objective.label)
+    axes.set_ylabel(_short(pair[1]))
+    axes.figure.colorbar(drawn, ax=axes, label=_short(shown.objective.label))
     return axes
 
 
@@ -368,15 +378,16 @@ class _Scale:
 
     def mark(self, axes: Axes, side: str) -> None:
         """Set scale and ticks of the horizontal axis, ``x``, or the vertical one, ``y``."""
-        texts = [_short(show(value)) for value in self._listed]
+        texts = _short_texts([show(value) for value in self._listed])
         set_ticks = getattr(axes, f"set_{side}ticks")
         if self._is_log:
             getattr(axes, f"set_{side}scale")("log")
         if not 0 < len(texts) <= _MOST_LABELS:
             return
         if self._is_log:
+            every = math.ceil(len(texts) * (len(max(texts, key=len)) + 1) / (0.6 * _room(axes)))
             set_ticks([], minor=True)
-            set_ticks(self._listed, texts)
+            set_ticks(self._listed[::every], texts[::every])
         elif not self.is_number and side == "x":
             _name_places(axes, texts)
         elif not self.is_number:
@@ -480,35 +491,40 @@ def _group(values: Sequence[Any]) -> list[list[int]]:
     return [list(range(a, b)) for a, b in zip(starts, [*starts[1:], len(values)], strict=True)]
 
 
-def _is_wide(values: Array) -> bool:
-    """Whether values are shown on a logarithmic scale: they are positive, and their range is wide."""
-    known = values[np.isfinite(values)]
-    return bool(len(known)) and known.min() > 0.0 and known.max() / known.min() > 5.0
-
-
 def _norm(values: Array) -> Any:
     """Return the scale of the colours of values; None is a linear one."""
-    if not _is_wide(values):
+    if not is_wide(values[np.isfinite(values)]):
         return None
     return require("matplotlib.colors", "plot").LogNorm(np.nanmin(values), np.nanmax(values))
 
 
-def _short(text: str, longest: int = _LONGEST) -> str:
+def _short(text: str, longest: int = _LONGEST_TITLE) -> str:
     """Return a short text; the ends of long names differ as often as their beginnings."""
     end = longest // 2
     return text if len(text) <= longest else f"{text[: longest - end - 1]}…{text[-end:]}"
 
 
-def _room(axes: Axes, count: int) -> float:
-    """Return how many letters fit beside each other at each of some places of the horizontal axis."""
-    return float(axes.bbox.width / axes.figure.dpi / max(count, 1) / _LETTER)
+def _short_texts(texts: Sequence[str], longest: int = _LONGEST) -> list[str]:
+    """Return short texts; those that would look the same lose their common beginning instead of their middle."""
+    short = [_short(text, longest) for text in texts]
+    if len(set(short)) < len(set(texts)):
+        letters = enumerate(zip(*texts, strict=False))
+        common = next((i for i, at in letters if len(set(at)) > 1), 0)
+        short = [f"…{text[common:]}" for text in texts]
+        short = [text if len(text) <= longest else f"{text[: longest - 1]}…" for text in short]
+    return short
+
+
+def _room(axes: Axes) -> float:
+    """Return how many letters fit beside each other at the horizontal axis."""
+    return float(axes.bbox.width / axes.figure.dpi / _LETTER)
 
 
 def _name_places(axes: Axes, texts: Sequence[str]) -> None:
     """Write texts at the places 0, 1, ... of the horizontal axis; those that would overlap are inclined."""
-    short = [_short(text) for text in texts]
+    short = _short_texts(texts)
     style: dict[str, Any] = {}
-    if max(map(len, short), default=0) > _room(axes, len(short)):
+    if max(map(len, short), default=0) * len(short) > _room(axes):
         style = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     axes.set_xticks(range(len(short)), short, **style)
 

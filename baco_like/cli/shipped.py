@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -303,7 +302,8 @@ def _retune(
     else:
         best = max(1, min(5, args.retune // 3))
         starts = [WarmStart(checked.journal, "configs", best=best)]
-        if _has_distinct_values(checked.journal):
+        trials = JournalView(checked.journal).history.trials
+        if len({trial.value for trial in trials} - {None}) >= 3:
             starts.append(WarmStart(checked.journal, "prior"))
     again = replace(
         run_file,
@@ -315,8 +315,3 @@ def _retune(
     print_line(f"tuning again with {args.retune} evaluations")
     _, folder = run_and_report(again, args.out, seed=args.seed)
     print_line(f"ship the new winner: baco-like ship {folder / JOURNAL} --format FORMAT --out FILE")
-
-
-def _has_distinct_values(journal: Path) -> bool:
-    values: set[Any] = {trial.value for trial in JournalView(journal).history.trials}
-    return len(values - {None}) >= 3

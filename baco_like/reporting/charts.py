@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from baco_like._output import in_percent, show
+from baco_like._output import in_percent, is_wide, show
 from baco_like.explanations import (
     AblationStep,
     Calibration,
@@ -144,16 +144,11 @@ def _fit(values: Sequence[float], wide: float = 5.0, margin: float = 0.03) -> di
         wide: Ratio of the largest to the smallest value of a logarithmic axis.
         margin: Space at each end, as a share of a logarithmic axis.
     """
-    if not _is_wide(values, wide):
+    if not is_wide(values, wide):
         return {"scale": {"zero": False}}
     low, high = min(values), max(values)
     factor = (high / low) ** margin
     return _log_scale(low / factor, high * factor)
-
-
-def _is_wide(values: Sequence[float], wide: float = 5.0) -> bool:
-    low, high = min(values, default=0.0), max(values, default=0.0)
-    return low > 0.0 and high / low > wide
 
 
 def _log_scale(low: float, high: float) -> dict[str, Any]:
@@ -403,7 +398,7 @@ def _draw_map(caption: str, x: Channel, y: Channel, rows: Rows, label: str) -> R
     """Return values as the colours of cells; the ends of the scale are written with three digits."""
     legend = {"gradientLength": 120, "format": ".3~g"}
     scale = {"scheme": "viridis"}
-    if _is_wide([row["value"] for row in rows]):
+    if is_wide([row["value"] for row in rows]):
         scale["type"] = "log"
     colour = _number("value", label, scale=scale, legend=legend)
     place = {"x": x, "y": {**y, "axis": _NAMES}, "color": colour}
@@ -419,7 +414,7 @@ def draw_calibration(calibration: Calibration, label: str) -> ReportChart:
     ]
     low, high = (end(p.observed for p in calibration.points) for end in (min, max))
     # Intervals beyond the observed values would hide them.
-    if low > 0.0 and high / low > 5.0:
+    if is_wide((low, high)):
         limits = [low / 1.3, high * 1.3]
         axes = _log_scale(*limits)
     else:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baco_like._optional import open_plot
-from baco_like._typing import Array
+from baco_like._output import is_wide
 from baco_like.records import History, Objective, Status
 from baco_like.records.trial import read_values
 from baco_like.running.findings import best_so_far, evaluation_numbers, model_start
@@ -53,7 +53,7 @@ def draw_convergence(axes: Any, history: History, objective: Objective) -> None:
     if start is not None:
         position = numbers[start - 1] - 0.5
         axes.axvline(position, color=_GREEN, ls="--", lw=1.2, label="model phase begins")
-    if _spans_much(values[~np.isnan(values)]):
+    if is_wide(values[~np.isnan(values)]):
         axes.set_yscale("log")
     _label(axes, "evaluations", objective.label)
 
@@ -102,14 +102,9 @@ def draw_front(
         x, y = np.array(read_values(best, objectives))[[i, j]]
         axes.plot([x], [y], "*", ms=9, color=_RED, label="knee", zorder=3)
     for k, scale in ((i, axes.set_xscale), (j, axes.set_yscale)):
-        if _spans_much(every[:, k]):
+        if is_wide(every[:, k]):
             scale("log")
     _label(axes, objectives[i].label, objectives[j].label)
-
-
-def _spans_much(values: Array) -> bool:
-    """Whether positive values need a logarithmic axis."""
-    return bool(len(values) and values.min() > 0 and values.max() / values.min() > 5)
 
 
 def _label(axes: Any, horizontal: str, vertical: str) -> None:

@@ -686,11 +686,8 @@ def c_string(text: str) -> str:
         ) from None
     if 0 in data:
         raise RunFileError(f"the text {text!r:.80} has a null character, which ends a string of C")
-    return '"' + "".join(chr(b) if _is_plain(b) else f"\\{b:03o}" for b in data) + '"'
-
-
-def _is_plain(byte: int) -> bool:
-    return 32 <= byte < 127 and byte not in b'"\\?'
+    plain = set(range(32, 127)) - set(b'"\\?')
+    return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in data) + '"'
 
 
 def c_number(value: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from baco_like.exceptions import RunFileError
@@ -182,7 +181,7 @@ def _module(table: ShippedTable) -> str:
         stamp=stamp,
         text=ascii(json.dumps(table.stamp.to_dict())),
         kinds=ascii({name: kind.value for name, kind in table.kinds.items()}),
-        entries=_write_list(entries),
+        entries="[\n" + "".join(f"    {entry!a},\n" for entry in entries) + "]",
         default=ascii(default),
     )
     conditions = ",\n".join(f"    {_condition(table, config)}" for config in table.configs)
@@ -200,10 +199,6 @@ def _tree(table: ShippedTable, rule: Rule) -> str:
         return f"({', '.join(parts)}, {_tree(table, rule.yes)}, {_tree(table, rule.no)})"
     assert isinstance(rule, Leaf)
     return ascii(table.ranks(rule))
-
-
-def _write_list(entries: Sequence[tuple[Mapping[str, Any], Config]]) -> str:
-    return "[\n" + "".join(f"    {entry!a},\n" for entry in entries) + "]"
 
 
 def _condition(table: ShippedTable, config: Config) -> str:
