@@ -139,21 +139,19 @@ def parallel_coordinates(
     )
     axes.add_collection(lines)
     _name_places(axes, names)
-    axes.set_xlim(-0.3, len(names) - 0.7)
+    axes.set_xlim(-0.3, len(names) - 0.2)
     axes.set_ylim(-0.05, 1.05)
     axes.set_yticks([])
-    room = max(6, int(_room(axes) / len(names)))
+    room = max(6, int(_room(axes) / (len(names) + 1)))
     # The lines cross the texts.
     box = {"color": "white", "alpha": 0.7, "pad": 0.5, "lw": 0}
     style: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small", "bbox": box}
     for place, scale in enumerate(scales):
         axes.axvline(place, color="#999999", lw=0.8, zorder=0)
-        at_left = place > 0 and place == len(names) - 1
-        side = {"xytext": (-3, 0), "ha": "right"} if at_left else {"xytext": (3, 0)}
         labels = scale.labels()
         texts = _short_texts([text for _, text in labels], room)
         for (height, _), text in zip(labels, texts, strict=True):
-            axes.annotate(text, (place, height), **side, **style)
+            axes.annotate(text, (place, height), (3, 0), **style)
     axes.figure.colorbar(lines, ax=axes, label=_short(shown.objective.label))
     return axes
 
