@@ -144,9 +144,13 @@ def plot_critical_difference(found: MeanRanks, path: str | Path) -> None:
     count = len(labels)
     groups = joined_groups(ranks, found.critical_difference)
     half = (count + 1) // 2
-    figure = Figure(figsize=(7.5, 1.6 + 0.28 * half + 0.12 * len(groups)), layout="constrained")
+    texts = [f"{label} ({rank:.2f})" for label, rank in zip(labels, ranks, strict=True)]
+    room = 0.08 * max(map(len, texts))  # inches beside the ranks, so that no line crosses a text
+    size = 2 * room + max(3.0, 0.5 * count), 1.6 + 0.28 * half + 0.12 * len(groups)
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
-    axes.set_xlim(0.5, count + 0.5)
+    margin = room * (count - 1) / (size[0] - 2 * room)
+    axes.set_xlim(1 - margin, count + margin)
     depth = 0.6 + 0.25 * len(groups)
     axes.set_ylim(depth + half + 0.5, -1.4)
     axes.axis("off")
@@ -154,13 +158,13 @@ def plot_critical_difference(found: MeanRanks, path: str | Path) -> None:
     for tick in range(1, count + 1):
         axes.vlines(tick, -0.12, 0, color="black", lw=1)
         axes.text(tick, -0.2, str(tick), ha="center", va="bottom", fontsize=9)
-    for i, (label, rank) in enumerate(zip(labels, ranks, strict=True)):
+    for i, (text, rank) in enumerate(zip(texts, ranks, strict=True)):
         is_left = i < half
         y = depth + (i if is_left else count - 1 - i)
-        end = 0.6 if is_left else count + 0.4
+        end = 1 - margin if is_left else count + margin
         axes.plot([rank, rank, end], [0, y, y], color="black", lw=0.8)
         side = "left" if is_left else "right"
-        axes.text(end, y - 0.08, f"{label} ({rank:.2f})", ha=side, va="bottom", fontsize=9)
+        axes.text(end, y - 0.08, text, ha=side, va="bottom", fontsize=9)
     for level, (first, last) in enumerate(groups):
         y = 0.3 + 0.25 * level
         axes.hlines(y, ranks[first] - 0.02, ranks[last] + 0.02, color="black", lw=3)
