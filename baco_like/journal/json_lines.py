@@ -335,36 +335,18 @@ class JsonlJournal:
             finally:
                 os.close(fd)
 
-    def append(self, event: Event, after: Mark) -> Mark:
+    def append(self, event: Event, after: Mark, *, is_durable: bool = True) -> Mark:
         """Write one event, wait until it is on the disk, and return the position behind it.
+
+        Args:
+            event: The event.
+            after: The position.
+            is_durable: Whether to wait for the disk; `GroupCommit` waits otherwise.
 
         Raises:
             JournalConflict: The journal has events after that position.
             JournalError: The event could not be written; the file is unchanged.
         """
-        return self._append(event, after, is_durable=True)
-
-    def write(self, event: Event, after: Mark) -> Mark:
-        """Write one event like `append`, but do not wait until it is on the disk: `GroupCommit` waits.
-
-        Raises:
-            JournalConflict, JournalError: As for `append`.
-        """
-        return self._append(event, after, is_durable=False)
-
-    def withdraw(self, after: Mark, end: Mark) -> bool:
-        """Remove the events between two positions, and return True; False if others follow, or the file is another.
-
-        Raises:
-            JournalError: The file cannot be opened or locked.
-        """
-        with locked(self.path, os.O_RDWR, fcntl.LOCK_EX) as fd:
-            is_last = os.fstat(fd).st_size == end.place and _has_anchor(fd, end.anchor)
-            if is_last:
-                os.ftruncate(fd, after.place)
-            return is_last
-
-    def _append(self, event: Event, after: Mark, is_durable: bool) -> Mark:
         anchor: _Anchor | None = after.anchor
         line = encode_line(after.number, event, None if anchor is None else anchor.crc)
         data = line if after.closed else b"\n" + line
@@ -383,6 +365,18 @@ class JsonlJournal:
         end = after.place + len(data)
         last = _Anchor(identity, end - len(line), checksum(line))
         return Mark(after.number + 1, end, anchor=last)
+
+    def withdraw(self, after: Mark, end: Mark) -> bool:
+        """Remove the events between two positions, and return True; False if others follow, or the file is another.
+
+        Raises:
+            JournalError: The file cannot be opened or locked.
+        """
+        with locked(self.path, os.O_RDWR, fcntl.LOCK_EX) as fd:
+            is_last = os.fstat(fd).st_size == end.place and _has_anchor(fd, end.anchor)
+            if is_last:
+                os.ftruncate(fd, after.place)
+            return is_last
 
     def reserve(self) -> AbstractContextManager[None]:
         """Return a context in which only this thread can append; `read` and `append` work as usual.

@@ -56,16 +56,16 @@ def build_observation(
         trials.append(known)
         if code is not None:
             codes.append(code)
+    name = state.options.aim.first.name
     outcomes = [
-        outcome_from(known.id, single_value, state.options.aim.first.name, **details)
+        outcome_from(known.id, single_value, name, **details)
         for known, single_value in zip(trials, values, strict=True)
     ]
     outcomes = [
         _name_first(outcome, subject) if known.origin == LATE else outcome
         for outcome, known, subject in zip(outcomes, trials, subjects, strict=True)
     ]
-    outcomes = [state.options.aim.judge(outcome) for outcome in outcomes]
-    return _draft(history, trials, outcomes, np.concatenate(codes) if codes else None)
+    return _draft(state, trials, outcomes, codes)
 
 
 def build_late_results(state: OptimizerState, results: Sequence[Trial]) -> Draft:
@@ -91,8 +91,8 @@ def build_late_results(state: OptimizerState, results: Sequence[Trial]) -> Draft
             codes.append(code)
             outcome = _name_first(replace(outcome, trial_id=known.id), result)
         trials.append(known)
-        outcomes.append(state.options.aim.judge(outcome))
-    return _draft(history, trials, outcomes, np.concatenate(codes) if codes else None)
+        outcomes.append(outcome)
+    return _draft(state, trials, outcomes, codes)
 
 
 def _late_trial(history: History, trial: Trial, new_id: int) -> tuple[Trial, Codes]:
@@ -145,21 +145,25 @@ def build_completion(state: OptimizerState, outcomes: Sequence[Outcome]) -> Draf
         TrialError: A trial is not pending, or a metric is missing that a limit reads.
     """
     trials = [state.history.get_pending(outcome.trial_id) for outcome in outcomes]
-    outcomes = [state.options.aim.judge(outcome) for outcome in outcomes]
-    return _draft(state.history, trials, outcomes, None)
+    return _draft(state, trials, outcomes)
 
 
 def _draft(
-    history: History, trials: Sequence[Trial], outcomes: Sequence[Outcome], codes: Codes | None
+    state: OptimizerState,
+    trials: Sequence[Trial],
+    outcomes: Sequence[Outcome],
+    codes: Sequence[Codes] = (),
 ) -> Draft:
+    outcomes = [state.options.aim.judge(outcome) for outcome in outcomes]
     for outcome in outcomes:
-        if outcome.bound is not None and history.direction == "maximize":
+        if outcome.bound is not None and state.history.direction == "maximize":
             raise TrialError(
                 f"trial {outcome.trial_id}: bound={outcome.bound:g} says that the value is at least that, which has no "
                 "meaning when maximising; leave the bound out"
             )
     rows = [outcome_row(trial, outcome) for trial, outcome in zip(trials, outcomes, strict=True)]
-    return Draft({"event": "observed", "outcomes": rows}, codes, outcomes)
+    added = np.concatenate(codes) if codes else None
+    return Draft({"event": "observed", "outcomes": rows}, added, outcomes)
 
 
 def _resolve_trial(history: History, subject: Trial, new_id: int) -> tuple[Trial, Codes | None]:

@@ -393,7 +393,7 @@ class JournaledState:
         assert isinstance(self.journal, JsonlJournal)
         with explain_os_error(JournalError, "use", self.journal.path):
             disk.begin()
-        mark = self.journal.write(event, before.mark)
+        mark = self.journal.append(event, before.mark, is_durable=False)
         number = disk.add()
         self._own.events.append(number)
         self._unconfirmed.append(_Unconfirmed(number, before, mark, list(observations)))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, TypeGuard
 
 import numpy as np
-from typing_extensions import override
 
 from baco_like._typing import Array
 from baco_like.exceptions import ConfigError, TrialError
@@ -57,7 +56,7 @@ class Split:
         return not is_number(self.value)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Nearest:
     """Takes the order of the tuned task with the nearest descriptor: see `Tasks.features` for the distance.
 
@@ -66,19 +65,8 @@ class Nearest:
         orders: For each task the indices of the configurations, best first.
     """
 
-    tasks: Tasks
+    tasks: Tasks = field(hash=False)
     orders: tuple[tuple[int, ...], ...]
-
-    @override
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Nearest) and (self.tasks, self.orders) == (
-            other.tasks,
-            other.orders,
-        )
-
-    @override
-    def __hash__(self) -> int:
-        return hash(self.orders)
 
 
 Rule: TypeAlias = Leaf | Split | Nearest
