@@ -192,10 +192,8 @@ def _read_confirmed(history: History) -> Trial | None:
     chosen = None if confirmation is None else confirmation.recommended
     if chosen is None or chosen.id >= 0:
         return chosen
-    same = history.trials_of(chosen.config)
-    return next(
-        iter(same), None
-    )  # a default that was measured for the first time by the confirmation
+    # A default that was measured for the first time by the confirmation.
+    return next(iter(history.trials_of(chosen.config)), None)
 
 
 def best_by_repeats(history: History) -> Trial | None:

@@ -330,9 +330,8 @@ class History:
     def find_expired(self, now: Moment) -> list[int]:
         """Return the ids of pending trials whose lease has expired, in order."""
         pending = [(i, trial.lease) for i, (trial, _) in self._pending.pairs()]
-        leases = {
-            id(lease): lease for _, lease in pending if lease is not None
-        }  # trials share them
+        # Trials share leases.
+        leases = {id(lease): lease for _, lease in pending if lease is not None}
         over = {key for key, lease in leases.items() if lease.is_expired(now)}
         return [i for i, lease in pending if id(lease) in over]
 

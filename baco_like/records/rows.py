@@ -131,9 +131,8 @@ class Buffer:
         self.trials: list[Observation] = []
         self.rows_by_id: dict[int, int] = {}
         self.confirming: list[int] = []  # rows of the trials after the search
-        self.equal: list[
-            int
-        ] = []  # rows whose program another configuration of this run had before
+        # Rows whose program another configuration of this run had before.
+        self.equal: list[int] = []
         self.rows_by_key: dict[bytes, list[int]] = {}
         # The first row of each program, apart for results of a warm start and of this run.
         self.first_rows: dict[tuple[str, bool], int] = {}

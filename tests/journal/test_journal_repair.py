@@ -56,9 +56,8 @@ def test_one_damaged_byte_anywhere_costs_at_most_its_record(journal, tmp_path):
         kept = known(opt)
         assert kept.items() <= whole.items()
         assert len(whole) - len(kept) <= 1
-        assert (
-            found.kept >= events - 2
-        )  # the damaged event, and perhaps the abandonment of its trial
+        # Without the damaged event, and perhaps the abandonment of its trial.
+        assert found.kept >= events - 2
         assert line_end or any(f"event {number} is damaged" in note for note in found.notes)
 
 

@@ -236,9 +236,8 @@ def test_maximised_values_are_slower_where_they_are_smaller():
         for task, value in (("A", a), ("B", b)):
             optimizer.observe({**config, "unroll": 1, "kind": "a", "task": task}, value)
     found = optimizer.recommend()
-    assert (
-        found["A"].config["tile"] == 16
-    )  # 2 times slower on A, but the other is 3 times slower on B
+    # 2 times slower on A, but the other is 3 times slower on B.
+    assert found["A"].config["tile"] == 16
     assert found["A"].slowdown == pytest.approx(2.0)
     assert found["A"].value == 50.0
 

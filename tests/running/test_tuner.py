@@ -302,9 +302,7 @@ def test_a_killed_run_with_a_process_pool_can_be_resumed_at_once_and_leaves_no_w
         time.sleep(0.05)
 
 
-@pytest.mark.filterwarnings(
-    "ignore:.*multi-threaded"
-)  # Python 3.12, if another test has left a thread
+@pytest.mark.filterwarnings("ignore:.*multi-threaded")  # if another test has left a thread
 def test_a_forked_child_that_leaves_the_run_does_not_free_its_lock(tmp_path):
     path = tmp_path / "run.jsonl"
     path.touch()
