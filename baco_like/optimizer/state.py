@@ -36,11 +36,7 @@ from baco_like.journal.events import (
 from baco_like.journal.header import Header, Options, numbered
 from baco_like.journal.json_lines import GroupCommit, JsonlJournal, not_recorded
 from baco_like.journal.lock import keep_trials, lost_trials, taking_lost, taking_part
-from baco_like.optimizer.arguments import (
-    collector_paused,
-    plugin_versions,
-    split_header,
-)
+from baco_like.optimizer.arguments import collector_paused, plugin_versions, split_header
 from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
 from baco_like.records import History, Observation, Outcome, RunLimits

@@ -13,13 +13,7 @@ import numpy as np
 from baco_like._output import warn_caller
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Mask, Rng
-from baco_like.exceptions import (
-    ConfigError,
-    JournalError,
-    SpaceError,
-    TrialError,
-    WarmStartWarning,
-)
+from baco_like.exceptions import ConfigError, JournalError, SpaceError, TrialError, WarmStartWarning
 from baco_like.journal.header import (
     UNIT,
     Options,

@@ -23,22 +23,8 @@ from baco_like.records.confirmation import ConfirmationPlan
 from baco_like.records.front import is_non_dominated, knee
 from baco_like.records.leases import Lease, Moment
 from baco_like.records.objective import Direction, Objective, sign_of
-from baco_like.records.rows import (
-    STATUSES,
-    Buffer,
-    PendingTrials,
-    TrialRows,
-    read_only,
-    row_keys,
-)
-from baco_like.records.trial import (
-    LATE,
-    Observation,
-    Outcome,
-    Status,
-    Trial,
-    read_metric,
-)
+from baco_like.records.rows import STATUSES, Buffer, PendingTrials, TrialRows, read_only, row_keys
+from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial, read_metric
 from baco_like.spaces.space import Space
 
 T = TypeVar("T")
@@ -76,10 +62,7 @@ class History:
 
     @classmethod
     def start(
-        cls,
-        space: Space,
-        direction: Direction = "minimize",
-        objectives: tuple[Objective, ...] = (),
+        cls, space: Space, direction: Direction = "minimize", objectives: tuple[Objective, ...] = ()
     ) -> History:
         """Return an empty history."""
         return cls(space, direction, objectives=objectives, _buffer=Buffer(space.width))

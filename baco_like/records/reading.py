@@ -15,14 +15,7 @@ import numpy as np
 
 from baco_like.exceptions import Infeasible, TrialError
 from baco_like.records.objective import Direction, stated_error
-from baco_like.records.trial import (
-    PROGRAM,
-    JsonObject,
-    Outcome,
-    Status,
-    median,
-    standard_error,
-)
+from baco_like.records.trial import PROGRAM, JsonObject, Outcome, Status, median, standard_error
 
 
 def outcome_from(

@@ -1,11 +1,6 @@
 """Run an optimizer (`tune`, `run`), the rules that end a run, and a later check of its winner."""
 
-from baco_like.running.checking import (
-    CheckedPair,
-    CheckResult,
-    check_winner,
-    record_baseline,
-)
+from baco_like.running.checking import CheckedPair, CheckResult, check_winner, record_baseline
 from baco_like.running.confirming import Confirm, confirm_winner
 from baco_like.running.drawing import plot_convergence, plot_front
 from baco_like.running.findings import best_so_far

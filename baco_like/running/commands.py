@@ -26,11 +26,7 @@ _UNNEEDED = (*registry.CACHE_KEYS, *(key.name for key in REFERENCE_KEYS))
 
 
 def trial_commands(
-    view: JournalView,
-    trial: Trial,
-    folder: Path | None,
-    workdir: Path | None,
-    trust: bool = False,
+    view: JournalView, trial: Trial, folder: Path | None, workdir: Path | None, trust: bool = False
 ) -> ProgramCommands:
     """Return the exact commands of a trial.
 

@@ -34,10 +34,7 @@ from baco_like.records import (
     read_confirmation,
     sign_of,
 )
-from baco_like.records.confirmation import (
-    is_current,
-    measurement_budget,
-)
+from baco_like.records.confirmation import is_current, measurement_budget
 from baco_like.records.drift import read_drift
 from baco_like.records.reading import number_within, without_bound
 from baco_like.records.trial import CONFIRMATION, different_configs, select_best

@@ -15,12 +15,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from baco_like._output import (
-    align_cells,
-    escape_control_characters,
-    format_table,
-    wrap_items,
-)
+from baco_like._output import align_cells, escape_control_characters, format_table, wrap_items
 from baco_like._threads import resolve_threads
 from baco_like.exceptions import JournalError, SpaceError, TrialError
 from baco_like.explanations import HistoryModels, Outlook

@@ -9,13 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from baco_like._output import (
-    align_cells,
-    escape_control_characters,
-    format_table,
-    in_percent,
-    show,
-)
+from baco_like._output import align_cells, escape_control_characters, format_table, in_percent, show
 from baco_like.records import (
     Confirmation,
     History,

@@ -437,11 +437,7 @@ def _loop(running: RunningTrials, stop: StopRule, recheck: Recheck) -> str:
 
 
 def _next_trials(
-    optimizer: Optimizer,
-    stop: StopRule,
-    waiting: list[Trial],
-    free: int,
-    recheck: Recheck,
+    optimizer: Optimizer, stop: StopRule, waiting: list[Trial], free: int, recheck: Recheck
 ) -> tuple[list[Trial], bool]:
     """Return the trials to submit now, waiting ones first, and whether the space is exhausted."""
     history = optimizer.history

@@ -83,9 +83,7 @@ def test_the_holes_of_a_sparse_file_are_not_read(journal, tmp_path, monkeypatch)
         file.truncate(2 * hole)
     monkeypatch.setattr(CountingFile, "count", 0)
     monkeypatch.setattr(
-        repairing,
-        "open_regular_file",
-        lambda path: io.BufferedReader(CountingFile(path)),
+        repairing, "open_regular_file", lambda path: io.BufferedReader(CountingFile(path))
     )
     found = repair(tmp_path / "holes", tmp_path / "new")
     assert known(Optimizer.load(tmp_path / "new")) == known(Optimizer.load(journal))

@@ -191,10 +191,7 @@ def test_a_resumed_run_has_the_same_state_and_a_new_store(tmp_path):
     wait_for_store(optimizer, 3)
     optimizer.suggest()
     resumed = Optimizer.load(tmp_path / "run.jsonl", sharing=Sharing(ahead=3, patience=30))
-    for ours, theirs in (
-        (optimizer.trials, resumed.trials),
-        (optimizer.pending, resumed.pending),
-    ):
+    for ours, theirs in ((optimizer.trials, resumed.trials), (optimizer.pending, resumed.pending)):
         assert [(t.id, dict(t), t.tag) for t in ours] == [(t.id, dict(t), t.tag) for t in theirs]
     assert resumed.state.strategy_state == optimizer.state.strategy_state
     assert resumed.suggest().id == optimizer.history.next_id

@@ -149,12 +149,7 @@ def test_orders_numbers_and_conditional_parameters_return():
         return 50 - 10 * (config["order"][0] == "k") - (config["unroll"] > 2)
 
     small, _ = simplify(start(space, winner, measure), measure)
-    assert dict(small) == {
-        "order": ("k", "j", "i"),
-        "unroll": 7,
-        "tiled": False,
-        "depth": 1,
-    }
+    assert dict(small) == {"order": ("k", "j", "i"), "unroll": 7, "tiled": False, "depth": 1}
 
     def measure(config):
         return 50 - config.get("tile", 0)

@@ -68,12 +68,7 @@ def test_a_log_goes_on_after_an_incomplete_line(module, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_reader_that_fails_or_acts_is_seen(
-    module,
-    tmp_path,
-    capsys,
-    monkeypatch,
-):
+def test_a_reader_that_fails_or_acts_is_seen(module, tmp_path, capsys, monkeypatch):
     fuzz, harness, mutations = module("fuzz"), module("harness"), module("mutations")
     monkeypatch.setattr(fuzz, "MEMORY", 2**20)  # a fork has what other tests have loaded
 

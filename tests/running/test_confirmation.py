@@ -44,15 +44,7 @@ def observed(number, x, value, **more):
     )
 
 
-def confirm(
-    values,
-    evaluator,
-    *,
-    direction="minimize",
-    default=None,
-    top=3,
-    **settings,
-):
+def confirm(values, evaluator, *, direction="minimize", default=None, top=3, **settings):
     """Confirm the winner of a run that has observed these pairs of ``x`` and a value."""
     space = Space({"x": Ordinal(sorted(x for x, _ in values), default=default)})
     optimizer = Optimizer(space, direction, strategy="random_search")

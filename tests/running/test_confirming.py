@@ -57,13 +57,7 @@ def noisy(spread=0.01):
     return fn
 
 
-def run(
-    fn,
-    evaluations,
-    confirm,
-    space=SPACE,
-    **more,
-):
+def run(fn, evaluations, confirm, space=SPACE, **more):
     """Tune with a confirmation."""
     measuring = Measuring(confirm=confirm)
     return tune(fn, space, stop=MaxEvals(evaluations), measuring=measuring, **PLAIN | more)

@@ -318,8 +318,7 @@ def test_the_best_of_the_search_remains_if_all_candidates_fail_when_measured_aga
 
 
 @pytest.mark.parametrize(
-    ("direction", "expected"),
-    [("minimize", [np.nan, 3, 3, 2]), ("maximize", [np.nan, 3, 4, 4])],
+    ("direction", "expected"), [("minimize", [np.nan, 3, 3, 2]), ("maximize", [np.nan, 3, 4, 4])]
 )
 def test_best_so_far(direction, expected):
     history = optimizer([("compile", ""), 3.0, 4.0, 2.0], direction).history
