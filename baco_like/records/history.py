@@ -490,19 +490,8 @@ class History:
             trial, code = unsuggested[i] if i in unsuggested else self._pending_row(i)
             cost = math.inf if outcome.value is None else sign_of(self.direction) * outcome.value
             (trial,) = self._with_tasks([trial])
-            observations[i] = Observation(
-                i,
-                trial.config,
-                trial.tag,
-                trial.origin,
-                outcome,
-                worker=trial.worker,
-                task=trial.task,
-                started=trial.started,
-                ended=at,
-                code=code,
-                cost=cost,
-            )
+            known = {**vars(trial), "outcome": outcome, "lease": None, "ended": at}
+            observations[i] = Observation(**known, code=code, cost=cost)
         buffer = self._buffer
         if len(buffer.trials) != self._length:  # another history has grown from this one
             buffer = buffer.copy(self._length)
