@@ -174,6 +174,10 @@ class Result(RunView):
         vars(self).update(_run=self.optimizer._run, _threads=self.optimizer._threads)
 
     @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Result, (self.optimizer, self.reason)
+
+    @override
     def _repr_html_(self) -> str:
         """Return the best trials as a table, for notebooks."""
         return f"{self.optimizer._repr_html_()}<p>{escape(self.reason)}</p>"
