@@ -168,17 +168,17 @@ def comparable(scores: Array) -> Array:
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
-def condition_on_pending(model: UpdatableModel, codes: Codes) -> UpdatableModel:
+def condition_on_pending(model: Model, codes: Codes) -> Model:
     """Return the model conditioned on its own means at the pending configurations ("kriging believer").
 
     Ginsbourger, Le Riche and Carraro, "Kriging is well-suited to parallelize optimization" (2010). The means do not
     change anywhere, while the variance near these configurations falls.
 
     Args:
-        model: Fitted to the observations.
+        model: Fitted to the observations; one that cannot be updated is returned unchanged.
         codes: Pending configurations, ``(m, w)``; may be empty.
     """
-    if len(codes) == 0:
+    if len(codes) == 0 or not isinstance(model, UpdatableModel):
         return model
     return model.condition(codes, model.predict(codes)[0])
 

@@ -202,7 +202,7 @@ class AdaptiveDesign(StrategyWrapper):
         return proposals
 
     def describe_size(self, space: Space, seed: int) -> str:
-        """Return how many trials the design has; ``seed`` is that of the state."""
+        """Return the number of trials in words; ``seed`` is the seed of the state."""
         if space.conditions:
             return f"one trial in each branch of the conditions, at most {MOST_BRANCHES}"
         if self.many:

@@ -30,7 +30,7 @@ class StrategyWrapper:
 
     then: Strategy[Any]
 
-    # What the wrapped strategy can do, the wrapper can do.
+    # The abilities of the wrapped strategy.
     draws_in_tell = property(lambda self: protocol.draws_in_tell(self.then))
     several_objectives = property(lambda self: protocol.optimises_several(self.then))
     uses_related_tasks = property(lambda self: protocol.uses_related_tasks(self.then))

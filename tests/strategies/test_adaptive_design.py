@@ -145,23 +145,6 @@ def test_trials_of_the_user_take_the_place_of_the_comparison() -> None:
     assert optimizer.suggest().tag["phase"] == "model"
 
 
-@pytest.mark.parametrize("stop", [1, 3, 5, 7, 9])
-def test_a_resumed_run_continues_bit_for_bit(tmp_path: Any, stop: int) -> None:
-    def advance(optimizer: Optimizer, until: int) -> None:
-        while len(optimizer.trials) < until:
-            trial = optimizer.suggest()
-            optimizer.observe(trial, 20.0 - distance(trial.config))
-
-    whole = Optimizer(TILES, seed=5)
-    advance(whole, 12)
-    first = Optimizer(TILES, seed=5, storage=tmp_path / "run.jsonl")
-    advance(first, stop)
-    resumed = Optimizer(TILES, seed=5, storage=tmp_path / "run.jsonl")
-    advance(resumed, 12)
-    assert [t.config for t in resumed.trials] == [t.config for t in whole.trials]
-    assert [t.tag for t in resumed.trials] == [t.tag for t in whole.trials]
-
-
 @pytest.mark.parametrize("wrong", [0, 8])
 def test_the_middle_has_one_trial_or_more_and_leaves_room(wrong: int) -> None:
     with pytest.raises(ValueError, match="middles"):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from population_runs import Run
 
 from baco_like import Integer, Ordinal, Space
 from baco_like.optimizer import Optimizer
@@ -59,3 +60,30 @@ def by_chance():
 def test_it_is_better_than_chance(name, settings, by_chance):
     found = np.median([best(name, settings, seed) for seed in SEEDS])
     assert found < by_chance
+
+
+SMOOTH = Space({f"x{i}": Integer(0, 11) for i in range(5)}, ["x0 + x1 >= 4"])
+SEARCHES = {
+    "multi_start_local_search": {},
+    "iterated_local_search": {},
+    "tabu_search": {},
+    "simulated_annealing": {},
+    "genetic_local_search": {},
+    "genetic_algorithm": {"population": 6},
+    "nsga2": {"population": 6},
+    "firefly": {"population": 6},
+    "differential_evolution": {"population_per_parameter": 3},
+    "particle_swarm": {"particles": 6},
+}
+
+
+def steep(code):
+    return float(((code - 4.5 - np.arange(5)) ** 2).sum())
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_without_a_model_is_far_better_than_chance(name):
+    runs = [Run(create_strategy(name, SEARCHES[name]), SMOOTH, steep, seed) for seed in range(4)]
+    ours = [min(map(steep, run.go(100)[0])) for run in runs]
+    draws = [SMOOTH.feasible.sample(100, np.random.default_rng(seed)) for seed in range(20)]
+    assert np.mean(ours) < 0.7 * np.mean([min(map(steep, rows)) for rows in draws])

@@ -1,14 +1,19 @@
+"""The choices of the default strategy, and its search with many parameters."""
+
 import re
 
 import numpy as np
 import pytest
 
-from baco_like import Integer, Optimizer, Permutation, Search, Space
+from baco_like import Categorical, Integer, Optimizer, Permutation, Search, Space
 from baco_like.acquisitions.optimizers import LocalSearch
 from baco_like.exceptions import TrialError
+from baco_like.records import History
+from baco_like.records.trial import Outcome, Trial
 from baco_like.strategies.auto import Auto, choose
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.fitting import with_quantities
+from baco_like.strategies.bayesian.repeats import EXPECTED, chance_of_effect, prefer_new_programs
 from baco_like.strategies.designs import Phased, size_by_orders
 from baco_like.strategies.protocol import Problem
 
@@ -99,11 +104,6 @@ def test_first_points_of_orders_have_no_middle_until_one_succeeds():
     assert set(early[12:]) == {8}
 
 
-def test_more_are_asked_for_than_there_are():
-    opt = Optimizer(KERNEL, seed=1)
-    assert len(opt.suggest(10**6)) == KERNEL.feasible_size
-
-
 @pytest.mark.parametrize(("loops", "points"), [(0, 3), (3, 3), (5, 6), (6, 9), (20, 10)])
 def test_many_orders_are_given_more_first_points(loops, points):
     orders = {"order": Permutation(range(loops))} if loops else {}
@@ -122,17 +122,6 @@ def test_the_search_begins_with_fewer_draws_beside_a_long_order(loops, draws):
     space = Space({"order": Permutation(range(loops)), "tile": Integer(1, 1000)})
     strategy, _ = choose(Problem(space), Auto())
     assert strategy.then.then.then.search.candidates == draws
-
-
-def test_first_points_are_distinct_also_where_values_are_noisy():
-    opt = Optimizer(KERNEL, seed=1, strategy=Search(noise="repeat"))
-    seen = []
-    for cost in (3.0, 2.0, 1.0):
-        trial = opt.suggest()
-        assert trial.tag["phase"] == "design"
-        seen.append(tuple(trial.config.values()))
-        opt.observe(trial, cost)
-    assert len(set(seen)) == 3
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -193,14 +182,6 @@ def test_the_imputed_cost_of_a_failure_must_be_a_quantile(wrong):
         Bayesian(failed_as=wrong)
 
 
-def test_values_of_any_size_beside_failures():
-    opt = Optimizer(KERNEL, seed=1)
-    for value in (1e300, -1e300, None, 1e-300, None, 1e308, -1e308, None):
-        trial = opt.suggest()
-        opt.observe(trial, value) if value is not None else opt.observe(trial, failed="compile")
-    assert KERNEL.contains(opt.suggest().config)
-
-
 def test_quantities_of_the_constraints_help():
     """The cost is a matter of threads and of powers of two; a model that sees them gets on faster."""
     blocks = Space(
@@ -251,3 +232,85 @@ def test_a_setting_of_another_kind_is_refused_before_anything_is_written(
     with pytest.raises(ValueError, match=re.escape(message)):
         Optimizer(KERNEL, strategy=Search(strategy, settings), storage=tmp_path / "j")
     assert not (tmp_path / "j").exists()
+
+
+COUNT = 100
+_rng = np.random.default_rng(5)
+ACTIVE = dict(zip(_rng.permutation(COUNT)[:24].tolist(), _rng.standard_normal(24), strict=True))
+BEST = 100.0 + sum(effect for effect in ACTIVE.values() if effect < 0.0)
+
+
+def flags(count=COUNT, **options):
+    return Space(
+        {f"f{i}": Categorical([False, True], default=False) for i in range(count)}, **options
+    )
+
+
+def cost(config):
+    return 100.0 + sum(effect for place, effect in ACTIVE.items() if config[f"f{place}"])
+
+
+def program(config):
+    return "program" + " ".join(str(place) for place in ACTIVE if config[f"f{place}"])
+
+
+def run(space, trials, seed=0):
+    optimizer = Optimizer(space, seed=seed)
+    for _ in range(trials):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, cost(trial.config), program=program(trial.config))
+    return optimizer
+
+
+def test_the_design_changes_every_parameter_once():
+    trials = run(flags(), 9).trials
+    assert not any(trials[0].config.values())
+    changes = [{name for name, on in trial.config.items() if on} for trial in trials[1:]]
+    assert set().union(*changes) == set(flags().parameters)
+    assert sum(map(len, changes)) == COUNT
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_most_of_the_gain_is_found_within_half_as_many_trials_as_flags(seed):
+    draws = np.random.default_rng(seed).random((50, COUNT)) < 0.5
+    drawn = min(cost({f"f{i}": on for i, on in enumerate(row)}) for row in draws)
+    assert run(flags(), 50, seed).best_value - BEST < 0.4 * (drawn - BEST)
+
+
+def history_of_programs(space, runs):
+    """Return the history of trials in which the flags f3 and f4 decide about the program."""
+    history = History.start(space)
+    for number, on in enumerate(runs):
+        config = {f"f{i}": i in on for i in range(6)}
+        extra = {"program": f"{config['f3']} {config['f4']}"}
+        outcome = Outcome.success(number, (1.0,), extra=extra)
+        trial = Trial(number, config, None, "user")
+        history, _ = history.complete([outcome], {number: (trial, space.encode([config])[0])})
+    return history
+
+
+RUNS = [(), (0,), (1,), (2,), (0, 1, 2, 3), (0, 1, 2), (4,), (0, 4)]
+
+
+def test_equal_programs_show_which_flags_are_inert():
+    chance = chance_of_effect(history_of_programs(flags(6), RUNS))
+    assert min(chance[[3, 4]]) > 2 * max(chance[[0, 1, 2]])
+    assert chance[5] == EXPECTED  # never changed
+
+
+def test_configurations_of_known_programs_are_avoided():
+    space = flags(6)
+    history = history_of_programs(space, RUNS)
+    rows = space.encode([{f"f{i}": i in on for i in range(6)} for on in ((0,), (1, 2), (3, 4))])
+    score = prefer_new_programs(lambda codes: np.zeros(len(codes)), history)
+    assert (np.diff(score(rows)) > 0.5).all()
+    unnamed = prefer_new_programs(np.sum, History.start(space))
+    assert unnamed is np.sum
+
+
+def test_without_a_default_the_trials_spread_first():
+    space = Space({f"f{i}": [False, True] for i in range(COUNT)})
+    optimizer = run(space, 40)
+    draws = np.random.default_rng(0).random((40, COUNT)) < 0.5
+    drawn = min(cost({f"f{i}": on for i, on in enumerate(row)}) for row in draws)
+    assert optimizer.best_value - BEST < 0.6 * (drawn - BEST)

@@ -7,9 +7,7 @@ from scipy.stats import mannwhitneyu
 from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Search, Space
 from baco_like.records.history import History
 from baco_like.strategies.bayesian.bayesian import Bayesian, BayesianState
-from baco_like.strategies.designs import Phased
 from baco_like.strategies.protocol import Problem
-from baco_like.surrogates.forest import RandomForest
 
 MIXED = Space(
     {
@@ -101,21 +99,6 @@ def test_a_batch_spreads_out():
     assert gaps.min() > 1e-3
 
 
-def test_asking_changes_nothing():
-    opt = Optimizer(MIXED, seed=3, strategy=Search(initial=4))
-    for _ in range(6):
-        trial = opt.suggest()
-        opt.observe(trial, mixed_cost(trial))
-    strategy = Phased(Bayesian(), 4)
-    problem = Problem(MIXED)
-    asked = [
-        strategy.ask(problem, opt.history, BayesianState(17), 2, np.random.default_rng(5))
-        for _ in range(2)
-    ]
-    assert [p.code.tolist() for p in asked[0]] == [p.code.tolist() for p in asked[1]]
-    assert [p.tag for p in asked[0]] == [p.tag for p in asked[1]]
-
-
 def test_a_censored_value_is_learnt_as_slow_but_feasible():
     space = Space({"x": Ordinal(list(range(30)))})
     opt = Optimizer(space, seed=1, strategy=Search(initial=5))
@@ -130,24 +113,6 @@ def test_a_censored_value_is_learnt_as_slow_but_feasible():
     assert mean[1] > 2 * mean[0]
     assert (feasible > 0.5).all()
     assert opt.best_value == 5.0
-
-
-def test_every_part_can_be_replaced():
-    opt = Optimizer(MIXED, strategy=Phased(Bayesian(surrogate=RandomForest()), 4), seed=1)
-    for _ in range(8):
-        trial = opt.suggest()
-        opt.observe(trial, mixed_cost(trial))
-    assert len(opt.suggest(3)) == 3
-
-
-@pytest.mark.parametrize("shift", [0.0, -1000.0])
-def test_values_of_any_sign_and_size(shift):
-    space = Space({"x": Ordinal(list(range(40)))})
-    opt = Optimizer(space, seed=1, strategy=Search(initial=5))
-    for _ in range(20):
-        trial = opt.suggest()
-        opt.observe(trial, shift + (trial["x"] - 23) ** 2)
-    assert opt.best_value == shift
 
 
 def test_an_empty_history_asks_for_exploration():
@@ -175,17 +140,6 @@ def test_a_prior_on_values_draws_the_first_proposals_and_fades():
     assert proposed(believing, 1)[0] == [0]
     assert proposed(plain, 1)[0] != [0]
     assert proposed(believing, 20)[1] == {"x": 35}
-
-
-@pytest.mark.parametrize(
-    "design", ["uniform", "biased_walk", "latin_hypercube", "maximin", "sobol", "prior", "middle"]
-)
-def test_every_first_design_is_distinct_and_feasible(design):
-    settings = {"initial": 8, "design": design}
-    opt = Optimizer(MIXED, seed=1, strategy=Search("bayesian", settings))
-    trials = opt.suggest(8)
-    assert all(MIXED.contains(t.config) and t.tag == {"phase": "design"} for t in trials)
-    assert len({tuple(t.values()) for t in trials}) == 8
 
 
 def test_an_unknown_design():

@@ -16,7 +16,6 @@ from baco_like.strategies.evolutionary.differential_evolution import (
 )
 from baco_like.strategies.geometry import UnitBox
 from baco_like.strategies.moves import (
-    draw_anywhere,
     draw_latin_hypercube,
     draw_uniform,
     repair_by_nearest,
@@ -188,29 +187,6 @@ def test_repair_is_to_the_nearest_by_index_distance():
     apart += rows[:, None, 3] != everything[None, :, 3]
     own = np.abs(rows[:, :3] - repaired[:, :3]).sum(axis=1) + (rows[:, 3] != repaired[:, 3])
     np.testing.assert_array_equal(own, apart.min(axis=1))
-
-
-def test_unaware_members_may_be_infeasible_and_are_left_so():
-    rows = draw_anywhere(SPACE, 200, np.random.default_rng(0))
-    assert 0 < SPACE.feasible.contains(rows).mean() < 1
-
-
-def test_settings_of_the_papers():
-    aware = create_strategy("differential_evolution", {})
-    paper = DifferentialEvolution("aware", "best1bin", 16, (0.7, 0.7), 0.6)
-    assert aware.for_budget(25) == aware.for_budget(1600) == paper
-    unaware = create_strategy("differential_evolution", {"constraints": "penalty"})
-    found = [
-        (a.method, a.population_per_parameter, a.recombination, a.weight)
-        for a in map(unaware.for_budget, (25, 400, 1600))
-    ]
-    assert found == [
-        ("best1bin", 1, 0.5, (0.2, 0.7)),
-        ("best2bin", 8, 0.7, (0.2, 0.7)),
-        ("best1exp", 32, 0.7, (0.2, 0.7)),
-    ]
-    chosen = create_strategy("differential_evolution", {"weight": 0.5, "constraints": "penalty"})
-    assert chosen.for_budget(25).weight_range == (0.5, 0.5)
 
 
 def test_there_are_enough_members_for_the_differences():

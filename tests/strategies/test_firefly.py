@@ -2,7 +2,7 @@ import numpy as np
 from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Space
-from baco_like.strategies import Firefly, create_strategy
+from baco_like.strategies import Firefly
 from baco_like.strategies.evolutionary.swarms import Fireflies, snap_to_feasible
 from baco_like.strategies.geometry import UnitBox
 from baco_like.strategies.moves import draw_uniform
@@ -100,17 +100,3 @@ def test_an_outsider_replaces_the_darkest():
     assert (
         fireflies.add_outsider(problem.space, population, np.array([0.0, 99.0]), 9.0) is population
     )
-
-
-def test_fireflies_do_not_move_to_the_evaluated_configurations():
-    run = Run(create_strategy("firefly", {"population": 7}), SPACE, bowl, seed=2)
-    run.go(20)
-    box = UnitBox.of(SPACE)
-    positions = run.state.population.positions
-    assert not SPACE.feasible.contains(box.from_scaled(positions)).all()
-
-
-def test_settings_of_the_papers():
-    assert create_strategy("firefly").for_budget(None) == Firefly()
-    unaware = create_strategy("firefly", {"constraints": "penalty"}).for_budget(25)
-    assert (unaware.population, unaware.is_aware) == (20, False)

@@ -167,11 +167,6 @@ def test_the_probabilities_of_a_feasibility_model(value):
         suggest_by(Bayesian(feasibility=Returns(lambda n: np.full(n, value))))
 
 
-@dataclass(frozen=True)
-class SameFit(GaussianProcess):
-    """Our model under a foreign name."""
-
-
 class SameModel:
     def __init__(self, model):
         self._model = model

@@ -81,12 +81,6 @@ def test_children_have_the_genes_of_two_parents():
         assert ((child == mother) | (child == father)).all()
 
 
-def test_infeasible_children_are_repaired():
-    run = run_of(population=8)
-    for memory in generations(run, 300):
-        assert SPACE.feasible.contains(memory.minima).all()
-
-
 def test_restricted_tournament_replaces_the_most_similar_if_better():
     space = Space({"a": Integer(0, 9), "p": Permutation(["x", "y", "z"]), "b": Integer(0, 9)})
     rows = np.array([[0, 0, 1, 2, 0], [5, 0, 1, 2, 5], [9, 2, 1, 0, 9]], dtype=float)
@@ -137,25 +131,3 @@ def test_a_population_without_new_configurations_is_drawn_again():
     assert sum(not len(memory.rows) for memory in found) > 1
     rows = np.array([code for code in run.history.codes])
     assert len(np.unique(rows, axis=0)) == 150
-
-
-def test_several_pending_trials_and_lost_ones():
-    run = run_of(population=4, seed=2)
-    rng, pending = RNG(0), []
-    lost = run.ask(3)
-    for _ in range(80):
-        pending += run.ask(8 - len(pending))
-        for _ in range(4):
-            run.tell(*pending.pop(int(rng.integers(len(pending)))))
-    assert {tuple(code) for _, code in lost}.isdisjoint({tuple(row) for row in run.history.codes})
-    assert len(run.state.memory.rows) == 4
-
-
-def test_settings_follow_the_budget_unless_they_are_given():
-    def algorithm(budget, **settings):
-        return create_strategy("genetic_local_search", settings).for_budget(budget)
-
-    assert [algorithm(n).population for n in (25, 100, 200, 1600)] == [2, 4, 16, 80]
-    assert algorithm(None) == algorithm(200)
-    assert algorithm(100).crossover != algorithm(400).crossover
-    assert algorithm(1600, population=7).population == 7

@@ -222,23 +222,6 @@ def test_given_up_costs_count_as_failures_and_early_improvements_count_at_once()
 # Runs with pending, lost and reported trials.
 
 
-@pytest.mark.parametrize("improvement", ["first", "best"])
-@pytest.mark.parametrize("name", NAMES)
-def test_several_pending_trials_with_a_lost_one(name, improvement):
-    run = Run(create_strategy(name, {"improvement": improvement}), SPACE, rugged, seed=2)
-    rng, pending, seen = RNG(0), [], set()
-    lost = run.ask(1)
-    for _ in range(60):
-        pending += run.ask(6 - len(pending))
-        seen |= {tuple(code) for _, code in pending}
-        for _ in range(3):
-            run.tell(*pending.pop(int(rng.integers(len(pending)))))
-    assert tuple(lost[0][1]) not in seen
-    assert {"neighbour", "spare"} <= {trial.tag["phase"] for trial in run.history.trials}
-    assert run.state.turn > 5
-    assert len(run.state.spares) <= 64
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_lost_neighbour_is_skipped(name):
     """With one worker of two hanging, the climb ends in a local minimum and the next one begins."""
@@ -282,13 +265,6 @@ def test_worse_reported_configurations_change_nothing(name):
     assert runs[0].go(5)[0].tolist() == runs[1].go(5)[0].tolist()
 
 
-def test_a_small_space_is_looked_at_whole_and_the_walk_goes_on():
-    space = Space({"x": Integer(0, 7), "y": Integer(0, 7)}, ["x != y"])
-    for name in NAMES:
-        rows, _ = Run(create_strategy(name, {"neighbourhood": "adjacent"}), space, bowl).go(56)
-        assert len({tuple(row) for row in rows}) == 56
-
-
 @pytest.mark.parametrize("name", [*NAMES, "simulated_annealing", "genetic_local_search"])
 def test_noisy_configurations_are_evaluated_again_and_failed_ones_are_not(name):
     space, rng = Space({"x": Integer(0, 5), "y": Integer(0, 1)}), RNG(0)
@@ -303,49 +279,9 @@ def test_noisy_configurations_are_evaluated_again_and_failed_ones_are_not(name):
     assert all(tags)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_settings_follow_the_budget_unless_they_are_given(name):
-    def algorithm(budget, **settings):
-        return create_strategy(name, settings).for_budget(budget)
-
-    assert algorithm(None) == algorithm(200) == algorithm(190)
-    assert algorithm(25) != algorithm(200) or name == "iterated_local_search"
-    assert algorithm(1600, neighbourhood="hamming").neighbourhood == "hamming"
-    assert algorithm(1600, improvement="best") != algorithm(1600)
-
-
-def test_the_table_reaches_the_algorithms():
-    iterated = create_strategy("iterated_local_search", {}).for_budget(1600)
-    assert (iterated.perturbation, iterated.patience, iterated.neighbourhood) == (0.05, 10, "adjacent")  # fmt: skip
-    assert iterated.climber.restart
-    assert not create_strategy("multi_start_local_search", {}).for_budget(200).climber.restart
-    assert create_strategy("tabu_search", {}).for_budget(50).tabu_size == 4
-    best = create_strategy("multi_start_local_search", {"improvement": "best"})
-    assert [best.for_budget(n).neighbourhood for n in (100, 200)] == ["adjacent", "hamming"]
-
-
 def test_a_restart_goes_with_first_improvement():
     with pytest.raises(ValueError, match="restart True has no effect"):
         create_strategy("multi_start_local_search", {"improvement": "best", "restart": True})
-
-
-SMOOTH = Space({f"x{i}": Integer(0, 11) for i in range(5)}, ["x0 + x1 >= 4"])
-
-
-def steep(code):
-    return float(((code - 4.5 - np.arange(5)) ** 2).sum())
-
-
-@pytest.mark.parametrize("name", [*NAMES, "simulated_annealing", "genetic_local_search"])
-def test_it_beats_random_search(name):
-    ours = [
-        min(steep(row) for row in Run(create_strategy(name, {}), SMOOTH, steep, seed).go(100)[0])
-        for seed in range(4)
-    ]
-    random = [
-        min(steep(row) for row in SMOOTH.feasible.sample(100, RNG(seed))) for seed in range(20)
-    ]
-    assert np.mean(ours) < 0.7 * np.mean(random)
 
 
 @pytest.mark.parametrize("name", ["multi_start_local_search", "iterated_local_search"])

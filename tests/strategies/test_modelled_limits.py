@@ -1,7 +1,5 @@
 """Limits on metrics: each is modelled on its own value, beside the model of hidden constraints."""
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -112,22 +110,6 @@ def test_several_objectives_within_a_limit(strategy):
         feasible = optimizer.predict([{"a": 2, "b": 8, "c": 4}, {"a": 256, "b": 8, "c": 256}])[2]
         assert feasible[0] > 0.9
         assert feasible[1] < 0.1
-
-
-def test_a_resumed_run_with_many_results_suggests_the_same(tmp_path):
-    first = evaluated(40, storage=tmp_path / "run.jsonl")
-    copy = shutil.copy(tmp_path / "run.jsonl", tmp_path / "copy.jsonl")
-    resumed = Optimizer.load(copy)
-    ours, theirs = first.suggest(), resumed.suggest()
-    assert (ours, ours.tag) == (theirs, theirs.tag)
-
-
-def test_batches_within_a_limit():
-    optimizer = evaluated(20)
-    trials = optimizer.suggest(4)
-    assert len({tuple(trial.values()) for trial in trials}) == 4
-    predicted = optimizer.predict([trial.config for trial in trials])[2]
-    assert predicted == pytest.approx([trial.tag["p_feasible"] for trial in trials], abs=0.2)
 
 
 def test_a_limit_without_an_inequality_is_left_to_the_forest():

@@ -86,14 +86,6 @@ def test_only_the_target_counts() -> None:
     assert NoImprovement(4).reason(optimizer.history, 0.0) == "no improvement in 4 evaluations"
 
 
-def test_a_file_keeps_the_levels(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    proceed(Optimizer(SPACE, strategy="successive_halving", storage=path), 3)
-    resumed = Optimizer.load(path)
-    assert resumed.space.fidelity == SPACE.fidelity
-    assert {config["size"] for config in proceed(resumed, 20)} == {128, 1024}
-
-
 def test_the_journal_of_another_fidelity_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     proceed(Optimizer(SPACE, storage=path), 2)

@@ -128,23 +128,3 @@ def test_points_far_from_everything_feasible_snap_as_well(space):
     points = rng.random((40, box.axes)) * box.extents
     assert not space.feasible.contains(box.from_scaled(points)).all()
     assert space.feasible.contains(snap_to_feasible(space, points, rng)).all()
-
-
-def test_the_scaled_box_has_one_step_length():
-    problem, rng = Problem(SPACE), np.random.default_rng(0)
-    positions, velocities = ParticleSwarm(particles=30).draw_founders(problem.space, rng).moves
-    np.testing.assert_allclose(UnitBox.of(SPACE).extents, [1.0, 0.5, 0.3])
-    assert (positions <= [1.0, 0.5, 0.3]).all()
-    assert (np.abs(velocities) <= [1.0, 0.5, 0.3]).all()
-
-
-def test_settings_of_the_papers():
-    aware = create_strategy("particle_swarm", {})
-    assert aware.for_budget(25) == aware.for_budget(1600) == ParticleSwarm("aware", 30, None)
-    unaware = create_strategy("particle_swarm", {"constraints": "penalty"})
-    found = [(a.particles, a.neighbours) for a in map(unaware.for_budget, (50, 100, None, 1600))]
-    assert found == [(25, 5), (10, 5), (20, 10), (160, 32)]
-    chosen = create_strategy(
-        "particle_swarm", {"constraints": "penalty", "particles": 30, "social": 1.5}
-    )
-    assert (chosen.for_budget(25).particles, chosen.for_budget(25).social) == (30, 1.5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,17 +66,6 @@ def test_without_seconds_nothing_changes() -> None:
             if other is not None:
                 assert dict(other.config) == dict(trial.config)
                 plain.observe(other, value_of(other))
-
-
-def test_a_run_resumes_bit_for_bit(tmp_path: Path) -> None:
-    whole = proceed(Optimizer(SPACE, seed=1, seconds=500.0), 20)
-    path = tmp_path / "run.jsonl"
-    proceed(Optimizer(SPACE, seed=1, seconds=500.0, storage=path), 11)
-    resumed = Optimizer.load(path)
-    assert resumed.options.seconds == 500.0
-    assert proceed(resumed, 9) == whole
-    again = Optimizer(SPACE, seed=1, seconds=600.0, storage=path)  # as the budget, it may differ
-    assert len(again.trials) == 20
 
 
 def test_the_exponent_falls_with_the_used_time() -> None:

@@ -1,5 +1,3 @@
-import functools
-
 import numpy as np
 import pytest
 from nightly import cover
@@ -158,20 +156,3 @@ def test_infeasible_candidates_get_the_penalty_and_are_counted(name):
     counts = [tag["penalised"] for tag in tags if tag]
     assert counts == sorted(counts)
     assert counts[0] == before < counts[-1]
-
-
-FOUR = Space({n: Integer(0, 15) for n in "abcd"}, constraints=["(a + b) % 2 == 0"])
-
-
-@functools.cache
-def mean_best(name, seeds=5):
-    settings = SMALL.get(name, {})
-    found = (
-        Run(create_strategy(name, settings), FOUR, bowl, seed).go(80)[0] for seed in range(seeds)
-    )
-    return np.mean([min(map(bowl, rows)) for rows in found])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_better_than_random_search_on_a_smooth_problem(name):
-    assert mean_best(name) < 0.7 * mean_best("random_search")

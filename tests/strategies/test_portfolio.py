@@ -173,15 +173,6 @@ def test_only_a_new_best_value_counts_as_an_improvement():
     ]
 
 
-def test_the_log_is_no_longer_than_the_window():
-    optimizer = Optimizer(SPACE, strategy=Portfolio(arms(x=9, y=9), AreaUnderCurve(window=5)))
-    for _ in range(9):
-        optimizer.observe(optimizer.suggest(), 1.0)
-    state = optimizer.state.strategy_state
-    assert len(state.log) == 5
-    assert sum(state.totals) == 9
-
-
 def test_model_based_arms_get_their_hyperparameters_back():
     settings = {"arms": "bayesian, random_search", "rule": "round_robin"}
     journal = MemoryJournal()

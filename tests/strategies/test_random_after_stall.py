@@ -11,7 +11,7 @@ import pytest
 
 from baco_like import Optimizer, Ordinal, Space
 from baco_like.records import Proposal
-from baco_like.strategies import Bayesian, RandomAfterStall
+from baco_like.strategies import RandomAfterStall
 from baco_like.strategies.baselines import RandomSearch
 
 SPACE = Space({name: Ordinal(list(range(20))) for name in "ab"})
@@ -49,10 +49,6 @@ def test_a_draw_follows_when_the_expected_gains_do_not_come() -> None:
 
 def test_a_gain_starts_the_count_again() -> None:
     assert phases([1.0] * 4 + [0.9] * 6) == ["model"] * 9 + ["restart"]
-
-
-def test_suggestions_that_expect_nothing_do_not_count() -> None:
-    assert set(phases([1.0] * 30, p_gain=0.01)) == {"model"}
 
 
 def test_failures_count() -> None:
@@ -93,16 +89,6 @@ def test_a_model_says_in_its_tags_how_probable_a_gain_is() -> None:
             compared += 1
         optimizer.observe(trial, math.exp(0.1 * ((trial["a"] - 13) ** 2 + trial["b"]) ** 0.5))
     assert compared > 10
-
-
-def test_why_names_the_reason_of_a_draw() -> None:
-    strategy = RandomAfterStall(Bayesian(), expected=0.2)
-    optimizer = Optimizer(SPACE, strategy=strategy, seed=1)
-    for _ in range(25):
-        trial = optimizer.suggest()
-        optimizer.observe(trial, 10.0 + (trial["a"] * 7 + trial["b"] * 3) % 5)
-    draws = [trial for trial in optimizer.trials if trial.tag["phase"] == "restart"]
-    assert "and none came" in optimizer.why(draws[0])["note"]
 
 
 def test_a_number_of_gains_that_is_not_positive_is_refused() -> None:

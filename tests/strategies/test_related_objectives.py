@@ -28,7 +28,6 @@ from baco_like.records import Objective
 from baco_like.running.findings import Findings
 from baco_like.running.telling import format_summary
 from baco_like.strategies import create_strategy
-from baco_like.strategies.auto import Auto
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.protocol import RelatedTask
 from baco_like.testing.strategies import example_spaces, resume_with_objectives
@@ -76,14 +75,6 @@ def test_a_related_task_is_worth_evaluations(name):
     with_it = [volume(name, prior, 9, seed) for seed in range(2)]
     without = [volume(name, None, 9, seed) for seed in range(2)]
     assert np.mean(with_it) > np.mean(without)
-
-
-def test_a_task_in_reversed_order_costs_little():
-    reversed_ = [
-        (config, {"time": -row["time"], "rate": -row["rate"]}) for config, row in elsewhere()
-    ]
-    without = volume("auto", None, 35, 0)
-    assert volume("auto", WarmStart(reversed_, "prior"), 35, 0) > 0.95 * without
 
 
 def suggested(optimizer, count):
@@ -382,9 +373,3 @@ def test_the_search_leaves_the_end_of_the_front_that_the_first_points_are_at():
         optimizer.observe(trial, concave(trial))
     reached = [trial["a"] for trial in optimizer.front]
     assert max(reached) - min(reached) >= 10
-
-
-def test_auto_says_that_related_tasks_are_used():
-    optimizer = Optimizer(SPACE, TWO, warm_start=WarmStart(elsewhere(), "prior"))
-    assert "those of related tasks" in optimizer.suggest().tag["auto"]
-    assert isinstance(optimizer.state.strategy, Auto)

@@ -135,16 +135,6 @@ def test_a_batch_starts_with_the_request_and_continues_as_if_it_were_bad():
     assert row_keys(one.code[None, :])[0] not in keys
 
 
-def test_a_pending_configuration_is_not_proposed_again():
-    strategy, problem = Walk(), Problem(GRID)
-    _, state, history = drive(strategy, problem, cost, 10)
-    (first,) = strategy.ask(problem, history, state, 1, np.random.default_rng(0))
-    pending = history.assume_pending(first.code[None, :])
-    (second,) = strategy.ask(problem, pending, state, 1, np.random.default_rng(0))
-    assert second.tag["ahead"] == 1
-    assert not (first.code == second.code).all()
-
-
 def test_a_trial_that_never_returns_is_skipped_after_a_while():
     optimizer = Optimizer(GRID, strategy=Walk(), seed=3)
     for _ in range(5):
@@ -202,13 +192,6 @@ def test_it_restarts_in_a_known_region_and_proposes_nothing_when_all_is_known():
         1,
         np.random.default_rng(0),
     )
-
-
-def test_a_space_of_one_configuration_is_evaluated():
-    optimizer = Optimizer(Space({"a": [3]}), strategy=Walk(), seed=2)
-    trial = optimizer.suggest()
-    optimizer.observe(trial, 1.0)
-    assert trial.origin == "strategy"
 
 
 @pytest.mark.parametrize("value", [-1e308, 1e308, 0.0, 5e-324])

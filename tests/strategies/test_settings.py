@@ -1,4 +1,4 @@
-"""The intervals and the names of settings: those declared here, and nothing outside of them is accepted."""
+"""Settings: the declared intervals and names, and the defaults of the papers for a budget."""
 
 import math
 import re
@@ -6,137 +6,127 @@ from dataclasses import fields
 
 import pytest
 
-from baco_like.strategies import STRATEGIES, create_strategy
+from baco_like.strategies import STRATEGIES, create_strategy, settings
+from baco_like.strategies.moves import BetaRank, Tournament
 from baco_like.strategies.portfolio import AreaUnderCurve
-from baco_like.strategies.settings import CheckedSettings
+from baco_like.strategies.settings import BUDGETS, CheckedSettings, settings_for_budget
 
-POSITIVE, AT_LEAST_2, FACTOR, SHARE = "[1, inf)", "[2, inf)", "(-inf, inf)", "(0, 1]"
-INTERVALS = {
-    "AreaUnderCurve": {"window": POSITIVE, "exploration": "[0, inf)"},
-    "BasinHopping": {"temperature": "[0, inf)", "step": SHARE},
-    "DifferentialEvolution": {"population_per_parameter": POSITIVE, "recombination": "[0, 1]"},
-    "DualAnnealing": {
-        "temperature": "(0.01, 50000]",
-        "visiting": "(1, 3)",
-        "acceptance": "(-10000, -5]",
-        "restart": "(0, 1)",
-    },
-    "Firefly": {"population": POSITIVE}
-    | dict.fromkeys(["attraction", "absorption", "noise"], "[0, inf)"),
-    "GeneticAlgorithm": {
-        "population": AT_LEAST_2,
-        "tournament": POSITIVE,
-        "mutation_chance": POSITIVE,
-        "mutation": "[0, 1]",
-    },
-    "GeneticLocalSearch": {"population": AT_LEAST_2},
-    "IteratedLocalSearch": {"perturbation": SHARE, "patience": POSITIVE},
-    "MultiStartLocalSearch": {},
-    "NSGA2": {"population": AT_LEAST_2, "mutation": "[0, 1]"},
-    "ParticleSwarm": {"particles": POSITIVE, "neighbours": POSITIVE}
-    | dict.fromkeys(["inertia", "cognitive", "social"], FACTOR),
-    "PatternSearch": {"step": SHARE},
-    "Racing": {"first_test": AT_LEAST_2, "confidence": "[0.5, 1)", "effort": POSITIVE},
-    "SimulatedAnnealing": {"exploration": SHARE},
-    "TabuSearch": {"tabu_size": POSITIVE},
-    "Torczon": {"side": "(0, 0.5]"},
-}
-CONSTRAINTS, NEIGHBOURHOODS = "aware, penalty", "hamming, adjacent"
-CROSSOVERS = "one_point, two_point, uniform, disruptive_uniform"
-METHODS = "powell, cobyla, slsqp, lbfgsb, nelder_mead, cg"
-CLIMBING = {"neighbourhood": NEIGHBOURHOODS, "improvement": "first, best"}
-NAMES = {
-    "BasinHopping": {"method": METHODS},
-    "DifferentialEvolution": {
-        "constraints": CONSTRAINTS,
-        "method": ", ".join(
-            f"{base}{number}{crossing}"
-            for base, number in (
-                *(("best", 1), ("best", 2), ("rand", 1), ("rand", 2)),
-                *(("currenttobest", 1), ("randtobest", 1)),
-            )
-            for crossing in ("bin", "exp")
-        ),
-    },
-    "DualAnnealing": {"method": METHODS},
-    "Firefly": {"constraints": CONSTRAINTS},
-    "GeneticAlgorithm": {
-        "constraints": CONSTRAINTS,
-        "crossover": CROSSOVERS,
-        "selection": "beta_rank, tournament",
-    },
-    "GeneticLocalSearch": {
-        "neighbourhood": NEIGHBOURHOODS,
-        "crossover": CROSSOVERS,
-        "selection": "restricted_tournament, tournament",
-        "hill_climber": "random_first, best",
-    },
-    "IteratedLocalSearch": {**CLIMBING, "order": "mixed, by_parameter"},
-    "MultiStartLocalSearch": {**CLIMBING, "order": "mixed, by_parameter"},
-    "NSGA2": {"constraints": CONSTRAINTS, "crossover": CROSSOVERS},
-    "ParticleSwarm": {"constraints": CONSTRAINTS},
-    "SimulatedAnnealing": {
-        "neighbourhood": NEIGHBOURHOODS,
-        "hill_climber": "none, random_first, best",
-    },
-    "TabuSearch": CLIMBING,
-}
 KINDS = {type(create_strategy(name)) for name in STRATEGIES} | {AreaUnderCurve}
-CHECKED = {kind.__name__: kind for kind in KINDS if issubclass(kind, CheckedSettings)}
-PAIRS = [(kind, name) for kind, settings in INTERVALS.items() for name in settings]
+DECLARED = [
+    (kind, field.name, field.metadata)
+    for kind in sorted(KINDS, key=lambda kind: kind.__name__)
+    if issubclass(kind, CheckedSettings)
+    for field in fields(kind)
+]
+INTERVALS = [(kind, name, each["within"]) for kind, name, each in DECLARED if each.get("within")]
+CHOICES = [(kind, name, each["choices"]) for kind, name, each in DECLARED if each.get("choices")]
 
 
-def ends(interval):
-    return tuple(map(float, interval[1:-1].split(",")))
+def test_most_settings_are_declared():
+    assert len(INTERVALS) == 35
+    assert len(CHOICES) == 25
 
 
-def outside(interval):
-    """Return numbers next to an interval, and values that are no finite number."""
-    low, high = ends(interval)
+@pytest.mark.parametrize(("kind", "name", "interval"), INTERVALS)
+def test_a_number_outside_its_interval_is_refused(kind, name, interval):
+    low, high = map(float, interval[1:-1].split(","))
     below = low if interval[0] == "(" else math.nextafter(low, -math.inf)
     above = high if interval[-1] == ")" else math.nextafter(high, math.inf)
-    return [below, above, math.nan, math.inf, -math.inf, 10**400, "1"]
-
-
-def test_these_are_the_declared_ones():
-    assert set(CHECKED) == set(INTERVALS)
-    for name, kind in CHECKED.items():
-        declared = {field.name: field.metadata for field in fields(kind)}
-        within = {n: m["within"] for n, m in declared.items() if m.get("within")}
-        assert within == INTERVALS[name]
-        choices = {n: ", ".join(m["choices"]) for n, m in declared.items() if m.get("choices")}
-        assert choices == NAMES.get(name, {})
-
-
-@pytest.mark.parametrize(("kind", "name"), PAIRS)
-def test_a_number_outside_its_interval_is_refused(kind, name):
-    interval = INTERVALS[kind][name]
-    for value in outside(interval):
+    for value in (below, above, math.nan, math.inf, -math.inf, 10**400, "1"):
         text = f"{name} = {value!r:.60}: expected a "
         with pytest.raises(ValueError, match=re.escape(text)):
-            CHECKED[kind](**{name: value})
-    for end, bracket in zip(ends(interval), (interval[0], interval[-1]), strict=True):
+            kind(**{name: value})
+    for end, bracket in ((low, interval[0]), (high, interval[-1])):
         if bracket in "[]":
-            assert getattr(CHECKED[kind](**{name: end}), name) == end
+            assert getattr(kind(**{name: end}), name) == end
 
 
 @pytest.mark.parametrize(
     ("interval", "words"),
     [
-        (SHARE, "a number above 0 and at most 1"),
-        (AT_LEAST_2, "a number of at least 2"),
+        ("(0, 1]", "a number above 0 and at most 1"),
+        ("[2, inf)", "a number of at least 2"),
         ("(1, 3)", "a number above 1 and below 3"),
-        (FACTOR, "a finite number"),
+        ("(-inf, inf)", "a finite number"),
     ],
 )
 def test_the_message_has_the_interval_in_words(interval, words):
-    kind, name = next((kind, name) for kind, name in PAIRS if INTERVALS[kind][name] == interval)
+    kind, name = next((kind, name) for kind, name, own in INTERVALS if own == interval)
     with pytest.raises(ValueError, match=rf"{name} = nan: expected {words}$"):
-        CHECKED[kind](**{name: math.nan})
+        kind(**{name: math.nan})
 
 
-@pytest.mark.parametrize(("kind", "name"), [(k, name) for k, own in NAMES.items() for name in own])
-def test_an_unknown_name_is_refused(kind, name):
-    text = f"{name} 'other' is unknown; choose from {NAMES[kind][name]}"
+@pytest.mark.parametrize(("kind", "name", "choices"), CHOICES)
+def test_an_unknown_name_is_refused(kind, name, choices):
+    text = f"{name} 'other' is unknown; choose from {', '.join(choices)}"
     with pytest.raises(ValueError, match=re.escape(text)):
-        CHECKED[kind](**{name: "other"})
+        kind(**{name: "other"})
+
+
+# Defaults by budget -----------------------------------------------------------------------------------------------
+
+ROWS = {}
+for _name, _table in vars(settings).items():
+    if _name.isupper() and isinstance(_table, dict):
+        ROWS |= _table if "first" in _table else {_name: _table}
+
+
+def test_every_row_has_all_columns():
+    for name, row in ROWS.items():
+        assert {len(values) for values in row.values()} == {len(BUDGETS)}, name
+
+
+@pytest.mark.parametrize(
+    ("budget", "column"),
+    [(1, 25), (35, 25), (36, 50), (200, 200), (282, 200), (283, 400), (None, 200), (10**6, 1600)],
+)
+def test_the_nearest_column_on_a_logarithmic_scale_counts(budget, column):
+    assert settings_for_budget({"x": BUDGETS}, budget) == {"x": column}
+
+
+def test_a_budget_of_zero_is_an_error():
+    with pytest.raises(ValueError, match="budget 0 is not positive"):
+        settings_for_budget({"x": BUDGETS}, 0)
+
+
+PENALTY = {"constraints": "penalty"}
+PAPERS = [  # name, settings, budget, and some of the settings of Schoonhoven et al. or Willemsen et al.
+    ("basin_hopping", {}, 25, {"method": "powell", "temperature": 0.1}),
+    ("basin_hopping", {}, 1600, {"method": "slsqp", "temperature": 1.0}),
+    ("dual_annealing", {}, 25, {"method": "cobyla"}),
+    ("dual_annealing", {}, 300, {"method": "powell"}),
+    ("dual_annealing", {"method": "cg"}, 300, {"method": "cg"}),
+    ("differential_evolution", {}, 25, {"method": "best1bin", "population_per_parameter": 16}),
+    ("differential_evolution", {}, 1600, {"weight": (0.7, 0.7), "recombination": 0.6}),
+    ("differential_evolution", PENALTY, 25, {"population_per_parameter": 1, "recombination": 0.5}),
+    ("differential_evolution", PENALTY, 400, {"method": "best2bin", "weight": (0.2, 0.7)}),
+    ("differential_evolution", PENALTY, 1600, {"method": "best1exp", "recombination": 0.7}),
+    ("genetic_algorithm", {}, 25, {"population": 20, "crossover": "one_point"}),
+    ("genetic_algorithm", {}, 1600, {"selection_rule": BetaRank(), "mutation_chance": 5}),
+    ("genetic_algorithm", {"mutation": 0.5}, 200, {"mutation": 0.5, "mutation_chance": None}),
+    ("genetic_algorithm", PENALTY, 25, {"population": 8, "selection_rule": Tournament(8)}),
+    ("genetic_algorithm", PENALTY, 1600, {"mutation": 0.02, "selection_rule": Tournament(4)}),
+    ("genetic_algorithm", PENALTY | {"selection": "beta_rank"}, 25, {"tournament": None}),
+    ("particle_swarm", {}, 1600, {"particles": 30, "neighbours": None}),
+    ("particle_swarm", PENALTY, 50, {"particles": 25, "neighbours": 5}),
+    ("particle_swarm", PENALTY | {"social": 1.5}, 1600, {"particles": 160, "social": 1.5}),
+    ("firefly", PENALTY, 25, {"population": 20, "is_aware": False}),
+    ("genetic_local_search", {}, 25, {"population": 2, "crossover": "uniform"}),
+    ("genetic_local_search", {}, 100, {"population": 4, "crossover": "two_point"}),
+    ("genetic_local_search", {"population": 7}, 1600, {"population": 7}),
+    ("simulated_annealing", {}, 25, {"hill_climber": "none", "exploration": 1.0}),
+    ("simulated_annealing", {"exploration": 0.3}, 1600, {"exploration": 0.3}),
+    ("simulated_annealing", {}, 400, {"hill_climber": "random_first", "exploration": 0.7}),
+    ("iterated_local_search", {}, 1600, {"perturbation": 0.05, "patience": 10, "restart": True}),
+    ("iterated_local_search", {"patience": 3}, 400, {"patience": 3, "perturbation": 1.0}),
+    ("multi_start_local_search", {}, 200, {"restart": False, "neighbourhood": "hamming"}),
+    ("multi_start_local_search", {"improvement": "best"}, 100, {"neighbourhood": "adjacent"}),
+    ("tabu_search", {}, 50, {"tabu_size": 4}),
+    ("racing", {}, None, {"first_test": 2}),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "budget", "expected"), PAPERS)
+def test_open_settings_are_those_of_the_papers(name, given, budget, expected):
+    found = create_strategy(name, given).for_budget(budget)
+    assert {key: getattr(found, key) for key in expected} == expected

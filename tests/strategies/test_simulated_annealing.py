@@ -87,16 +87,6 @@ def test_hot_it_wanders_and_cold_it_stays_with_the_best():
     assert costs.min() < costs[0] - 0.1
 
 
-def test_settings_follow_the_budget_unless_they_are_given():
-    def algorithm(budget, **settings):
-        return create_strategy("simulated_annealing", settings).for_budget(budget)
-
-    assert algorithm(25).hill_climber == "none"
-    assert algorithm(25, hill_climber="best").hill_climber == "best"
-    assert [algorithm(n).exploration for n in (200, 400, 1600)] == [1.0, 0.7, 0.1]
-    assert algorithm(1600, exploration=0.3).exploration == 0.3
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

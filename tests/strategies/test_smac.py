@@ -1,9 +1,8 @@
 """Random interleaving, and the preset `smac` that uses it."""
 
-import numpy as np
 import pytest
 
-from baco_like import Ordinal, Search, Space
+from baco_like import Ordinal, Space
 from baco_like.acquisitions.functions import LowerConfidenceBound
 from baco_like.optimizer import Optimizer
 from baco_like.strategies import RandomInterleaving, Torczon, create_strategy
@@ -28,16 +27,6 @@ def test_a_share_of_the_proposals_is_random(n):
     assert 6 <= phases(0.25, n).count("random") <= 24
 
 
-def test_without_random_draws_it_is_the_other_strategy():
-    pure = Optimizer(SPACE, strategy=Torczon(), seed=3)
-    mixed = Optimizer(SPACE, strategy=RandomInterleaving(Torczon(), 0.0), seed=3)
-    for _ in range(20):
-        for optimizer in (pure, mixed):
-            trial = optimizer.suggest()
-            optimizer.observe(trial, float(np.hypot(trial["a"] - 3, trial["b"] - 9)))
-    assert [dict(t) for t in pure.trials] == [dict(t) for t in mixed.trials]
-
-
 def test_the_preset_is_a_gaussian_process_with_the_lower_bound():
     preset = create_strategy("smac", {}).then
     assert isinstance(preset.then.surrogate, GaussianProcess)
@@ -46,15 +35,6 @@ def test_the_preset_is_a_gaussian_process_with_the_lower_bound():
     assert isinstance(
         create_strategy("smac", {"surrogate": "forest"}).then.then.surrogate, RandomForest
     )
-
-
-def test_it_predicts_with_its_model():
-    optimizer = Optimizer(SPACE, strategy=Search("smac", {"random_share": 1.0}, initial=6), seed=1)
-    for _ in range(7):
-        trial = optimizer.suggest()
-        optimizer.observe(trial, 5.0)
-    mean, _, _ = optimizer.predict([{"a": 3, "b": 3}])
-    assert mean[0] == pytest.approx(5.0, rel=1e-4)
 
 
 @pytest.mark.parametrize(

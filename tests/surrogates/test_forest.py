@@ -75,17 +75,6 @@ def test_variance_is_the_total_variance():
     assert model.hyperparameters == {}
 
 
-def test_a_forest_learns_and_is_reproducible():
-    codes = SPACE.feasible.sample(200, rng(1))
-    y = (codes[:, 0] > 20.0) + 0.1 * codes[:, 1]
-    model = RandomForest().fit(SPACE, plain(codes, y), rng(2))
-    mean, variance = model.predict(codes)
-    assert np.corrcoef(mean, y)[0, 1] > 0.95
-    assert np.all(variance > 0.0)
-    again = RandomForest().fit(SPACE, plain(codes, y), rng(2)).predict(codes)
-    np.testing.assert_array_equal(again[0], mean)
-
-
 def test_a_space_of_constants_has_a_forest():
     space = Space({"a": [1]})
     codes = space.feasible.sample(3, rng())
@@ -114,13 +103,6 @@ def test_one_failure_or_success_does_not_decide_its_neighbourhood():
     at = ForestFeasibility().fit(SPACE, codes, one_success, 0).probability(codes)
     assert 0.05 < at[5] < 0.7
     assert np.argmax(at) == 5
-
-
-@pytest.mark.parametrize("outcome", [True, False])
-def test_a_single_class_gives_a_constant_model(outcome):
-    codes = SPACE.feasible.sample(4, rng())
-    model = ForestFeasibility().fit(SPACE, codes, np.full(4, outcome), 0)
-    np.testing.assert_array_equal(model.probability(codes), float(outcome))
 
 
 def test_the_model_depends_only_on_seed_and_history(labelled):

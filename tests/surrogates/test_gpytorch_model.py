@@ -45,14 +45,6 @@ def test_both_fits_find_the_same_model(problem, fitted):
         np.testing.assert_allclose(one, other, atol=0.02)
 
 
-def test_joint_and_marginal_predictions_agree(problem, fitted):
-    candidates = problem[0].feasible.sample(10, np.random.default_rng(3))
-    mean, variance = fitted.predict(candidates)
-    joint_mean, covariance = fitted.predict_joint(candidates)
-    np.testing.assert_allclose(joint_mean, mean, atol=1e-10)
-    np.testing.assert_allclose(np.diag(covariance), variance, atol=1e-10)
-
-
 def test_conditioning_equals_a_fit_with_the_same_hyperparameters(problem, fitted):
     space, data = problem
     more = space.feasible.sample(3, np.random.default_rng(5))

@@ -272,19 +272,8 @@ def costs_beyond(history: History) -> tuple[Mask, Array]:
 
     The history of one objective of several has their costs already (`objective_costs`).
     """
-    failed = history.where(Status.FAILED)
-    if history.objectives:
-        return failed & ~np.isnan(history.costs), history.costs
-
-    def read() -> tuple[Mask, Array]:
-        """Return the mask and the costs, which the history keeps."""
-        trials, costs = history.trials, history.costs.copy()
-        for i in np.flatnonzero(failed & history.inside):
-            if trials[i].failure == LIMIT and trials[i].repeats:
-                costs[i] = sign_of(history.direction) * median(trials[i].repeats)
-        return failed & ~np.isnan(costs), costs
-
-    return history.derive("beyond limits", None, read)
+    costs = history.costs if history.objectives else objective_costs(history)[0][:, 0]
+    return history.where(Status.FAILED) & ~np.isnan(costs), costs
 
 
 def objective_costs(history: History) -> tuple[Array, Array]:

@@ -398,7 +398,7 @@ class ExpectedHypervolume(SeveralObjectives):
         first = _first_values(values, models, problem.related)
         reference = choose_reference(values, front, first, quantile, margin)
         boxes = ends_of(*non_dominated_boxes(front, reference))
-        believed = [_condition(model.fitted.model, pending) for model in models]
+        believed = [condition_on_pending(model.fitted.model, pending) for model in models]
 
         def score(codes: Codes) -> Array:
             means, variances = zip(*(model.predict(codes) for model in believed), strict=True)
@@ -482,12 +482,6 @@ def _holding(then: Bayesian) -> Bayesian:
     if isinstance(surrogate, surrogates.GaussianProcess):
         return replace(then, surrogate=surrogate.holding)
     return then
-
-
-def _condition(model: surrogates.Model, pending: Codes) -> surrogates.Model:
-    if len(pending) and isinstance(model, surrogates.UpdatableModel):
-        return condition_on_pending(model, pending)
-    return model
 
 
 def _starts(history: History) -> Codes:

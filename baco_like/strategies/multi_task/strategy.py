@@ -7,18 +7,19 @@ is several times faster (benchmarks/quality/log/tasks.md).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions.functions import draw_minimum, log_ei
+from baco_like.acquisitions.protocol import IsExcluded, Score
 from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records import History, Proposal, Status
-from baco_like.spaces.space import Space
+from baco_like.spaces.tasks import TaskColumns
 from baco_like.strategies.auto import FAILED_AS, Auto, model_of_auto
 from baco_like.strategies.baselines import RandomSearch
 from baco_like.strategies.bayesian.bayesian import Bayesian
@@ -129,20 +130,19 @@ class MultiTask(HistoryStrategy):
         if goal_of(problem).count == 1:
             check_common(problem.space)
         first = problem_at_task(problem, 0)
-        return MultiTaskState(self._design(problem).init(first, rng), int(rng.integers(2**31)))
+        return MultiTaskState(self.design.init(first, rng), int(rng.integers(2**31)))
 
     def ask(
         self, problem: Problem, history: History, state: MultiTaskState, n: int, rng: Rng
     ) -> Proposals:
         """Return n proposals, each as if the ones before it were pending."""
         if is_single_target(problem, history):
-            assert isinstance(self.then, Auto)
-            chosen = propose_for_target(self.then, problem, history, state.seed, n, rng)
+            chosen = propose_for_target(self.auto, problem, history, state.seed, n, rng)
             if chosen:
                 return chosen
         proposals: list[Proposal] = []
         while len(proposals) < n:
-            proposal = self._next(problem, history, state, rng)
+            proposal = _Turn(self, problem, history, state, rng).propose()
             if proposal is None:
                 break
             proposals.append(proposal)
@@ -157,11 +157,11 @@ class MultiTask(HistoryStrategy):
         Raises:
             TrialError: A task has no success.
         """
-        columns = problem.space.task_columns
-        if not TaskTable.of(problem.space, history).known.any(axis=0).all():
+        turn = _Turn(self, problem, history, state, rng)
+        if not turn.table.known.any(axis=0).all():
             raise TrialError("predict needs a successful trial of every task; observe more first")
-        fitted = self.fit(problem, history, state, rng)
-        rows, tasks = columns.without_task(codes), columns.index_of(codes)
+        fitted = turn.fit()
+        rows, tasks = turn.columns.without_task(codes), turn.columns.index_of(codes)
         centre, spread = fitted.model.predict(rows, tasks)
         mean, deviation, median = np.empty(len(rows)), np.empty(len(rows)), np.empty(len(rows))
         for t, transform in enumerate(fitted.scales.transforms):
@@ -170,40 +170,101 @@ class MultiTask(HistoryStrategy):
             deviation[own], median[own] = np.sqrt(variance), transform.backward(centre[own])
         return Prediction(mean, deviation, fitted.feasibility.probability(codes), median)
 
-    def fit(
-        self, problem: Problem, history: History, state: MultiTaskState, rng: Rng
-    ) -> FittedTasks:
+    @property
+    def auto(self) -> Auto:
+        """The default strategy, whose settings are used."""
+        assert isinstance(self.then, Auto)
+        return self.then
+
+    @property
+    def design(self) -> Strategy[Any]:
+        """The strategy whose proposals with the phase ``design`` are the shared configurations."""
+        if self.auto.initial is not None:
+            return Phased(RandomSearch(), self.auto.initial, self.auto.design)
+        return AdaptiveDesign(RandomSearch())
+
+
+@dataclass(frozen=True, eq=False)
+class _Turn:
+    """The choice of one proposal.
+
+    Attributes:
+        strategy: The strategy.
+        problem: The problem.
+        history: The history, with the proposals before this one as pending trials.
+        state: The state of the strategy.
+        rng: Random generator.
+    """
+
+    strategy: MultiTask
+    problem: Problem
+    history: History
+    state: MultiTaskState
+    rng: Rng
+
+    @property
+    def columns(self) -> TaskColumns:
+        """Where the codes hold the task."""
+        return self.problem.space.task_columns
+
+    @cached_property
+    def table(self) -> TaskTable:
+        """The results."""
+        return TaskTable.of(self.problem.space, self.history)
+
+    @cached_property
+    def bayesian(self) -> Bayesian:
+        """The Bayesian optimization of the default strategy, with the limits of the problem."""
+        auto = self.strategy.auto
+        return model_of_auto(auto.surrogate, auto.device).for_problem(self.problem)
+
+    def propose(self) -> Proposal | None:
+        """Return the proposal; None if no configuration is left."""
+        first = self._next_shared() or self._first_success()
+        if first is not None:
+            return first
+        # The tasks without a success have no free configuration.
+        if not self.table.known.any(axis=0).all():
+            return None
+        fitted = self.fit()
+        goal, size = goal_of(self.problem), size_of_set(goal_of(self.problem), fitted)
+        if size >= len(self.columns.tasks):
+            return self._propose_each(fitted, allowed_tasks(self.problem))
+        lagging = lagging_tasks(self.problem, self.table) if size > 1 else []
+        proposal = self._propose_each(fitted, lagging) if lagging else None
+        if proposal is not None:  # otherwise no configuration is left there
+            return proposal
+        score = score_of(goal, size, fitted, self.problem.space, self.rng)
+        return self._propose_set(fitted, score, size)
+
+    def fit(self) -> FittedTasks:
         """Return the models; every task needs a success."""
-        space, columns = problem.space, problem.space.task_columns
-        table = TaskTable.of(space, history)
-        scales = TaskScales.of(table)
-        data = self._data(space, history, table, scales)
+        space, columns, history = self.problem.space, self.columns, self.history
+        scales = TaskScales.of(self.table)
         features, owner = columns.tasks.features()
         # Own lengthscales of each task cost a single configuration, for which the tasks are predicted together.
-        has_own = goal_of(problem).count != 1
+        has_own = goal_of(self.problem).count != 1
         families = families_of(features, owner, MOST_COREGIONALISED, has_own)
-        view = space.at_task(0).derived_features
-        model = self.surrogate.fit(view, data, families, rng, last_hyperparameters(history))
+        view, start = space.at_task(0).derived_features, last_hyperparameters(history)
+        data = self._data(scales)
+        model = self.strategy.surrogate.fit(view, data, families, self.rng, start)
         waiting = history.pending_codes
         if len(waiting):
             rows, tasks = columns.without_task(waiting), columns.index_of(waiting)
             model = model.condition(rows, tasks, model.predict(rows, tasks)[0])
-        bayesian = self._bayesian(problem)
-        feasibility = bayesian.fit_feasibility(space, history, state.seed)
-        minimum = draw_minimum(rng, bayesian.largest_minimum)
-        return FittedTasks(table, scales, model, feasibility, minimum)
+        feasibility = self.bayesian.fit_feasibility(space, history, self.state.seed)
+        minimum = draw_minimum(self.rng, self.bayesian.largest_minimum)
+        return FittedTasks(self.table, scales, model, feasibility, minimum)
 
-    def _data(
-        self, space: Space, history: History, table: TaskTable, scales: TaskScales
-    ) -> TaskData:
+    def _data(self, scales: TaskScales) -> TaskData:
         """Return the observations; failures count as high costs of their task, censored ones as their bounds."""
-        failed_as = self._bayesian(None).failed_as
+        history, columns, failed_as = self.history, self.columns, self.bayesian.failed_as
         ok, failed = history.where(Status.OK), history.where(Status.FAILED)
         censored = history.where(Status.CENSORED)
-        codes, tasks = history.codes, space.task_columns.index_of(history.codes)
+        codes, tasks = history.codes, columns.index_of(history.codes)
         costs = np.where(censored, history.bounds, history.costs)
         for t in range(len(scales.transforms)):
-            known = table.costs[table.known[:, t], t]
+            known = self.table.costs[self.table.known[:, t], t]
             own = tasks == t
             if len(known) and failed_as is not None:
                 costs[own & failed] = np.quantile(known, failed_as, method="higher")
@@ -212,52 +273,26 @@ class MultiTask(HistoryStrategy):
         y = scales.forward(costs[rows], tasks[rows])
         variances = np.nan_to_num(history.variances[rows])
         variance = scales.forward_variance(costs[rows], variances, tasks[rows])
-        return TaskData(space.task_columns.without_task(codes[rows]), tasks[rows], y, variance)
+        return TaskData(columns.without_task(codes[rows]), tasks[rows], y, variance)
 
-    # The next proposal --------------------------------------------------------------------------------------------
+    def _history_of(self, task: int) -> History:
+        """Return the trials of one task."""
+        columns = self.columns
+        return history_of_part(
+            self.problem.space.at_task(task),
+            self.history,
+            lambda rows: np.equal(columns.index_of(rows), task),
+            columns.without_task,
+        )
 
-    def _next(
-        self, problem: Problem, history: History, state: MultiTaskState, rng: Rng
-    ) -> Proposal | None:
-        """Return the next proposal; None if no configuration is left."""
-        space = problem.space
-        table = TaskTable.of(space, history)
-        shared = self._next_shared(problem, history, table, state, rng)
-        if shared is not None:
-            return shared
-        first = self._first_success(problem, history, table, state, rng)
-        if first is not None:
-            return first
-        # The tasks without a success have no free configuration.
-        if not table.known.any(axis=0).all():
-            return None
-        fitted = self.fit(problem, history, state, rng)
-        goal, count = goal_of(problem), len(space.task_columns.tasks)
-        size = size_of_set(goal, fitted)
-        if size >= count:
-            return self._propose_each(problem, history, fitted, allowed_tasks(problem), rng)
-        lagging = lagging_tasks(problem, table) if size > 1 else []
-        if lagging:
-            proposal = self._propose_each(problem, history, fitted, lagging, rng)
-            if proposal is not None:  # otherwise no configuration is left there
-                return proposal
-        score = score_of(goal, size, fitted, space, rng)
-        return self._propose_set(problem, history, fitted, score, size, rng)
-
-    def _next_shared(
-        self,
-        problem: Problem,
-        history: History,
-        table: TaskTable,
-        state: MultiTaskState,
-        rng: Rng,
-    ) -> Proposal | None:
+    def _next_shared(self) -> Proposal | None:
         """Return the next evaluation of the shared configurations; None when all are done.
 
         Those that ran (or are pending) on the first task are evaluated on the others; with more than `MOST_SEARCHED`
         tasks only the first one is evaluated on all.
         """
-        columns, tasks = problem.space.task_columns, allowed_tasks(problem)
+        problem, history, columns, table = self.problem, self.history, self.columns, self.table
+        tasks = allowed_tasks(problem)
         designed = [t for t in (*history.trials, *history.pending.values()) if is_shared(t)]
         codes = problem.space.encode([t.config for t in designed])
         places = dict.fromkeys(int(i) for i in table.find(columns.without_task(codes)) if i >= 0)
@@ -271,13 +306,8 @@ class MultiTask(HistoryStrategy):
             if wanted:
                 row = columns.with_task(table.rows[place][None], wanted[0])[0]
                 return Proposal(row, {"phase": DESIGN, "note": "every task begins with it"})
-        first = history_of_part(
-            problem.space.at_task(0),
-            history,
-            lambda rows: np.equal(columns.index_of(rows), 0),
-            columns.without_task,
-        )
-        found = self._design(problem).ask(problem_at_task(problem, 0), first, state.design, 1, rng)
+        first, own, state = problem_at_task(problem, 0), self._history_of(0), self.state.design
+        found = self.strategy.design.ask(first, own, state, 1, self.rng)
         if not found or found[0].tag.get("phase") != DESIGN:
             return None
         for task in tasks:
@@ -286,20 +316,13 @@ class MultiTask(HistoryStrategy):
                 return Proposal(row[0], found[0].tag)
         return None
 
-    def _first_success(
-        self,
-        problem: Problem,
-        history: History,
-        table: TaskTable,
-        state: MultiTaskState,
-        rng: Rng,
-    ) -> Proposal | None:
+    def _first_success(self) -> Proposal | None:
         """Return a proposal for a task without a success; None if every task has one, or has no configuration left.
 
         Configurations that are good on other tasks come first.
         """
-        columns = problem.space.task_columns
-        for task in allowed_tasks(problem):
+        columns, table = self.columns, self.table
+        for task in allowed_tasks(self.problem):
             if table.known[:, task].any():
                 continue
             with np.errstate(all="ignore"):
@@ -308,98 +331,87 @@ class MultiTask(HistoryStrategy):
                 if table.missing[place, task] and table.known[place].any():
                     row = columns.with_task(table.rows[place][None], task)[0]
                     return Proposal(row, {"phase": "explore"})
-            own = history_of_part(
-                problem.space.at_task(task),
-                history,
-                lambda rows, task=task: np.equal(columns.index_of(rows), task),  # type: ignore[misc]
-                columns.without_task,
-            )
-            at_task = problem_at_task(problem, task)
-            found = self._bayesian(None).explore(at_task, own, state.seed, 1, rng)
+            at_task, own = problem_at_task(self.problem, task), self._history_of(task)
+            found = self.bayesian.explore(at_task, own, self.state.seed, 1, self.rng)
             if found:
                 row = columns.with_task(found[0].code[None], task)[0]
                 return Proposal(row, found[0].tag)
         return None
 
-    def _propose_each(
-        self,
-        problem: Problem,
-        history: History,
-        fitted: FittedTasks,
-        tasks: Sequence[int],
-        rng: Rng,
-    ) -> Proposal | None:
+    def _maximise(
+        self, score: Score, task: int, start: Codes, is_excluded: IsExcluded
+    ) -> tuple[Codes, Array]:
+        """Return the best row of `Space.at_task` by a score with the user's prior, and this score."""
+        space = self.problem.space.at_task(task)
+        search = self.bayesian.search_of(space)
+        return search.maximise(score, space, 1, self.rng, start, is_excluded)
+
+    def _weighted(
+        self, score: Score, fitted: FittedTasks, task: int, tasks: Iterable[int]
+    ) -> Score:
+        """Return the score with the weights of the user's prior and of running on some tasks."""
+        space = self.problem.space.at_task(task)
+        score = weight_by_user_prior(score, space, len(self.history), self.bayesian.belief)
+        return weight_by_running(score, fitted, self.columns.with_task, tasks)
+
+    def _costs(self) -> Array:
+        """Return the relative cost of an evaluation of each task, ``(t,)``."""
+        tasks = self.columns.index_of(self.history.codes)
+        return task_costs(self.history, tasks, len(self.columns.tasks))
+
+    def _propose_each(self, fitted: FittedTasks, tasks: Sequence[int]) -> Proposal | None:
         """Return the proposal with the largest expected gain of the best value of its task, one of some tasks."""
-        columns, bayesian = problem.space.task_columns, self._bayesian(problem)
-        done = fitted.table.known.sum(axis=0) + fitted.table.pending.sum(axis=0)
+        table, with_task = fitted.table, self.columns.with_task
+        done = table.known.sum(axis=0) + table.pending.sum(axis=0)
         least = min(done[t] for t in tasks) + LEAD
         tasks = [t for t in tasks if done[t] <= least]
         tasks = sorted(tasks, key=lambda t: int(done[t]))[:MOST_SEARCHED]
-        costs = task_costs(history, columns.index_of(history.codes), len(columns.tasks))
+        costs, best_values = self._costs(), fitted.best
         best: tuple[float, Proposal] | None = None
         for task in tasks:
-            space, unit = problem.space.at_task(task), float(fitted.scales.units[task])
-            incumbent = float(fitted.best[task])
+            unit, incumbent = float(fitted.scales.units[task]), float(best_values[task])
 
             def score(rows: Codes, task: int = task, incumbent: float = incumbent) -> Array:
                 return log_ei(*fitted.model.predict(rows, task), incumbent)
 
-            weighted = weight_by_user_prior(score, space, len(history), bayesian.belief)
-            weighted = weight_by_running(weighted, fitted, columns.with_task, [task])
-            known = fitted.table.known[:, task]
-            order = np.argsort(fitted.table.costs[known, task], kind="stable")[:5]
-            start = fitted.table.rows[known][order]
-            excluded = partial(is_excluded_on, problem, history, columns.with_task, [task])
-            rows, scores = bayesian.search_of(space).maximise(
-                weighted, space, 1, rng, start, excluded
-            )
+            known = table.known[:, task]
+            order = np.argsort(table.costs[known, task], kind="stable")[:5]
+            excluded = partial(is_excluded_on, self.problem, self.history, with_task, [task])
+            weighted = self._weighted(score, fitted, task, [task])
+            rows, scores = self._maximise(weighted, task, table.rows[known][order], excluded)
             if not len(rows):
                 continue
             gain = float(scores[0]) + np.log(unit) - COST_EXPONENT * np.log(costs[task])
             if best is None or gain > best[0]:
-                best = gain, self._proposal(rows, task, fitted, columns.with_task)
+                best = gain, self._proposal(rows, task, fitted)
         return None if best is None else best[1]
 
-    def _propose_set(
-        self,
-        problem: Problem,
-        history: History,
-        fitted: FittedTasks,
-        goal: GoalScore,
-        size: int,
-        rng: Rng,
-    ) -> Proposal | None:
+    def _propose_set(self, fitted: FittedTasks, goal: GoalScore, size: int) -> Proposal | None:
         """Return the configuration with the largest expected gain of a set, on the task that tells most about it."""
-        columns, bayesian, table = problem.space.task_columns, self._bayesian(problem), fitted.table
-        tasks, count = allowed_tasks(problem), len(columns.tasks)
-        room = None if problem.budget is None else problem.budget - len(history)
+        problem, table, count = self.problem, fitted.table, len(self.columns.tasks)
+        room = None if problem.budget is None else problem.budget - len(self.history)
         candidates = SetCandidates(problem, table, goal, size, room)
         best: tuple[float, Codes] | None = None
         with np.errstate(invalid="ignore"):
             totals = np.where(table.known, fitted.logs, np.nan)
         order = np.argsort(mean_ranks(totals), kind="stable")[:5]
-        for task in searched_tasks(problem.space, size, rng):
-            space = problem.space.at_task(task)
-            weighted = weight_by_user_prior(candidates.score, space, len(history), bayesian.belief)
-            weighted = weight_by_running(
-                weighted, fitted, columns.with_task, range(min(count, MOST_SEARCHED))
-            )
+        for task in searched_tasks(problem.space, size, self.rng):
+            runs_on = range(min(count, MOST_SEARCHED))
+            weighted = self._weighted(candidates.score, fitted, task, runs_on)
             start = table.rows[order][table.feasible[order, task]]
-            rows, scores = bayesian.search_of(space).maximise(
-                weighted, space, 1, rng, start, candidates.is_excluded
-            )
+            rows, scores = self._maximise(weighted, task, start, candidates.is_excluded)
             if len(rows) and (best is None or float(scores[0]) > best[0]):
                 best = float(scores[0]), rows
         if best is None:
             return None
+        tasks = allowed_tasks(problem)
         free = np.array([t for t in tasks if candidates.missing(best[1])[0, t]])
-        costs = task_costs(history, columns.index_of(history.codes), count)
-        value = goal.informative(best[1], free) / costs[free] ** COST_EXPONENT
-        return self._proposal(best[1], int(free[np.argmax(value)]), fitted, columns.with_task)
+        value = goal.informative(best[1], free) / self._costs()[free] ** COST_EXPONENT
+        return self._proposal(best[1], int(free[np.argmax(value)]), fitted)
 
-    def _proposal(self, row: Codes, task: int, fitted: FittedTasks, with_task: Any) -> Proposal:
+    def _proposal(self, row: Codes, task: int, fitted: FittedTasks) -> Proposal:
         """Return the proposal of one row on a task, with the predictions and the hyperparameters."""
-        transform, code = fitted.scales.transforms[task], with_task(row, task)
+        transform, code = fitted.scales.transforms[task], self.columns.with_task(row, task)
         mean, variance = transform.moments(*fitted.model.predict(row, task))
         tag = {
             "phase": "model",
@@ -409,21 +421,6 @@ class MultiTask(HistoryStrategy):
             "hyperparameters": dict(fitted.model.hyperparameters),
         }
         return Proposal(code[0], tag)
-
-    # Parts of the default strategy --------------------------------------------------------------------------------
-
-    def _bayesian(self, problem: Problem | None) -> Bayesian:
-        assert isinstance(self.then, Auto)
-        bayesian = model_of_auto(self.then.surrogate, self.then.device)
-        return bayesian if problem is None else bayesian.for_problem(problem)
-
-    def _design(self, problem: Problem) -> Strategy[Any]:
-        """Return the strategy whose proposals with the phase ``design`` are the shared configurations."""
-        auto = self.then
-        assert isinstance(auto, Auto)
-        if auto.initial is not None:
-            return Phased(RandomSearch(), auto.initial, auto.design)
-        return AdaptiveDesign(RandomSearch())
 
 
 def is_single_target(problem: Problem, history: History) -> bool:

@@ -1,15 +1,33 @@
-"""Outcomes that repeat: the probability of a new one, and the suggestions of `ehvi`."""
+"""The strategy `ehvi`: its reference point, and repeated outcomes."""
 
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from baco_like import Categorical, Optimizer, Ordinal, Permutation, Space
-from baco_like.journal import MemoryJournal
 from baco_like.strategies.bayesian import several_objectives
 from baco_like.strategies.bayesian.repeats import fit_inert, log_new
+from baco_like.strategies.bayesian.several_objectives import choose_reference
+
+
+@pytest.mark.parametrize(("quantile", "expected"), [(0.5, [1.0, 1.5]), (0.9, [1.8, 1.9])])
+def test_the_reference_point_stays_when_later_values_gather_at_one_point(
+    quantile: float, expected: list[float]
+) -> None:
+    """It is far from the front, so that the other end of the front is searched too."""
+    first = np.column_stack([np.linspace(0.0, 2.0, 10), np.linspace(2.0, 1.0, 10)])
+    later = np.column_stack([np.zeros(50), np.linspace(0.5, 0.6, 50)])
+    values = np.concatenate([first, later])
+    reference = choose_reference(values, later[:1], first.T, quantile, 0.1)
+    np.testing.assert_allclose(reference, expected)
+
+
+def test_the_reference_point_is_beyond_the_whole_front():
+    front = np.array([[0.0, 4.0], [1.0, 1.0], [5.0, 0.0]])
+    np.testing.assert_allclose(choose_reference(front, front, front.T, 0.5, 0.1), [5.5, 4.4])
+    np.testing.assert_allclose(choose_reference(front, front, front.T, 0.5, 1.0), [10.0, 8.0])
+
 
 FLAGS = Space({f"f{i}": Categorical(["off", "on"]) for i in range(6)})
 MIXED = Space(
@@ -119,24 +137,6 @@ def test_a_forest_follows_a_repeated_outcome_and_keeps_the_hyperparameters():
         if is_repeat:
             assert trial.tag["fitted_at"] == [at + 1 for at in before.tag["fitted_at"]]
     assert repeated
-
-
-@pytest.mark.parametrize("pending", [False, True])
-def test_a_run_with_repeated_outcomes_resumes(pending: bool):
-    journal = MemoryJournal()
-    first = run(16, 1, journal)
-    outcomes = [tuple(program(trial.config).values()) for trial in first.trials]
-    assert len(set(outcomes)) < len(outcomes)
-    if pending:
-        first.suggest()
-    make = partial(Optimizer, FLAGS, TWO, strategy="ehvi", seed=1)
-    second = make(storage=MemoryJournal(journal.events))
-    for _ in range(6):
-        both = [optimizer.suggest() for optimizer in (first, second)]
-        assert both[0] == both[1]
-        assert both[0].tag == both[1].tag
-        for optimizer, trial in zip((first, second), both, strict=True):
-            optimizer.observe(trial, program(trial.config))
 
 
 def test_many_flags_are_told_apart_from_part_of_the_pairs():

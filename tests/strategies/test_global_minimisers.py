@@ -1,14 +1,14 @@
-"""Basin hopping and dual annealing, replayed, evaluate what scipy's own loops evaluate with the same chance."""
+"""Basin hopping and dual annealing take the steps of scipy; the local minimisers."""
 
 import numpy as np
 import pytest
 import scipy.optimize._dual_annealing as scipys
-from scipy.optimize import OptimizeResult, basinhopping, dual_annealing
+from scipy.optimize import OptimizeResult, basinhopping, dual_annealing, minimize
 
 from baco_like import Ordinal, Space
 from baco_like.optimizer import Optimizer
 from baco_like.strategies import BasinHopping, DualAnnealing
-from baco_like.strategies.direct.global_minimisers import LocalMinimiser, visit_from
+from baco_like.strategies.direct.global_minimisers import METHODS, LocalMinimiser, visit_from
 from baco_like.strategies.geometry import RepairedBox
 from baco_like.strategies.protocol import Problem
 
@@ -198,11 +198,45 @@ def test_visits_are_scipys(visiting, temperature):
         assert np.allclose(own, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("budget", "hopping", "annealing"),
-    [(25, "powell", "cobyla"), (300, "cobyla", "powell"), (1600, "slsqp", "powell")],
-)
-def test_open_settings_follow_the_budget(budget, hopping, annealing):
-    assert BasinHopping().for_budget(budget).method == hopping
-    assert DualAnnealing().for_budget(budget).method == annealing
-    assert DualAnnealing("cg").for_budget(budget).method == "cg"
+COUNTS = np.array([10.0, 25.0, np.inf])
+START = np.array([0.15, 0.82, 0.5])
+
+
+def rough(point):
+    """A function with the steps of a grid of values."""
+    grid = np.floor(np.clip(point, 0, 1) * [10, 25, 500]) / [10, 25, 500]
+    return float(1 + ((grid - [0.6, 0.3, 0.44]) ** 2 * [3, 1, 2]).sum())
+
+
+def recorded(points):
+    def function(point):
+        points.append(tuple(np.clip(point, 0.0, 1.0)))
+        return rough(point)
+
+    return function
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_points_and_the_minimum_are_those_of_scipy(method):
+    minimiser = LocalMinimiser(method, np.minimum(COUNTS, 1024))
+    ours, scipys = [], []
+    found = minimiser(recorded(ours), START)
+    expected = minimize(
+        recorded(scipys), START, method=METHODS[method], **minimiser.arguments(START)
+    )
+    assert ours == scipys[: minimiser.calls]
+    assert found.cost < rough(START)
+    if len(scipys) <= minimiser.calls:
+        assert found.cost == expected.fun
+        assert (found.point == np.clip(expected.x, 0, 1)).all()
+        assert found.success == expected.success
+    else:
+        assert not found.success
+        assert found.cost == min(rough(np.array(p)) for p in ours) == rough(found.point)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_flat_function_ends_without_a_warning(method):
+    found = LocalMinimiser(method, np.full(2, 5.0))(lambda point: 1.0, np.array([0.0, 1.0]))
+    assert found.cost == 1.0
+    assert ((found.point >= 0) & (found.point <= 1)).all()
