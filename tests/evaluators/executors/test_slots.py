@@ -21,7 +21,8 @@ from baco_like import (
     run,
     tune,
 )
-from baco_like.cli import main
+from baco_like.cli import main, runs
+from baco_like.cli.arguments import build_parser
 from baco_like.evaluators import (
     Built,
     ProcessLanes,
@@ -266,18 +267,10 @@ def test_a_run_file_and_the_command_line_have_slots(tmp_path, monkeypatch, capsy
     assert "2 workers, idle" in capsys.readouterr().out
     other = ["tune", str(path), "--out", str(out), "--resume", "--slots", "cuda:0,cuda:1"]
     with pytest.raises(JournalError, match="device type"):
-        raise_error(other)
+        runs.tune(build_parser().parse_args(other))
     fresh = tmp_path / "fresh"
     assert main(["tune", str(path), "--out", str(fresh), "--slots", "cuda:3"]) == 0
     assert {t.value for t in Optimizer.load(fresh / "run.jsonl").trials} == {3.0}
-
-
-def raise_error(arguments):
-    """Run a command, and raise its error instead of printing it."""
-    from baco_like.cli import tune as command
-    from baco_like.cli.arguments import build_parser
-
-    command.run(build_parser().parse_args(arguments))
 
 
 def test_tune_calls_a_function_in_one_process_per_slot(tmp_path):
