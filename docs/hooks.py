@@ -110,6 +110,8 @@ def public_names():
         packages += [
             f"{package}.{name}" for name in names if (folder / name / "__init__.py").exists()
         ]
+    for names in found.values():  # a name of the root is usually imported from there
+        names.update({n: found["baco_like"].get(n) for n, file in names.items() if file is None})
     return dict(sorted(found.items()))
 
 
