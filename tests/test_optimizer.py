@@ -405,13 +405,6 @@ def test_load_without_a_journal(tmp_path):
         Optimizer.load(tmp_path / "other.jsonl")
 
 
-@pytest.mark.parametrize("value", [1e-300, -1e-300, 1e300, -1e300, 5e-324, 0.1, 2**53 + 1])
-def test_values_are_exact_through_the_journal(space, tmp_path, value):
-    opt = Optimizer(space, strategy="random_search", storage=tmp_path / "j")
-    opt.observe(opt.suggest(), value)
-    assert Optimizer.load(tmp_path / "j").best_value == float(value)
-
-
 def test_parameter_values_are_exact_through_the_journal(tmp_path):
     values = [1e-12, 0.5, 1e20]
     space = Space(
@@ -577,13 +570,14 @@ def test_the_default_configuration_comes_first():
 
 
 @pytest.mark.parametrize(
-    "repeats", [[1e300, -1e300], [1e200, 2e200, 3e200], [1.7e308, 1.7e308], [5e-324, 1e-300]]
+    "repeats",
+    [[1e300, -1e300], [1e200, 2e200, 3e200], [1.7e308] * 2, [5e-324, 1e-300], [0.1], [2**53 + 1]],
 )
 def test_repeats_of_any_size_are_kept(space, tmp_path, repeats):
     opt = Optimizer(space, strategy="random_search", storage=tmp_path / "j")
     opt.observe(opt.suggest(), repeats)
     (seen,) = Optimizer.load(tmp_path / "j").trials
-    assert seen.repeats == tuple(repeats)
+    assert seen.repeats == tuple(map(float, repeats))
     assert min(repeats) <= seen.value <= max(repeats)
     assert seen.sem is None or math.isfinite(seen.sem)
 

@@ -1,7 +1,6 @@
 """The journal file: what is acknowledged stays, what is damaged is refused with its number."""
 
 import errno
-import json
 import multiprocessing
 import os
 import resource
@@ -59,12 +58,6 @@ def test_what_is_written_is_read_exactly(tmp_path):
     assert [repr(v) for v in event["values"]] == [repr(v) for v in values]
 
 
-def test_every_record_is_one_line_of_json(tmp_path):
-    write(tmp_path / "j")
-    lines = (tmp_path / "j").read_text().splitlines()
-    assert [json.loads(line)["n"] for line in lines] == [0, 1, 2]
-
-
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), object()])
 def test_what_json_cannot_say_is_refused_and_nothing_written(tmp_path, bad):
     journal = write(tmp_path / "j")
@@ -105,16 +98,6 @@ def test_a_record_in_the_wrong_place_is_refused():
     line = encode_line(3, {"event": "x"})[:-1]
     assert decode_line(line, 3) == ({"event": "x"}, None)
     assert decode_line(line, 2) is None
-
-
-def test_somebody_elses_record_is_a_conflict_until_it_is_read(tmp_path):
-    one, two = Reader(tmp_path / "j"), Reader(tmp_path / "j")
-    one.append({"event": "a"})
-    with pytest.raises(JournalConflict):
-        two.append({"event": "b"})
-    assert two.read() == [{"event": "a"}]
-    two.append({"event": "b"})
-    assert one.read() == [{"event": "b"}]
 
 
 def test_a_conflict_is_seen_after_a_record_cut_at_its_newline(tmp_path):

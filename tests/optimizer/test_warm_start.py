@@ -179,16 +179,11 @@ def test_what_does_not_fit_is_counted_and_told():
     }
 
 
-def test_known_constraints_do_not_concern_a_related_task():
-    rows = [*pairs(6), ({"a": 32, "b": 9, "c": "x"}, 1.0)]
+@pytest.mark.parametrize(("value", "count"), [(1.0, 7), (Infeasible("", "constraints"), 6)])
+def test_known_constraints_do_not_concern_a_related_task_except_where_it_has_them_too(value, count):
+    rows = [*pairs(6), ({"a": 32, "b": 9, "c": "x"}, value)]
     (part,) = Optimizer(SPACE, warm_start=WarmStart(rows, "prior")).warm_start
-    assert len(part.trials) == 7
-
-
-def test_what_was_never_tried_elsewhere_says_nothing_of_that_task():
-    rows = [*pairs(6), ({"a": 32, "b": 9, "c": "x"}, Infeasible("", "constraints"))]
-    (part,) = Optimizer(SPACE, warm_start=WarmStart(rows, "prior")).warm_start
-    assert (part.found, len(part.trials)) == (6, 6)
+    assert part.found == len(part.trials) == count
 
 
 @pytest.mark.parametrize(
@@ -203,11 +198,16 @@ def test_what_was_never_tried_elsewhere_says_nothing_of_that_task():
         ([1, 2], ValueError, "is not \\(configuration, value\\)"),
         (WarmStart(pairs(2), "prior"), ConfigError, "needs 3 different values"),
         (WarmStart([(pairs(1)[0][0], None)], "configs"), ConfigError, "is a success"),
+        ("random_forest", StrategyError, "RandomForest"),
+        ("genetic_algorithm", StrategyError, "has no Gaussian process"),
     ],
 )
 def test_refusals_change_nothing(tmp_path, start, error, message):
+    given = {"warm_start": start}
+    if error is StrategyError:
+        given = {"strategy": start, "warm_start": WarmStart(pairs(9), "prior")}
     with pytest.raises(error, match=message):
-        Optimizer(SPACE, warm_start=start, storage=tmp_path / "run.jsonl")
+        Optimizer(SPACE, storage=tmp_path / "run.jsonl", **given)
     assert not list(tmp_path.iterdir())
 
 
@@ -225,14 +225,6 @@ def test_another_goal_is_refused(tmp_path):
     )
     with pytest.raises(ConfigError, match="to maximize, this run is to minimize"):
         Optimizer(SPACE, warm_start=tmp_path / "s.jsonl")
-
-
-def test_a_strategy_without_a_model_takes_no_related_task():
-    start = WarmStart(pairs(9), "prior")
-    with pytest.raises(StrategyError, match="has no Gaussian process"):
-        Optimizer(SPACE, strategy="genetic_algorithm", warm_start=start)
-    with pytest.raises(StrategyError, match="RandomForest"):
-        Optimizer(SPACE, strategy="random_forest", warm_start=start)
 
 
 # Sources whose parameters differ -------------------------------------------------------------------------------------
@@ -297,15 +289,11 @@ def test_the_same_script_resumes_though_its_source_is_gone(tmp_path):
     continued(script(), 2)
     (tmp_path / "s.jsonl").unlink()
     assert len(continued(script(), 2).trials) == 12
-    with pytest.raises(JournalError, match="its warm starts were"):
-        Optimizer(SPACE, storage=tmp_path / "run.jsonl", warm_start=WarmStart(pairs(9), "prior"))
+    continued(Optimizer(SPACE, storage=tmp_path / "cold.jsonl"), 1)
+    for name in ("run.jsonl", "cold.jsonl"):
+        with pytest.raises(JournalError, match=r"its warm starts were .*leave warm_start= out"):
+            Optimizer(SPACE, storage=tmp_path / name, warm_start=WarmStart(pairs(9), "prior"))
     assert len(Optimizer(SPACE, storage=tmp_path / "run.jsonl").trials) == 12
-
-
-def test_a_run_without_one_takes_none_later(tmp_path):
-    continued(Optimizer(SPACE, storage=tmp_path / "run.jsonl"), 1)
-    with pytest.raises(JournalError, match="leave warm_start= out"):
-        Optimizer(SPACE, storage=tmp_path / "run.jsonl", warm_start=pairs(4))
 
 
 @settings(max_examples=25)

@@ -1,7 +1,6 @@
 """The loop: what it keeps when it breaks off, what it refuses before any effect, and one run per journal."""
 
 import contextlib
-import json
 import math
 import multiprocessing
 import os
@@ -293,10 +292,13 @@ def test_a_killed_run_with_a_process_pool_can_be_resumed_at_once_and_leaves_no_w
         assert time.monotonic() < end
         time.sleep(0.05)
     assert len(children_of(program.pid)) >= 3
+    with pytest.raises(JournalError, match=rf"in use .*{program.pid}"), sole_runner(path):
+        pass
     program.kill()
     program.wait()
     resumed = tune(fine_value, {"x": list(range(1, 400))}, stop=MaxEvals(20), storage=path, **QUIET)
     assert len(resumed.trials) >= 20
+    assert not path.with_name("run.jsonl.lock").exists()
     while children_of(program.pid):
         assert time.monotonic() < end, "a worker has outlived the run"
         time.sleep(0.05)
@@ -318,46 +320,6 @@ def test_a_forked_child_that_leaves_the_run_does_not_free_its_lock(tmp_path):
 
 def fine_value(trial):
     return float(trial["x"])
-
-
-TWICE = """
-import sys
-from baco_like import JournalError, MaxEvals, tune
-try:
-    tune(lambda t: float(t["a"]), {"a": list(range(200))}, stop=MaxEvals(40), storage=sys.argv[1],
-         strategy="random_search", progress=False)
-except JournalError as error:
-    print("refused:", error)
-"""
-
-
-def test_processes_on_one_journal_never_evaluate_a_trial_twice(tmp_path):
-    path = tmp_path / "run.jsonl"
-    children = [
-        subprocess.Popen([sys.executable, "-c", TWICE, path], stdout=-1, stderr=-1, text=True)
-        for _ in range(3)
-    ]
-    ends = [(*child.communicate(timeout=200), child.returncode) for child in children]
-    assert all(err == "" and code == 0 for _, err, code in ends), ends
-    assert all(out == "" or out.startswith("refused:") for out, _, _ in ends)
-    assert statuses(path) == (40, 0)
-
-
-def test_the_lock_is_free_when_its_holder_is_killed(tmp_path):
-    path = tmp_path / "run.jsonl"
-    code = (
-        "import sys, time; from pathlib import Path; from baco_like.journal.lock import sole_runner\n"
-        "with sole_runner(Path(sys.argv[1])):\n    print('held', flush=True); time.sleep(60)"
-    )
-    child = subprocess.Popen([sys.executable, "-c", code, path], stdout=-1, text=True)
-    with child:
-        assert child.stdout.readline() == "held\n"
-        with pytest.raises(JournalError), sole_runner(path):
-            pass
-        child.kill()
-    with sole_runner(path):
-        assert json.dumps([p.name for p in tmp_path.iterdir()]) == '["run.jsonl.lock"]'
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_lock_that_cannot_be_made_is_told(tmp_path):
