@@ -20,6 +20,8 @@ from typing import Any
 
 import executor_targets
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from baco_like import EvaluatorError, MaxEvals, Optimizer, Outcome, Space, Status, Trial, run
 from baco_like.evaluators import (
@@ -351,32 +353,60 @@ def test_an_answer_that_is_no_outcome_of_the_trial_is_a_failure(answer):
     assert "not an outcome of trial 0" in outcome.message
 
 
-def test_a_lost_trial_is_handed_out_again_and_given_up_in_the_end():
-    executor, evaluator = by_hand(attempts=3)
-    for number in range(2):
-        evaluator.submit(Trial(number, {"x": number}))
-    executor.lose(0)
-    executor.answer(1)
-    assert [one.trial_id for one in evaluator.wait()] == [1]
-    assert executor.ids == [0, 1, 0]
-    executor.lose(2)
-    assert evaluator._receive(0.0) == []
-    executor.lose(3)
-    (outcome,) = evaluator.wait()
-    assert executor.ids == [0, 1, 0, 0]
-    assert (outcome.trial_id, outcome.status) == (0, Status.ABANDONED)
-    assert outcome.message == "handed out 3 times: its worker is lost (LostWorker: gone)"
+@given(st.lists(st.sampled_from(["answer", "lose", "expire"]), min_size=3, max_size=3))
+def test_the_first_answer_of_three_attempts_counts(fates):
+    """Else the trial is given up; a configuration that was given up has one more chance. Later answers are kept."""
+    now = [1000.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("baco_like.evaluators.executors.evaluator.time", clock)
+        executor, evaluator = by_hand(lease=60.0, attempts=3)
+        late = []
+        for trial_id in range(2):
+            evaluator.submit(Trial(trial_id, {"x": 0}))
+            for fate in fates:
+                call = executor.calls[-1][1]
+                call.set_running_or_notify_cancel()  # it cannot be taken back
+                if fate == "expire":
+                    now[0] += 61.0
+                    late.append((trial_id, call))
+                else:
+                    executor.answer(-1, 7.0) if fate == "answer" else executor.lose(-1)
+                if outcomes := evaluator._receive(0.0):
+                    break
+            (outcome,) = outcomes
+            sent = executor.ids.count(trial_id)
+            if fate == "answer":
+                assert outcome.value == 7.0
+                continue
+            assert (sent, outcome.status) == (
+                (1, Status.FAILED) if trial_id else (3, Status.ABANDONED)
+            )
+            reason = (
+                "its worker is lost (LostWorker: gone)"
+                if fate == "lose"
+                else "no answer within 60 s"
+            )
+            assert outcome.message == f"handed out {sent} times: {reason}"
+        for number, (trial_id, call) in enumerate(late):
+            call.set_result(Outcome.success(trial_id, (float(number),)))
+        assert evaluator._receive(0.0) == []
+        assert [(t.id, t.value) for t in evaluator.take_late()] == [
+            (trial_id, number) for number, (trial_id, _) in enumerate(late)
+        ]
+        assert evaluator.take_late() == []
 
 
-def test_a_configuration_that_was_given_up_gets_one_more_chance():
-    executor, evaluator = by_hand(attempts=1)
-    for number in range(2):
-        evaluator.submit(Trial(number, {"x": 5}))
-        executor.lose(number)
-        (outcome,) = evaluator.wait()
-        assert outcome.status is (Status.ABANDONED, Status.FAILED)[number]
-    assert outcome.failed == "runtime"
-    assert executor.ids == [0, 1]
+def test_an_error_after_the_end_is_no_result():
+    executor, evaluator = by_hand(lease=0.03, attempts=2)
+    evaluator.submit(Trial(4, {"x": 0}))
+    executor.calls[0][1].set_running_or_notify_cancel()
+    while len(executor.calls) < 2:
+        assert evaluator._receive(0.1) == []
+    executor.calls[0][1].set_exception(ValueError("late"))
+    executor.answer(1, 2.0)
+    assert evaluator.wait()[0].value == 2.0
+    assert evaluator.take_late() == []
 
 
 @pytest.mark.parametrize("attempts", [1, 3])
@@ -518,37 +548,6 @@ def test_a_closed_client_of_dask_ends_the_run():
         count_workers(executor)
 
 
-def test_a_lease_ends_and_the_first_answer_counts():
-    executor, evaluator = by_hand(lease=0.05, attempts=1000)
-    evaluator.submit(Trial(0, {"x": 0}))
-    executor.calls[0][1].set_running_or_notify_cancel()  # it cannot be taken back
-    while len(executor.calls) < 2:
-        assert evaluator._receive(0.1) == []
-    executor.answer(0, 7.0)
-    (outcome,) = evaluator.wait()
-    assert outcome.value == 7.0
-    assert all(future.cancelled() for _, future in executor.calls[1:])
-
-
-def test_a_late_failure_of_an_earlier_attempt_is_dropped():
-    executor, evaluator = by_hand(lease=0.05, attempts=1000)
-    evaluator.submit(Trial(0, {"x": 0}))
-    executor.calls[0][1].set_running_or_notify_cancel()
-    while len(executor.calls) < 2:
-        evaluator._receive(0.1)
-    executor.calls[0][1].set_exception(ValueError("late"))
-    executor.answer(-1, 2.0)
-    assert evaluator.wait()[0].value == 2.0
-
-
-def test_leases_end_in_abandonment():
-    executor, evaluator = by_hand(lease=0.03, attempts=2)
-    evaluator.submit(Trial(4, {"x": 0}))
-    (outcome,) = evaluator.wait()
-    assert (outcome.status, len(executor.calls)) == (Status.ABANDONED, 2)
-    assert "no answer within 0.03 s" in outcome.message
-
-
 def test_an_error_ends_the_run_after_what_is_done():
     executor, evaluator = by_hand()
     for number in range(2):
@@ -617,24 +616,6 @@ def test_an_abandoned_trial_is_no_longer_pending_and_may_come_again():
 
 
 # Late results, signs of life, workers that come and go -------------------------------------------------------------
-
-
-def test_answers_after_the_end_are_kept():
-    executor, evaluator = by_hand(lease=0.03, attempts=2)
-    evaluator.submit(Trial(4, {"x": 0}))
-    executor.calls[0][1].set_running_or_notify_cancel()
-    while len(executor.calls) < 2:
-        assert evaluator._receive(0.1) == []
-    executor.calls[1][1].set_running_or_notify_cancel()
-    (outcome,) = evaluator.wait()
-    assert outcome.status is Status.ABANDONED
-    evaluator.submit(Trial(5, {"x": 1}))
-    executor.answer(0, 7.0)
-    executor.calls[1][1].set_exception(ValueError("an error is no result"))
-    executor.answer(2, 8.0)
-    assert [one.trial_id for one in evaluator.wait()] == [5]
-    assert [(t.id, t.value, dict(t)) for t in evaluator.take_late()] == [(4, 7.0, {"x": 0})]
-    assert evaluator.take_late() == []
 
 
 def test_a_run_records_late_answers_as_further_results():
