@@ -12,6 +12,7 @@ import struct
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -192,7 +193,7 @@ def _last_match(pattern: re.Pattern[str], out: str) -> list[str | None] | None:
     Raises:
         StageFailure: The search has taken too long.
     """
-    reply = _search.request([pattern.pattern, out], timeout=_SEARCH_SECONDS)
+    reply = _search().request([pattern.pattern, out], timeout=_SEARCH_SECONDS)
     if not reply.ok:
         raise StageFailure(
             "runtime",
@@ -206,7 +207,8 @@ def _last_match(pattern: re.Pattern[str], out: str) -> list[str | None] | None:
 _SEARCH_SECONDS = 10.0
 
 
-def _make_search() -> Worker:
+@cache
+def _search() -> Worker:
     """Return a process that searches: some patterns take years for a line of 40 letters."""
     return Worker(
         "baco_like.evaluators._processes.worker_main:serve_search",
@@ -214,15 +216,7 @@ def _make_search() -> Worker:
     )
 
 
-_search = _make_search()
-
-
-def _renew_search() -> None:
-    global _search
-    _search = _make_search()
-
-
-os.register_at_fork(after_in_child=_renew_search)  # the process belongs to the parent
+os.register_at_fork(after_in_child=_search.cache_clear)  # the process belongs to the parent
 
 
 def _value_group(pattern: re.Pattern[str]) -> int:
