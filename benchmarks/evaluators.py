@@ -32,6 +32,7 @@ os.environ.setdefault(
 import numpy as np
 
 from baco_like import BacoError, Space
+from baco_like._tables import Table
 from baco_like.cli import run_file as runfile
 from baco_like.evaluators import StagedEvaluator, registry
 from baco_like.evaluators.kernels import (
@@ -40,7 +41,6 @@ from baco_like.evaluators.kernels import (
     load_problem,
     opencl_worker,
 )
-from baco_like.evaluators.settings_table import Table
 from baco_like.records.trial import Status, Trial
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -3,20 +3,11 @@
 Run it with: python examples/compiler_flags.py [EVALUATIONS]
 """
 
-import re
 import sys
 from pathlib import Path
 
 from baco_like import MaxEvals, Optimizer, Ordinal, Space, run
-from baco_like.evaluators import (
-    Commands,
-    Flags,
-    Measure,
-    Repeats,
-    Template,
-    command_evaluator,
-    variable_names,
-)
+from baco_like.evaluators import Commands, Flags, Repeats, command_evaluator
 
 BUILD = (
     "cc {flags} -DTILE_Y={tile} -DTILE_X=256 -DORDER=y,x,v,u -DUNROLL={unroll} "
@@ -38,18 +29,16 @@ def main(evaluations):
             **flags.parameters,
         }
     )
-    names = (*space.names, "workdir", "flags")
     commands = Commands(
-        build=Template.parse(BUILD, names, "build"),
-        run=Template.parse("{workdir}/convolution time", names, "run"),
-        check=Template.parse("{workdir}/convolution check", names, "check"),
-        measure=Measure("regex", re.compile(r"time: (\S+)")),
-        variables=variable_names(names),
-        folder=Path(__file__).parent,
+        build=BUILD,
+        run="{workdir}/convolution time",
+        check="{workdir}/convolution check",
+        pattern=r"time: (\S+)",
         timeout=5.0,
+        repeats=Repeats(3),
         flags=flags,
     )
-    evaluator = command_evaluator(commands, Repeats(3, 3))
+    evaluator = command_evaluator(space, commands, Path(__file__).parent)
     optimizer = Optimizer(space, {"time": "minimize"}, seed=1)
     try:
         run(optimizer, evaluator, MaxEvals(evaluations))

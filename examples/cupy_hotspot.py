@@ -16,7 +16,7 @@ SIZE = 2048
 
 def main(evaluations):
     space = load_problem(PROBLEM).space(SIZE)
-    rule = Repeats(least=3, most=15, relative_error=0.02, slow_ratio=3.0)
+    rule = Repeats(3, max_repeats=15, relative_error=0.02, slow_ratio=3.0)
     evaluator = cupy_evaluator(space, CudaSettings(PROBLEM, SIZE, repeats=rule, timeout=2.0))
     optimizer = Optimizer(space, {"time": "minimize"}, seed=1)
     try:

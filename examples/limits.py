@@ -4,21 +4,16 @@ Run it with: python examples/limits.py [EVALUATIONS]
 The second part needs a GPU and the extra `cupy`; without them it names the missing part.
 """
 
-import re
 import sys
 from pathlib import Path
 
 from baco_like import Aim, BacoError, MaxEvals, Optimizer, Ordinal, SoftLimit, Space, run
 from baco_like.evaluators import (
-    CommandMetrics,
     Commands,
     CudaSettings,
-    Measure,
-    Template,
     command_evaluator,
     cupy_evaluator,
     load_problem,
-    variable_names,
 )
 
 FOLDER = Path(__file__).parent
@@ -46,20 +41,16 @@ def sum_in_c(evaluations):
             "level": Ordinal(["-O1", "-O2", "-O3", "-Ofast"], default="-O2"),
         }
     )
-    names = (*space.names, "workdir")
     commands = Commands(
-        build=Template.parse(BUILD, names, "build"),
-        run=Template.parse("{workdir}/sum", names, "run"),
-        measure=Measure("regex", re.compile(r"time: (\S+)")),
-        variables=variable_names(names),
-        folder=FOLDER,
-        timeout=10.0,
-        metrics=CommandMetrics(patterns={"error": re.compile(r"error: (\S+)")}),
+        build=BUILD,
+        run="{workdir}/sum",
+        pattern=r"time: (\S+)",
+        metrics={"error": r"error: (\S+)"},
     )
     # An error above 1e-6 fails; one above 1e-9 costs 0.001 ms for each 100 % more.
     limits = ["error <= 1e-6", SoftLimit("error <= 1e-9", penalty=0.001)]
     optimizer = Optimizer(space, Aim({"time": "minimize"}, limits), seed=1)
-    tune(optimizer, command_evaluator(commands), evaluations)
+    tune(optimizer, command_evaluator(space, commands, FOLDER), evaluations)
 
 
 def stencil_in_cuda(evaluations):

@@ -16,7 +16,7 @@ SIZE = 256
 def main(evaluations):
     space = load_problem(PROBLEM).space(SIZE)
     # At least 3 launches; up to 15 for a configuration that is promising and noisy.
-    rule = Repeats(least=3, most=15, relative_error=0.05, slow_ratio=3.0)
+    rule = Repeats(3, max_repeats=15, relative_error=0.05, slow_ratio=3.0)
     settings = OpenCLSettings(PROBLEM, SIZE, repeats=rule, timeout=2.0, scale=1e6)
     evaluator = opencl_evaluator(space, settings)
     optimizer = Optimizer(space, {"time": "minimize"}, seed=1)

@@ -21,7 +21,7 @@ def main(evaluations):
     settings = CKernelSettings(
         PROBLEM,
         size=1500,
-        repeats=Repeats(least=3, most=15, relative_error=0.05, slow_ratio=5.0),
+        repeats=Repeats(3, max_repeats=15, relative_error=0.05, slow_ratio=5.0),
         timeout=2.0,
         constants=CONSTANTS,
     )

@@ -5,21 +5,11 @@ Energy needs the counters of the processor, which most virtual machines and cont
 missing part.
 """
 
-import re
 import sys
 from pathlib import Path
 
 from baco_like import EvaluatorError, MaxEvals, Optimizer, Ordinal, Space, run
-from baco_like.evaluators import (
-    CommandMetrics,
-    Commands,
-    EnergyCounters,
-    Measure,
-    Repeats,
-    Template,
-    command_evaluator,
-    variable_names,
-)
+from baco_like.evaluators import Commands, EnergyCounters, Repeats, command_evaluator
 
 BUILD = (
     "cc {level} -march=native -DTILE_Y={tile} -DTILE_X=256 -DORDER=y,x,v,u -DUNROLL={unroll} "
@@ -30,10 +20,11 @@ BUILD = (
 def find_metrics():
     """Return the metrics of a run: the energy in joules, or none if the machine has no counters."""
     try:
-        return CommandMetrics(energy="energy", counters=EnergyCounters.find())
+        EnergyCounters.find()
     except EvaluatorError as error:
         print(error)
-        return CommandMetrics()
+        return {}
+    return {"energy": "rapl()"}
 
 
 def main(evaluations):
@@ -44,23 +35,22 @@ def main(evaluations):
             "unroll": Ordinal([1, 2, 4, 8], log=True, default=1),
         }
     )
-    names, metrics = (*space.names, "workdir"), find_metrics()
+    metrics = find_metrics()
     commands = Commands(
-        build=Template.parse(BUILD, names, "build"),
-        run=Template.parse("{workdir}/convolution time", names, "run"),
-        measure=Measure("regex", re.compile(r"time: (\S+)")),
-        variables=variable_names(names),
-        folder=Path(__file__).parent,
+        build=BUILD,
+        run="{workdir}/convolution time",
+        pattern=r"time: (\S+)",
         timeout=5.0,
+        repeats=Repeats(3),
         metrics=metrics,
     )
-    if metrics.energy is None:
+    if not metrics:
         print("tuning for the time alone")
         optimizer = Optimizer(space, {"time": "minimize"}, seed=1)
     else:
         objectives = {"time": "minimize", "energy": "minimize"}
         optimizer = Optimizer(space, objectives, seed=1)
-    evaluator = command_evaluator(commands, Repeats(3, 3))
+    evaluator = command_evaluator(space, commands, Path(__file__).parent)
     try:
         run(optimizer, evaluator, MaxEvals(evaluations))
     finally:

@@ -11,18 +11,32 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from baco_like._checks import nesting_depth
-from baco_like.cli import run_file_keys as keys
+from baco_like._tables import (
+    POSITIVE,
+    SHARE,
+    TEXT,
+    Count,
+    Key,
+    Natural,
+    Positive,
+    Shape,
+    Table,
+    TableOrFirst,
+    choice,
+    keys_of,
+    suggestion,
+    whole,
+)
 from baco_like.evaluators import Evaluator, Flags, Passes, ReplayEvaluator, registry, unwrap
 from baco_like.evaluators.command.compilers import describe_compiler
 from baco_like.evaluators.command.evaluator import metric_names
 from baco_like.evaluators.command.passes import find_opt
-from baco_like.evaluators.settings_table import Key, Table, choice, suggestion
 from baco_like.evaluators.sources import table_hashes
 from baco_like.exceptions import BacoError, RunFileError, SpaceError
 from baco_like.journal.header import (
@@ -38,10 +52,11 @@ from baco_like.journal.header import (
 from baco_like.optimizer import Search, Sharing, WarmStart
 from baco_like.optimizer.arguments import default_points
 from baco_like.parameters import Parameter, parameter_from_dict
-from baco_like.parameters.registry import PARAMETER_TYPES, REGISTRY
-from baco_like.records import Aim, AnyLimit, Cover, Limits, Objective, SoftLimit
+from baco_like.parameters.registry import PARAMETER_TYPES, REGISTRY, find_type
+from baco_like.records import Aim, AnyLimit, Cover, Limits, Noise, Objective, SoftLimit
+from baco_like.records.covering import Aggregate
 from baco_like.running.confirming import Confirm
-from baco_like.running.measuring import RECHECK, Measuring, Recheck
+from baco_like.running.measuring import Measuring, Recheck
 from baco_like.running.stopping import (
     AnyOf,
     IdenticalFailures,
@@ -55,6 +70,7 @@ from baco_like.running.stopping import (
 )
 from baco_like.spaces import Space, Tasks
 from baco_like.strategies import default_settings
+from baco_like.strategies.registry import find_maker
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -86,6 +102,202 @@ _SIZE = re.compile(r"\s*(size|text|data|bss)\(")
 
 
 @dataclass(frozen=True)
+class Constraints:
+    """The table ``[constraints]``.
+
+    Attributes:
+        known: [Expressions](../spaces.md#known-constraints) that every configuration satisfies.
+        limits: [Limits on metrics](../flags.md#keep-size-energy-and-counters), such as ``"size <= 40000"``.
+        soft_limits: [Limits that may be exceeded](../flags.md#soft-limits): the cost of exceeding each by 100 %, such
+            as ``{ "size <= 40000" = 8.0 }``.
+    """
+
+    known: Sequence[str] = ()
+    limits: Sequence[str] = ()
+    soft_limits: Mapping[str, Positive] = field(default_factory=dict)
+
+
+OBJECTIVE = (
+    *keys_of(Objective),
+    Key(
+        "peak",
+        POSITIVE,
+        "Best value that the machine allows, for [the report](../report.md)",
+        convert=float,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class _NoImprovement:
+    """The table ``no_improvement`` of ``[budget]``.
+
+    Attributes:
+        evaluations: Number of evaluations.
+        percent: Smallest improvement that counts.
+    """
+
+    evaluations: Count
+    percent: Annotated[float, Shape(type="number", minimum=0, exclusiveMaximum=100)] = 0.0
+
+
+@dataclass(frozen=True)
+class _Outlook:
+    """The table ``outlook`` of ``[budget]``.
+
+    Attributes:
+        evaluations: Number of evaluations.
+        percent: Expected improvement below which the run ends.
+    """
+
+    evaluations: Count
+    percent: Annotated[float, Shape(SHARE, exclusiveMaximum=100)] = 1.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When a run ends: the table ``[budget]``.
+
+    Attributes:
+        evaluations: Largest number of evaluations; None: no limit; then ``seconds`` is required.
+        builds: Largest number of builds, [equal programs](../flags.md#equal-programs) included; as many as
+            ``evaluations``: equal programs count as evaluations; None: 10 for each evaluation.
+        seconds: Limit of the wall time; without ``evaluations``, [short evaluations](../seconds.md) are preferred;
+            None: no limit.
+        target: End when the best value is this one or better.
+        no_improvement: End after so many evaluations without a new best value;
+            ``{ evaluations = 40, percent = 1 }``: without one that is 1 % better.
+        outlook: End when the next so many evaluations are expected to improve the best value by less than 1 %;
+            ``{ evaluations = 50, percent = 0.5 }``: by less than 0.5 %; see
+            [the outlook](../explain.md#stop-when-little-is-left).
+        max_failures: End after so many failures; configurations beyond a limit do not count.
+        identical_failures: End with exit code 1 if so many evaluations in a row fail with the same message before the
+            first success; 0: never.
+    """
+
+    evaluations: Count | None = None
+    builds: Count | None = None
+    seconds: Positive | None = None
+    target: float | None = None
+    no_improvement: TableOrFirst[_NoImprovement] | None = None
+    outlook: TableOrFirst[_Outlook] | None = None
+    max_failures: Count | None = None
+    identical_failures: Natural = 10
+
+    def __post_init__(self) -> None:
+        if self.evaluations is None and self.seconds is None:
+            raise ValueError("needs 'evaluations', 'seconds' or both")
+
+    @property
+    def stop(self) -> AnyOf:
+        """The rule that ends the search."""
+        rules: list[StoppingRule] = []
+        if evaluations := self.evaluations or self.builds:
+            rules.append(MaxEvals(evaluations, self.builds))
+        if self.seconds is not None:
+            rules.append(MaxTime(self.seconds))
+        if self.identical_failures:
+            rules.append(IdenticalFailures(self.identical_failures))
+        if self.target is not None:
+            rules.append(Target(self.target))
+        if self.max_failures is not None:
+            rules.append(MaxFailures(self.max_failures))
+        if (least := self.no_improvement) is not None:
+            rules.append(NoImprovement(least.evaluations, least.percent / 100))
+        if (expected := self.outlook) is not None:
+            rules.append(LowOutlook(expected.evaluations, expected.percent / 100))
+        return AnyOf(tuple(rules))
+
+
+@dataclass(frozen=True)
+class OptimizerTable:
+    """The table ``[optimizer]``, without the settings of the strategy.
+
+    Attributes:
+        strategy: A [strategy](../strategies.md).
+        seed: The seed of the run.
+        initial: Size of the initial design; None: the strategy's own.
+        noise: ``"repeat"``: a configuration may be suggested again, as ``racing`` needs it.
+        threads: Threads [of a suggestion](../default_strategy.md#threads); 0: no limit; None: ``BACO_LIKE_THREADS``,
+            or 1.
+        ahead: Proposals that are computed [ahead of time](../many_workers.md), while configurations are measured; 0:
+            none.
+    """
+
+    strategy: str = "auto"
+    seed: Natural = 0
+    initial: Count | None = None
+    noise: Noise = "none"
+    threads: Natural | None = None
+    ahead: Natural = 0
+
+
+@dataclass(frozen=True)
+class TasksTable:
+    """The table ``[tasks]``.
+
+    Attributes:
+        list: The descriptors of the tasks.
+        goal: ``each``: the best configuration of each task; ``single``: one for all.
+        within: Instead of ``goal``: the fewest configurations whose combined slowdown is at most this.
+        aggregate: How the slowdowns of the tasks are combined.
+        constraints: Further known constraints by name of a task, such as ``"n=512" = ["tile <= 32"]``.
+    """
+
+    list: Annotated[
+        Sequence[Any],
+        Shape(
+            title="an array of tables, such as `[{ n = 512 }, { n = 4096 }]`, or of names",
+            type="array",
+            minItems=1,
+            items={"anyOf": [{"type": "object"}, {"type": "string"}]},
+        ),
+    ]
+    goal: Annotated[
+        str | int,
+        Shape(
+            title="`each`, `single` or a number of configurations",
+            anyOf=[choice(("each", "single")), whole(1)],
+        ),
+    ] = "each"
+    within: Annotated[float | None, Shape(type="number", minimum=1)] = None
+    aggregate: Aggregate = "geometric_mean"
+    constraints: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+FIDELITY = Shape(
+    type="object",
+    description="one parameter that makes evaluations cheaper, with its values; the last one is the target",
+    additionalProperties={"type": "array", "minItems": 2},
+    maxProperties=1,
+)
+"""The JSON Schema of the table ``[fidelity]``; its only key is a name that the user chooses."""
+
+WARM_START = (
+    Key("file", TEXT, "The earlier results; relative paths start at the run file", required=True),
+    *keys_of(WarmStart)[1:],
+)
+
+WHEN = Key(
+    "when",
+    TEXT,
+    "An [expression](../spaces.md#conditional-parameters); the parameter is active only where it is true",
+    absent="always active",
+)
+
+
+def parameter_keys(type_name: str) -> tuple[Key, ...]:
+    """Return the keys of a parameter besides ``type``: the arguments of the type's constructor, and its condition."""
+    return (*keys_of(find_type(type_name)), WHEN)
+
+
+def strategy_keys(name: str) -> tuple[Key, ...]:
+    """Return the settings of a strategy, which are keys of ``[optimizer]``."""
+    common = {key.name for key in keys_of(OptimizerTable)}
+    return tuple(key for key in keys_of(find_maker(name)) if key.name not in common)
+
+
+@dataclass(frozen=True)
 class RunFile:
     """The checked contents of a TOML file.
 
@@ -94,11 +306,7 @@ class RunFile:
         space: The space to tune.
         aim: The measured quantities, limits on outcomes, and the goal of a run with tasks.
         evaluator_table: Settings of the evaluator.
-        evaluations: Largest number of evaluations, or None.
-        builds: Largest number of builds, or None for `MaxEvals`'s default.
-        seconds: Limit of wall time in seconds, or None; this or ``evaluations`` is set.
-        identical_failures: Number of equal failures in a row, before the first success, that end the run; 0: never.
-        rules: Further rules that end the run.
+        budget: When the run ends.
         seed: The run's only seed.
         search: Strategy, settings, first configurations and noise.
         sharing: Threads and proposals in store; the command line adds its task, its name and its lease.
@@ -113,11 +321,7 @@ class RunFile:
     evaluator_table: Table
     search: Search
     measuring: Measuring
-    evaluations: int | None = None
-    builds: int | None = None
-    seconds: float | None = None
-    identical_failures: int = 10
-    rules: tuple[StoppingRule, ...] = ()
+    budget: Budget
     seed: int = 0
     sharing: Sharing = field(default_factory=Sharing)
     warm_start: tuple[WarmStart, ...] = ()
@@ -133,18 +337,6 @@ class RunFile:
         """How often the incumbent is measured again."""
         assert self.measuring.recheck is not None
         return self.measuring.recheck
-
-    @property
-    def stop(self) -> AnyOf:
-        """The rule that ends the search."""
-        rules = list(self.rules)
-        if self.identical_failures:
-            rules.insert(0, IdenticalFailures(self.identical_failures))
-        if self.seconds is not None:
-            rules.insert(0, MaxTime(self.seconds))
-        if evaluations := self.evaluations or self.builds:
-            rules.insert(0, MaxEvals(evaluations, self.builds))
-        return AnyOf(tuple(rules))
 
     @property
     def folder(self) -> Path:
@@ -170,10 +362,9 @@ class RunFile:
     @property
     def seconds_of_evaluations(self) -> float | None:
         """Seconds of all evaluations together if only the time is limited, else None."""
-        if self.seconds is None or self.evaluations is not None:
+        if self.budget.seconds is None or self.budget.evaluations is not None:
             return None
-        entries = self.evaluator_table.entries
-        return self.seconds * int(entries.get("workers", 1))
+        return self.budget.seconds * int(self.evaluator_table.entries.get("workers", 1))
 
     @property
     def context(self) -> dict[str, Any]:
@@ -244,9 +435,9 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
         aim=aim,
         evaluator_table=table,
         measuring=_read_measuring(top, aim.is_exact),
-        **_read_budget(top.table("budget")),
+        budget=top.table("budget").create(Budget),
         **_read_optimizer(top.table("optimizer"), space),
-        peak=_objective_tables(top)[0].values(keys.OBJECTIVE)["peak"],
+        peak=_objective_tables(top)[0].read(OBJECTIVE)["peak"],
         warm_start=_read_warm_starts(
             top.entries.get("warm_start", []), path.resolve().parent, large
         ),
@@ -338,40 +529,9 @@ def _read_aim(top: Table, evaluator: Table, goal: Cover | None) -> Aim:
 
 
 def _read_objective(table: Table) -> Objective:
-    values = table.read(keys.OBJECTIVE)
+    values = table.read(OBJECTIVE)
     del values["peak"]
     return Objective(**values)
-
-
-def _read_budget(table: Table) -> dict[str, Any]:
-    """Return the limits, and the rules that may end the run before."""
-    values = table.read(keys.BUDGET)
-    if values["evaluations"] is None and values["seconds"] is None:
-        raise RunFileError("[budget] needs 'evaluations', 'seconds' or both")
-    limits = {
-        key: values.pop(key) for key in ("evaluations", "builds", "seconds", "identical_failures")
-    }
-    rules: list[StoppingRule] = []
-    if values["target"] is not None:
-        rules.append(Target(values["target"]))
-    if values["max_failures"] is not None:
-        rules.append(MaxFailures(values["max_failures"]))
-    if table.has("no_improvement"):
-        rules.append(NoImprovement(*_read_rule(table, "no_improvement", keys.NO_IMPROVEMENT)))
-    if table.has("outlook"):
-        evaluations, share = _read_rule(table, "outlook", keys.OUTLOOK)
-        if not share:
-            raise table.table("outlook").error("percent", 0, "a number above 0 and below 100")
-        rules.append(LowOutlook(evaluations, share))
-    return {**limits, "rules": tuple(rules)}
-
-
-def _read_rule(table: Table, key: str, rule_keys: Sequence[Key]) -> tuple[int, float]:
-    """Return the evaluations and the share of ``key = 40`` or ``key = { evaluations = 40, percent = 1 }``."""
-    value = table.entries[key]
-    inner = table.table(key) if isinstance(value, dict) else Table(key, {"evaluations": value})
-    evaluations, percent = inner.read(rule_keys).values()
-    return evaluations, percent / 100.0
 
 
 def _read_optimizer(table: Table, space: Space) -> dict[str, Any]:
@@ -379,20 +539,21 @@ def _read_optimizer(table: Table, space: Space) -> dict[str, Any]:
 
     The default configuration is evaluated first, so it does not count as an initial design.
     """
-    values = table.values(keys.OPTIMIZER)
-    given = {key: value for key, value in table.entries.items() if key not in values}
-    strategy, initial = values["strategy"], values["initial"]
+    names = [key.name for key in keys_of(OptimizerTable)]
+    own = {key: value for key, value in table.entries.items() if key in names}
+    given = {key: value for key, value in table.entries.items() if key not in names}
+    read = Table(table.name, own).create(OptimizerTable)
     default = space.default_config
     try:
-        settings = {**default_settings(strategy), **given}
-        if initial is not None:
-            settings["initial"] = initial
+        settings = {**default_settings(read.strategy), **given}
+        if read.initial is not None:
+            settings["initial"] = read.initial
         first = None if default is None or space.tasks else [default]
-        search = Search(strategy, settings, first, values["noise"])
+        search = Search(read.strategy, settings, first, read.noise)
     except (ValueError, TypeError) as error:
         raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
-    sharing = Sharing(ahead=values["ahead"], threads=values["threads"])
-    return {"seed": values["seed"], "search": search, "sharing": sharing}
+    sharing = Sharing(ahead=read.ahead, threads=read.threads)
+    return {"seed": read.seed, "search": search, "sharing": sharing}
 
 
 def _read_measuring(top: Table, is_exact: bool) -> Measuring:
@@ -400,22 +561,23 @@ def _read_measuring(top: Table, is_exact: bool) -> Measuring:
 
     Recorded results do not drift, tasks have no common best, and exact values are only simplified.
     """
-    every, threshold = top.table("drift").read(keys.DRIFT).values()
-    if every is None:
-        is_recorded = top.table("evaluator").entries.get("kind") == "replay"
-        every = 0 if is_recorded or is_exact or top.has("tasks") else RECHECK
+    drift = top.table("drift")
+    recheck = drift.create(Recheck)
+    is_recorded = top.table("evaluator").entries.get("kind") == "replay"
+    if not drift.has("every") and (is_recorded or is_exact or top.has("tasks")):
+        recheck = replace(recheck, every=0)
     confirm = None
     if top.has("confirmation"):
-        confirm = Confirm(**top.table("confirmation").read(keys.CONFIRMATION))
+        confirm = top.table("confirmation").create(Confirm)
         confirm = replace(confirm, top=0) if is_exact else confirm
-    return Measuring(recheck=Recheck(every, threshold), confirm=confirm)
+    return Measuring(recheck=recheck, confirm=confirm)
 
 
 def _check_combinations(run_file: RunFile) -> None:
     """Reject what needs one objective, one task or running times where the file has others."""
     aim, names = run_file.aim, ("[budget]", "[confirmation]", "[drift]")
     try:
-        run_file.measuring.for_run(run_file.stop, aim, run_file.space, names=names)
+        run_file.measuring.for_run(run_file.budget.stop, aim, run_file.space, names=names)
     except ValueError as error:
         raise RunFileError(str(error)) from None
     table = run_file.evaluator_table
@@ -437,7 +599,7 @@ def _read_warm_starts(entries: Any, folder: Path, large: bool) -> tuple[WarmStar
         raise RunFileError("warm_start must be a table [warm_start], or several [[warm_start]]")
     sources = []
     for table in tables:
-        values = Table("warm_start", table).read(keys.WARM_START)
+        values = Table("warm_start", table).read(WARM_START)
         values["large"] = large or values["large"]
         sources.append(WarmStart(folder / values.pop("file"), **values))
     return tuple(sources)
@@ -446,10 +608,11 @@ def _read_warm_starts(entries: Any, folder: Path, large: bool) -> tuple[WarmStar
 def _read_generated(evaluator: Table) -> Mapping[str, Parameter]:
     """Return the parameters of the tables ``[flags]`` and ``[passes]``."""
     parameters: dict[str, Parameter] = {}
-    for name, make in (("flags", Flags), ("passes", Passes)):
+    makes: Mapping[str, Callable[..., Flags | Passes]] = {"flags": Flags, "passes": Passes}
+    for name, make in makes.items():
         if evaluator.has(name) and evaluator.entries.get("kind") in _GENERATED[name]:
             try:
-                own = make.from_table(Table(name, evaluator.table(name).entries)).parameters
+                own = Table(name, evaluator.table(name).entries).create(make).parameters
             except SpaceError as error:
                 raise SpaceError(f"[{name}] {str(error).removeprefix(f'{name}: ')}") from None
             parameters |= own
@@ -489,7 +652,7 @@ def _read_space(top: Table, evaluator: Table, tasks: Tasks | None) -> Space:
         raise RunFileError(
             f"[space.{twice}]: [{owner}] has this parameter too; rename or remove one"
         )
-    known = top.table("constraints").read(keys.CONSTRAINTS)["known"]
+    known = top.table("constraints").create(Constraints).known
     fidelity = _read_fidelity(top.table("fidelity"))
     return Space({**parameters, **generated}, known, fidelity, tasks, when=when)
 
@@ -499,16 +662,16 @@ def _read_tasks(top: Table) -> tuple[Tasks | None, Cover | None]:
     if not top.has("tasks"):
         return None, None
     table = top.table("tasks")
-    values = table.read(keys.TASKS)
+    read = table.create(TasksTable)
     try:
-        tasks = Tasks(values["list"], values["constraints"])
+        tasks = Tasks(read.list, read.constraints)
     except SpaceError as error:
         raise SpaceError(f"[tasks] {error}") from None
-    goal, within = values["goal"], values["within"]
-    if within is not None and table.has("goal"):
-        raise table.error("within", within, "no key 'goal' beside it")
-    count = {"single": 1, "each": None}.get(goal, goal)
-    return tasks, Cover(None if within is not None else count, within, values["aggregate"])
+    if read.within is not None and table.has("goal"):
+        raise table.error("within", read.within, "no key 'goal' beside it")
+    goal = 1 if read.goal == "single" else read.goal
+    count = goal if isinstance(goal, int) and read.within is None else None
+    return tasks, Cover(count, read.within, read.aggregate)
 
 
 def _read_fidelity(table: Table) -> Mapping[str, Any] | None:
@@ -521,12 +684,12 @@ def _read_fidelity(table: Table) -> Mapping[str, Any] | None:
 
 def _read_limits(table: Table) -> tuple[AnyLimit, ...]:
     """Return the limits on outcomes."""
-    values = table.read(keys.CONSTRAINTS)
+    read = table.create(Constraints)
     key = "limits"
     try:
-        texts = Limits(values["limits"]).texts
+        texts = Limits(read.limits).texts
         key = "soft_limits"
-        return *texts, *(SoftLimit(*item) for item in values["soft_limits"].items())
+        return *texts, *(SoftLimit(*item) for item in read.soft_limits.items())
     except (SpaceError, ValueError) as error:
         raise SpaceError(f"{table.label(key)}: {error}") from None
 
@@ -577,9 +740,9 @@ def _read_parameter(table: Table) -> Parameter:
     """Return a parameter of a built-in or registered type; its keys are the arguments of the constructor."""
     own = list(PARAMETER_TYPES)
     types = own if table.entries.get("type") in own else REGISTRY.names
-    type_key = Key("type", choice(types), "", required=True)
-    table.read((type_key, *keys.parameter_keys(table.value(type_key))))
+    type_key = Key("type", choice(types), required=True)
+    table.read((type_key, *parameter_keys(table.value(type_key))))
     try:
-        return parameter_from_dict({k: v for k, v in table.entries.items() if k != keys.WHEN.name})
+        return parameter_from_dict({k: v for k, v in table.entries.items() if k != WHEN.name})
     except (ValueError, TypeError) as error:  # a registered type may raise any of them
         raise SpaceError(f"[{table.name}] {_one_line(error)}") from None

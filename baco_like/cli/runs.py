@@ -22,7 +22,7 @@ from baco_like._output import (
     print_line,
     replace_file,
 )
-from baco_like.cli.run_file import RunFile, read
+from baco_like.cli.run_file import Budget, RunFile, read
 from baco_like.evaluators import Evaluator, SourceProvider, unwrap
 from baco_like.evaluators.command.evaluator import program_commands
 from baco_like.exceptions import BacoError, EvaluatorError, JournalError, RunFileError
@@ -56,7 +56,7 @@ def tune(args: argparse.Namespace) -> int:
     """
     run_file = read(args.file, large=args.large, slots=args.slots)
     if args.budget is not None:
-        run_file = replace(run_file, evaluations=args.budget)
+        run_file = replace(run_file, budget=replace(run_file.budget, evaluations=args.budget))
     own = {"task": args.task, "worker": args.worker, "lease": args.lease}
     try:
         run_file = replace(run_file, sharing=replace(run_file.sharing, **own))
@@ -91,7 +91,8 @@ def simplify(args: argparse.Namespace) -> int:
     confirm = replace(confirm, simplify=args.budget or confirm.simplify or SIMPLIFY)
     measuring = replace(run_file.measuring, confirm=confirm)
     done = max(1, JournalView(folder).history.searched)
-    run_file = replace(run_file, evaluations=done, seconds=None, rules=(), measuring=measuring)
+    budget = Budget(done, identical_failures=run_file.budget.identical_failures)
+    run_file = replace(run_file, budget=budget, measuring=measuring)
     return run_and_report(run_file, folder, resume=True)[0]
 
 
@@ -247,8 +248,9 @@ def _run_and_confirm(
 ) -> str:
     """Return why the run ended; the results are written in any case."""
     threshold, unit = run_file.recheck.threshold, run_file.aim.first.unit
-    progress = show_progress(sys.stdout, run_file.evaluations, unit, run_file.seconds, threshold)
-    given = run_file.stop, run_file.measuring, progress
+    budget = run_file.budget
+    progress = show_progress(sys.stdout, budget.evaluations, unit, budget.seconds, threshold)
+    given = budget.stop, run_file.measuring, progress
     try:
         with contextlib.closing(Display(sys.stdout, None, "eval")) as display:
             result = search_and_confirm(optimizer, evaluator, *given, display, print_line)
@@ -288,7 +290,7 @@ def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None)
         run_file.aim,
         run_file.seed if seed is None else seed,
         strategy=run_file.search,
-        budget=run_file.evaluations,
+        budget=run_file.budget.evaluations,
         seconds=run_file.seconds_of_evaluations,
         storage=journal,
         warm_start=run_file.warm_start or None,

@@ -1,26 +1,38 @@
-"""``baco-like schema``: print the JSON Schema of a run file, or its reference, from the keys that the reader uses."""
+"""``baco-like schema``: print the JSON Schema of a run file, or its reference, by the definitions of its tables."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from baco_like._output import print_line
 from baco_like._plugins import Registry
-from baco_like.cli import run_file_keys as keys
-from baco_like.cli.run_file_reference import PAGE, kind_text
-from baco_like.evaluators import registry
-from baco_like.evaluators.command.flags import FLAGS_KEYS
-from baco_like.evaluators.command.passes import PASSES_KEYS
-from baco_like.evaluators.settings_table import Key, describe, key_shape, table_shape
+from baco_like._tables import ANY, Key, describe, key_shape, keys_of, table_shape
+from baco_like.cli import run_file
+from baco_like.evaluators import Flags, Passes, registry
 from baco_like.exceptions import PluginError
 from baco_like.parameters.registry import BUILT_IN_TYPES
+from baco_like.running.confirming import Confirm
+from baco_like.running.measuring import Recheck
 from baco_like.shipping import table_schema
 from baco_like.strategies.registry import REGISTRY, STRATEGIES
+
+_DEFINITIONS: Mapping[str, Callable[..., Any]] = {
+    "flags": Flags,
+    "passes": Passes,
+    "constraints": run_file.Constraints,
+    "budget": run_file.Budget,
+    "confirmation": Confirm,
+    "drift": Recheck,
+    "tasks": run_file.TasksTable,
+}
+"""The tables that have the same keys in every run file."""
 
 
 def schema(args: argparse.Namespace) -> None:
@@ -32,18 +44,19 @@ def schema(args: argparse.Namespace) -> None:
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 7) of a run file, with all registered parameter types and strategies."""
+    tables = {name: table_shape(keys_of(make)) for name, make in _DEFINITIONS.items()}
     parameter = _by_choice(
-        Key("type", {}, "type of the parameter", required=True),
-        {name: keys.parameter_keys(name) for name in BUILT_IN_TYPES},
+        Key("type", ANY, "Type of the parameter", required=True),
+        {name: run_file.parameter_keys(name) for name in BUILT_IN_TYPES},
     )
     evaluator = _by_choice(
-        Key("kind", {}, "what runs the configurations", required=True),
+        Key("kind", ANY, "What runs the configurations", required=True),
         _keys_of_all(registry.REGISTRY, registry.kind_keys),
-        registry.COMMON_KEYS,
+        keys_of(registry.Common),
     )
-    strategy, *other = keys.OPTIMIZER
-    settings = _keys_of_all(REGISTRY, keys.strategy_keys)
-    warm_start, objective = table_shape(keys.WARM_START), table_shape(keys.OBJECTIVE)
+    strategy, *other = keys_of(run_file.OptimizerTable)
+    settings = _keys_of_all(REGISTRY, run_file.strategy_keys)
+    warm_start, objective = table_shape(run_file.WARM_START), table_shape(run_file.OBJECTIVE)
     limits = [{"required": [name]} for name in ("evaluations", "seconds")]
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -51,17 +64,12 @@ def json_schema() -> dict[str, Any]:
         "type": "object",
         "properties": {
             "space": {"type": "object", "additionalProperties": parameter},
-            "flags": table_shape(FLAGS_KEYS),
-            "passes": table_shape(PASSES_KEYS),
-            "constraints": table_shape(keys.CONSTRAINTS),
+            **tables,
             "objective": {"anyOf": [objective, {"type": "array", "items": objective}]},
             "evaluator": evaluator,
-            "budget": {**table_shape(keys.BUDGET), "anyOf": limits},
+            "budget": {**tables["budget"], "anyOf": limits},
             "optimizer": _by_choice(strategy, settings, other),
-            "confirmation": table_shape(keys.CONFIRMATION),
-            "drift": table_shape(keys.DRIFT),
-            "fidelity": keys.FIDELITY,
-            "tasks": table_shape(keys.TASKS),
+            "fidelity": run_file.FIDELITY,
             "warm_start": {"anyOf": [warm_start, {"type": "array", "items": warm_start}]},
         },
         "additionalProperties": False,
@@ -111,62 +119,52 @@ def _by_choice(
 
 
 def reference() -> str:
-    """Return the reference of the run file in Markdown."""
-    shared = _shared_keys()
-    kinds = [_describe_kind(name, own, shared) for name, own in registry.KEYS.items()]
-    types = [f"### `{name}`\n\n{_markdown(keys.parameter_keys(name))}" for name in BUILT_IN_TYPES]
+    """Return the reference of the run file in Markdown: the text of ``run_file.md`` with the tables of keys."""
     strategies = ["| strategy | settings with their defaults |", "|---|---|"]
     for name in STRATEGIES:
         settings = ", ".join(
             f"`{key.name}`" + ("" if key.default is None else f" = `{_toml(key.default)}`")
-            for key in keys.strategy_keys(name)
+            for key in run_file.strategy_keys(name)
         )
         strategies.append(f"| `{name}` | {settings} |")
-    objective = [key for key in keys.OBJECTIVE if key.name != "goal"]
-    tables = {
-        "PARAMETERS": "\n\n".join(types),
-        "FLAGS": _markdown(FLAGS_KEYS),
-        "PASSES": _markdown(PASSES_KEYS),
-        "CONSTRAINTS": _markdown(keys.CONSTRAINTS),
-        "OBJECTIVE": _markdown(objective),
-        "COMMON": _markdown(registry.COMMON_KEYS),
-        "SHARED": _markdown(shared.values()),
-        "KINDS": "\n\n".join(kinds),
-        "BUDGET": _markdown(keys.BUDGET),
-        "OPTIMIZER": _markdown(keys.OPTIMIZER),
-        "STRATEGIES": "\n".join(strategies),
-        "CONFIRMATION": _markdown(keys.CONFIRMATION),
-        "DRIFT": _markdown(keys.DRIFT),
-        "TASKS": _markdown(keys.TASKS),
-        "WARM_START": _markdown(keys.WARM_START),
+    rows: dict[str, Sequence[Key]] = {
+        **{name: keys_of(make) for name, make in _DEFINITIONS.items()},
+        **{f"space.{name}": run_file.parameter_keys(name) for name in BUILT_IN_TYPES},
+        "objective": run_file.OBJECTIVE,
+        "evaluator": keys_of(registry.Common),
+        "optimizer": keys_of(run_file.OptimizerTable),
+        "warm_start": run_file.WARM_START,
     }
-    page = PAGE
-    for name, table in tables.items():
-        page = page.replace(f"<{name}>", table)
-    return page
+    kinds = {kind: registry.kind_keys(kind) for kind in registry.KINDS}
+    rows["evaluator.shared"] = list((shared := _shared_keys(kinds.values())).values())
+    tables = {name: _markdown(keys) for name, keys in rows.items()}
+    tables |= {f"evaluator.{kind}": _describe_kind(own, shared) for kind, own in kinds.items()}
+    tables["strategies"] = "\n".join(strategies)
+    page = Path(__file__).with_name("run_file.md").read_text(encoding="utf-8")
+    return re.sub(r"^<([a-z_.]+)>$", lambda found: tables[found[1]], page, flags=re.MULTILINE)
 
 
 def _identity(key: Key) -> str:
     return repr((key.name, key.shape, key.meaning))
 
 
-def _shared_keys() -> dict[str, Key]:
+def _shared_keys(kinds: Iterable[Sequence[Key]]) -> dict[str, Key]:
     """Return the keys that several kinds have with the same values and meaning, with the most frequent default."""
     found: dict[str, list[Key]] = {}
-    for key in itertools.chain.from_iterable(registry.KEYS.values()):
+    for key in itertools.chain.from_iterable(kinds):
         found.setdefault(_identity(key), []).append(key)
     return {name: max(same, key=same.count) for name, same in found.items() if len(same) > 1}
 
 
-def _describe_kind(name: str, own: Iterable[Key], shared: Mapping[str, Key]) -> str:
-    """Return the section of a kind: its own keys, and the names of the others, with defaults that differ."""
+def _describe_kind(own: Sequence[Key], shared: Mapping[str, Key]) -> str:
+    """Return a kind's own keys, and the names of the others, with defaults that differ."""
     others = [
         f"`{key.name}`" if key == shared[_identity(key)] else f"`{key.name}` ({_default(key)})"
         for key in own
         if _identity(key) in shared
     ]
     table = _markdown(key for key in own if _identity(key) not in shared)
-    return f"### `{name}`\n\n{kind_text(name)}\n\n{table}\n\nAlso: {', '.join(others)}."
+    return f"{table}\n\nAlso: {', '.join(others)}."
 
 
 def _default(key: Key) -> str:

@@ -307,9 +307,7 @@ def _retune(
             starts.append(WarmStart(checked.journal, "prior"))
     again = replace(
         run_file,
-        evaluations=args.retune,
-        builds=None,
-        seconds=None,
+        budget=replace(run_file.budget, evaluations=args.retune, builds=None, seconds=None),
         warm_start=(*run_file.warm_start, *starts),
     )
     print_line(f"tuning again with {args.retune} evaluations")

@@ -11,7 +11,7 @@ look for the implementation:
 - `wrappers`: features for any evaluator (cache, check, repeats, device slots); `result_cache`: the file of a cache;
 - `slots`: device slots, in each of which one measurement runs at a time;
 - `replay`: recorded results as a simulated device;
-- `registry`: the kinds that a run file can name; `settings_table`: one table of a run file;
+- `registry`: the kinds that a run file can name;
 - `_processes` (internal): child processes with limits.
 
 An evaluator never imports the optimizer. The names are loaded on first use: a worker process, which starts again after
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from baco_like.evaluators.function.evaluator import *
     from baco_like.evaluators.function.isolated import isolated_evaluator, isolated_function
     from baco_like.evaluators.kernels.c import CKernelEvaluator, CKernelSettings
-    from baco_like.evaluators.kernels.cuda import CudaSettings, Metering, cupy_evaluator
+    from baco_like.evaluators.kernels.cuda import CudaSettings, cupy_evaluator
     from baco_like.evaluators.kernels.halide import HalideSettings, halide_evaluator
     from baco_like.evaluators.kernels.opencl import OpenCLSettings, opencl_evaluator
     from baco_like.evaluators.kernels.problems import load_problem
@@ -83,7 +83,6 @@ __all__ = [
     "CheckedEvaluator",
     "Collector",
     "CommandBench",
-    "CommandMetrics",
     "Commands",
     "CudaSettings",
     "EnergyCounters",
@@ -97,13 +96,10 @@ __all__ = [
     "LlvmSettings",
     "LostWorker",
     "MaxSimulatedTime",
-    "Measure",
-    "Metering",
     "OpenCLSettings",
     "Passes",
     "ProcessLanes",
     "RayExecutor",
-    "Reference",
     "RepeatedEvaluator",
     "Repeats",
     "ReplayEvaluator",
@@ -129,7 +125,6 @@ __all__ = [
     "resolve_slots",
     "run_command",
     "unwrap",
-    "variable_names",
 ]
 
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from baco_like.evaluators.settings_table import Key, Shape
+from baco_like._tables import Shape
 from baco_like.exceptions import EvaluatorError
 
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
@@ -43,24 +44,28 @@ PyTorch uses, from that size on.
 _CHUNK = 2**15
 """Elements that are compared at a time, so that intermediate arrays stay in the cache."""
 
-_NOT_NEGATIVE: Shape = {"type": "number", "minimum": 0}
+_NotNegative = Annotated[float, Shape(type="number", minimum=0)]
 
-TOLERANCE_KEYS = (
-    Key(
-        "tolerance",
-        _NOT_NEGATIVE,
-        "accepted error of each element, relative to the largest magnitude of the correct result; 0: exact",
-        absent="by type if `rtol` and `atol` are absent, too: 1e-5 for float32, 1e-9 for float64, 2e-3 for float16, "
-        "1.6e-2 for bfloat16; integers exactly",
-    ),
-    Key(
-        "rtol",
-        _NOT_NEGATIVE,
-        "accepted error of each element, relative to this element of the correct result; added to the others",
-        absent="0",
-    ),
-    Key("atol", _NOT_NEGATIVE, "accepted error of each element; added to the others", absent="0"),
-)
+
+@dataclass(frozen=True, kw_only=True)
+class Tolerances:
+    """How far results may be from the correct ones; see the top of this module.
+
+    Attributes:
+        tolerance: Accepted error of each element, relative to the largest magnitude of the correct result; 0: exact;
+            None: by type if ``rtol`` and ``atol`` are absent, too: 1e-5 for float32, 1e-9 for float64, 2e-3 for
+            float16, 1.6e-2 for bfloat16; integers exactly.
+        rtol: Accepted error of each element, relative to this element of the correct result; added to the others;
+            None: 0.
+        atol: Accepted error of each element; added to the others; None: 0.
+    """
+
+    tolerance: _NotNegative | None = None
+    rtol: _NotNegative | None = None
+    atol: _NotNegative | None = None
+
+
+TOLERANCES_BY_TYPE = Tolerances()
 
 
 class Comparison(NamedTuple):

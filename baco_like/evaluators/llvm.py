@@ -7,92 +7,44 @@ import re
 import shlex
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from typing_extensions import override
 
-from baco_like.evaluators._processes.process import (
-    CPUS_KEY,
-    Finished,
-    Stop,
-    cpus_from_table,
-    run_command,
+from baco_like._tables import (
+    TEXT,
+    Count,
+    Given,
+    Group,
+    Natural,
+    Positive,
+    Shape,
+    Table,
+    choice,
+    shown,
+    time_scale,
 )
+from baco_like.evaluators._processes.process import Cpus, Finished, Stop, check_cpus, run_command
 from baco_like.evaluators._processes.temporary import LazyFolder, locate_program, require_program
 from baco_like.evaluators.command.measure import section_bytes
 from baco_like.evaluators.command.passes import LEVELS, PASSES, Passes, tool_beside
 from baco_like.evaluators.command.template import Template, to_text
-from baco_like.evaluators.repeats import Repeats, repeats_keys
-from baco_like.evaluators.settings_table import (
-    FLAG,
-    KIND,
-    POSITIVE,
-    TABLE,
-    TEXT,
-    Key,
-    RunArguments,
-    Shape,
-    Table,
-    choice,
-    time_scale,
-    whole,
-)
+from baco_like.evaluators.protocol import KIND, RunArguments
+from baco_like.evaluators.repeats import ONCE, Repeats
 from baco_like.evaluators.staged import Built, StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Trial
 
 INSTRUCTIONS, SIZE, CYCLES, TIME = MEASURES = ("instructions", "size", "cycles", "time")
 
-_NAMES: Shape = {
-    "title": "a text, or an array of texts",
-    "anyOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}],
-}
-
-KEYS = (
-    Key("source", _NAMES, "sources in C, or bitcode (`.bc`, `.ll`), of one program", required=True),
-    Key(
-        "measure",
-        choice(MEASURES),
-        "`instructions` of the IR; `size`: bytes of code and constants; `cycles`: those of `llvm-mca` for each "
-        "instruction once; `time`: wall time of a run",
-        default=INSTRUCTIONS,
-    ),
-    Key(
-        "front",
-        choice(LEVELS),
-        "level whose attributes clang gives to the functions, without optimising; `O0` forbids inlining",
-        absent="`Oz` for `instructions` and `size`, else `O3`",
-    ),
-    Key("clang", TEXT, "compiler of the sources, and linker", absent="the one beside `opt`"),
-    Key("cflags", TEXT, "flags of the sources, such as `-DN=100 -march=native`"),
-    Key("link", TEXT, "flags of the linker", default="-lm"),
-    Key("arguments", TEXT, "arguments of the program"),
-    Key("options", TEXT, "further options of `opt`, such as `-inline-threshold={threshold}`"),
-    Key(
-        "check",
-        FLAG,
-        "whether the output and the exit code of the program must be those of `-O0`; `false` for sources without main",
-        default=True,
-    ),
-    Key(
-        "piece",
-        whole(1),
-        "number of passes of one call of `opt`; the results of all calls but the last are "
-        "[kept and used again](../passes.md#compile-in-pieces)",
-        absent="all",
-    ),
-    Key("build_timeout", POSITIVE, "limit of each tool, in seconds", default=60.0),
-    Key("timeout", POSITIVE, "limit of one run, in seconds", default=10.0),
-    *repeats_keys(1),
-    Key("ahead", whole(0), "builds during a measurement", default=0),
-    CPUS_KEY,
+_SOURCES = Shape(
+    title="a text, or an array of texts",
+    anyOf=[TEXT, {"type": "array", "items": TEXT, "minItems": 1}],
 )
-
-_TABLE = Key(PASSES, TABLE, "the table `[passes]` of the run file", required=True)
 
 _INSTRUCTION = re.compile(rb"^  [^ \];]", re.MULTILINE)
 """The start of an instruction in the text of a module; what continues one is indented more, or a bracket."""
@@ -104,47 +56,68 @@ _CACHE_BYTES, _NEWEST = 2**29, 16
 """Size of the results that are kept, and number of the newest ones, which may be in use."""
 
 
+def _paths(source: str | Sequence[str]) -> tuple[Path, ...]:
+    return (Path(source),) if isinstance(source, str) else tuple(map(Path, source))
+
+
 @dataclass(frozen=True)
 class LlvmSettings:
     """How pass pipelines are compiled and measured.
 
     Attributes:
-        source: Paths of sources in C, or of bitcode.
+        source: Sources in C, or bitcode (``.bc``, ``.ll``), of one program.
         passes: The passes, with their ``opt``.
-        measure: ``instructions``, ``size``, ``cycles`` or ``time``.
-        front: Level of the front end; ``""``: ``Oz`` or ``O3``, by the measure.
-        clang: Compiler and linker; ``""`` is the one beside ``opt``.
-        cflags: Flags of the sources.
+        measure: ``instructions`` of the IR; ``size``: bytes of code and constants; ``cycles``: those of ``llvm-mca``
+            for each instruction once; ``time``: wall time of a run.
+        front: Level whose attributes clang gives to the functions, without optimising; ``O0`` forbids inlining; None:
+            ``Oz`` for ``instructions`` and ``size``, else ``O3``.
+        clang: Compiler of the sources, and linker; None: the one beside ``opt``.
+        cflags: Flags of the sources, such as ``-DN=100 -march=native``.
         link: Flags of the linker.
         arguments: Arguments of the program.
-        options: Further words of ``opt``, with parameters as placeholders; or None.
-        check: Whether output and exit code are compared with those of the program without any pass.
-        piece: Passes of one call of ``opt``; None: all.
-        build_timeout: Limit of each tool in seconds.
-        timeout: Limit of a run in seconds.
+        options: Further options of ``opt``, such as ``-inline-threshold={threshold}``.
+        check: Whether the output and the exit code of the program must be those of ``-O0``; ``false`` for sources
+            without main.
+        piece: Number of passes of one call of ``opt``; the results of all calls but the last are
+            [kept and used again](../passes.md#compile-in-pieces); None: all.
+        build_timeout: Limit of each tool, in seconds.
+        timeout: Limit of one run, in seconds.
+        repeats: How often each program is measured.
+        ahead: Builds during a measurement.
+        cpus: CPUs of the runs; None: all.
         scale: Units of the objective in one second.
-        cpus: CPUs of the runs; None for all.
         environment: Environment variables of the runs.
         folder: Folder in which relative paths begin and programs run.
     """
 
-    source: Sequence[Path]
-    passes: Passes
-    measure: str = INSTRUCTIONS
-    front: str = ""
-    clang: str = ""
-    cflags: Sequence[str] = ()
-    link: Sequence[str] = ("-lm",)
-    arguments: Sequence[str] = ()
-    options: Template | None = None
+    source: Annotated[Sequence[Path], _SOURCES, _paths]
+    passes: Given[Passes]
+    measure: Literal["instructions", "size", "cycles", "time"] = "instructions"
+    front: Annotated[str | None, choice(LEVELS)] = None
+    clang: str | None = None
+    cflags: str = ""
+    link: str = "-lm"
+    arguments: str = ""
+    options: Annotated[Template | None, TEXT] = None
     check: bool = True
-    piece: int | None = None
-    build_timeout: float = 60.0
-    timeout: float = 10.0
-    scale: float = 1.0
-    cpus: frozenset[int] | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-    folder: Path = Path(".")
+    piece: Count | None = None
+    build_timeout: Positive = 60.0
+    timeout: Positive = 10.0
+    repeats: Group[Repeats] = ONCE
+    ahead: Natural = 0
+    cpus: Cpus | None = None
+    scale: Given[float] = 1.0
+    environment: Given[Mapping[str, str]] = field(default_factory=dict)
+    folder: Given[Path] = Path(".")
+
+    def __post_init__(self) -> None:
+        for name in ("cflags", "link", "arguments"):
+            try:
+                shlex.split(getattr(self, name))
+            except ValueError as error:
+                raise ValueError(
+                    f"{name} = {shown(getattr(self, name))}: expected words of a shell ({error})"
+                ) from None
 
     def tool(self, name: str) -> str:
         """Return a tool of the version of ``opt``."""
@@ -161,7 +134,7 @@ class LlvmSettings:
                 continue
             parts.append(f"{target}.{number}")
             front = [self.tool("clang"), f"-{level}", "-Xclang", only, "-emit-llvm", "-c"]
-            yield [*front, *self.cflags, str(path), "-o", parts[-1]]
+            yield [*front, *shlex.split(self.cflags), str(path), "-o", parts[-1]]
         yield [self.tool("llvm-link"), *parts, "-o", f"{target}.linked"]
         yield self.opt("", (), f"{target}.linked", target)  # without the names of values
 
@@ -180,7 +153,7 @@ class LlvmSettings:
 
     def linker(self, source: str, target: str) -> list[str]:
         """Return the command that links a program."""
-        return [self.tool("clang"), source, *self.link, "-o", target]
+        return [self.tool("clang"), source, *shlex.split(self.link), "-o", target]
 
     def option_words(self, config: Mapping[str, Any]) -> list[str]:
         """Return the further words of ``opt`` for a configuration."""
@@ -208,6 +181,7 @@ class LlvmBench:
         for name in (*needed, *(["llvm-mca"] if settings.measure == CYCLES else [])):
             program = settings.passes.opt if name == "opt" else settings.tool(name)
             require_program(program, settings.folder, f"[evaluator] {name}")
+        check_cpus(settings.cpus)
         for path in settings.source:
             if not (settings.folder / path).is_file():
                 raise EvaluatorError(f"[evaluator] source: there is no file {str(path)!r}")
@@ -440,7 +414,7 @@ class LlvmProgram(Built):
         settings = self._settings
         limit = settings.timeout if timeout is None else timeout
         finished = run_command(
-            [str(self.path("program")), *settings.arguments],
+            [str(self.path("program")), *shlex.split(settings.arguments)],
             timeout=limit,
             folder=settings.folder,
             environment=settings.environment,
@@ -522,19 +496,15 @@ class LlvmEvaluator(StagedEvaluator):
 
     Args:
         settings: How pipelines are compiled and measured.
-        repeats: How often each program is measured; once by default.
-        ahead: Number of programs that are compiled while another is measured.
 
     Raises:
         EvaluatorError: A tool or a source does not exist.
     """
 
-    def __init__(
-        self, settings: LlvmSettings, repeats: Repeats | None = None, ahead: int = 0
-    ) -> None:
+    def __init__(self, settings: LlvmSettings) -> None:
         self._llvm_bench = LlvmBench(settings)
         self.source_name = f"{Path(settings.source[0]).stem}.sh"
-        super().__init__(self._llvm_bench, repeats or Repeats(), ahead)
+        super().__init__(self._llvm_bench, settings.repeats, settings.ahead)
 
     def source(self, config: Mapping[str, Any]) -> str:
         """Return a shell script that builds the program of a configuration in the folder of the sources."""
@@ -545,7 +515,7 @@ def from_table(table: Table, run: RunArguments) -> LlvmEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a run file describes.
 
     Args:
-        table: Keys as in `KEYS`.
+        table: Keys as in `LlvmSettings`.
         run: Its space has the parameter ``passes``; relative paths begin at its folder.
 
     Raises:
@@ -554,35 +524,21 @@ def from_table(table: Table, run: RunArguments) -> LlvmEvaluator:
     """
     if not table.has(PASSES):
         raise RunFileError(f"{table.label('kind')} = 'llvm' needs a table [passes]")
-    values = table.read((KIND, *KEYS, _TABLE))
-    names = [name for name in run.space.parameters if name != PASSES]
-    options = None
-    if table.has("options"):
-        options = Template.parse(table.text("options"), names, table.label("options"))
-    words: dict[str, Any] = {}
-    for key in ("cflags", "link", "arguments"):
-        try:
-            words[key] = shlex.split(values[key] or "")
-        except ValueError as error:
-            raise table.error(key, values[key], f"words of a shell ({error})") from None
-    source = values["source"]
-    settings = LlvmSettings(
-        [Path(path) for path in ([source] if isinstance(source, str) else source)],
-        Passes.from_table(Table(PASSES, table.table(PASSES).entries)),
-        measure=values["measure"],
-        clang=locate_program(values["clang"] or "", run.folder),
-        **words,
-        options=options,
-        check=values["check"],
-        piece=values["piece"],
-        build_timeout=values["build_timeout"],
-        timeout=values["timeout"],
-        scale=time_scale(table, run.unit) if values["measure"] == TIME else 1.0,
-        cpus=cpus_from_table(table),
+    own = Table(table.name, {k: v for k, v in table.entries.items() if k != PASSES})
+    settings = own.create(
+        LlvmSettings,
+        KIND,
+        passes=Table(PASSES, table.table(PASSES).entries).create(Passes),
         environment=run.environment or {},
         folder=run.folder,
     )
-    return LlvmEvaluator(settings, Repeats.from_table(table, 1), values["ahead"])
+    options = settings.options
+    if options is not None:
+        names = [name for name in run.space.parameters if name != PASSES]
+        options = Template.parse(table.text("options"), names, table.label("options"))
+    clang = settings.clang and locate_program(settings.clang, run.folder)
+    scale = time_scale(table, run.unit) if settings.measure == TIME else 1.0
+    return LlvmEvaluator(replace(settings, options=options, clang=clang, scale=scale))
 
 
 def _result(finished: Finished) -> tuple[int | None, str]:

@@ -7,9 +7,35 @@ that the evaluator itself is broken; it ends the run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from baco_like._tables import TEXT, Key
 from baco_like.records.trial import Outcome, Trial
+
+if TYPE_CHECKING:  # else every start of a worker imports the spaces
+    from baco_like.spaces.space import Space
+
+KIND = Key("kind", TEXT, "What runs the configurations")
+"""The key that every table of an evaluator has."""
+
+
+@dataclass(frozen=True)
+class RunArguments:
+    """The arguments that a run passes to its evaluator, in addition to the ``[evaluator]`` table.
+
+    Attributes:
+        space: The space.
+        unit: The objective's unit.
+        folder: Folder of the run file.
+        environment: Environment variables of the processes that measure, of a device slot; None without slots.
+    """
+
+    space: Space
+    unit: str
+    folder: Path
+    environment: Mapping[str, str] | None = None
 
 
 class Evaluator(Protocol):

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Annotated, Any
 
 from baco_like._plugins import Plugin, Registry
+from baco_like._tables import TEXT, Key, Shape, Table, keys_of, shown, suggestion
 from baco_like.evaluators import llvm, replay
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.function import isolated
 from baco_like.evaluators.kernels import c as c_kernels
 from baco_like.evaluators.kernels import cuda, halide, opencl
-from baco_like.evaluators.protocol import Evaluator
+from baco_like.evaluators.protocol import KIND, Evaluator, RunArguments
+from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.result_cache import ResultCache
-from baco_like.evaluators.settings_table import (
-    KIND,
-    TEXT,
-    TEXTS,
-    Key,
-    RunArguments,
-    Shape,
-    Table,
-    keys_of,
-    shapes_of,
-    shown,
-    suggestion,
-)
 from baco_like.evaluators.slots import resolve_slots
 from baco_like.evaluators.sources import table_hashes
 from baco_like.evaluators.wrappers import CachedEvaluator, SlotsEvaluator
@@ -36,25 +26,31 @@ from baco_like.exceptions import RunFileError
 from baco_like.journal.header import DEVICE_TYPE, UNIT
 from baco_like.spaces.space import Space
 
-_SLOT_SHAPE: Shape = {"anyOf": [TEXT, {"type": "object"}]}
-
-COMMON_KEYS = (
-    Key("cache", TEXT, "file that keeps results for later runs with the same keys"),
-    Key(
-        "files",
-        TEXTS,
-        "files that the values depend on, besides [those that are found](../evaluators.md#changed-sources)",
-    ),
-    Key(
-        "slots",
-        {"type": "array", "items": _SLOT_SHAPE, "minItems": 1, "title": "an array of slots"},
-        'device slots, each with one measurement at a time, such as `["cuda:0", "cuda:1"]`; see '
-        "[device slots](../parallel.md#device-slots)",
-    ),
+_SLOTS = Shape(
+    title="an array of slots",
+    type="array",
+    items={"anyOf": [TEXT, {"type": "object"}]},
+    minItems=1,
 )
-"""Keys of every kind besides ``kind``."""
 
-CACHE_KEYS = tuple(key.name for key in COMMON_KEYS)
+
+@dataclass(frozen=True)
+class Common:
+    """The keys that every kind has.
+
+    Attributes:
+        cache: File that keeps results for later runs with the same keys.
+        files: Files that the values depend on, besides [those that are found](../evaluators.md#changed-sources).
+        slots: Device slots, each with one measurement at a time, such as ``["cuda:0", "cuda:1"]``; see
+            [device slots](../parallel.md#device-slots).
+    """
+
+    cache: str | None = None
+    files: Sequence[str] | None = None
+    slots: Annotated[Sequence[Any] | None, _SLOTS] = None
+
+
+CACHE_KEYS = tuple(field.name for field in fields(Common))
 
 Factory = Callable[[Table, RunArguments], Evaluator]
 """Makes an evaluator from its table and `RunArguments`.
@@ -75,8 +71,17 @@ _MODULES = {
 
 KINDS: Mapping[str, Factory] = {kind: module.from_table for kind, module in _MODULES.items()}
 
-KEYS: Mapping[str, Sequence[Key]] = {kind: module.KEYS for kind, module in _MODULES.items()}
-"""Keys of the table of each kind besides ``kind`` and `COMMON_KEYS`."""
+DEFINITIONS: Mapping[str, tuple[Callable[..., Any], ...]] = {
+    "c": (c_kernels.CKernelSettings,),
+    "command": (command.Commands,),
+    "cupy": (cuda.CudaSettings,),
+    "function": (isolated.isolated_function,),
+    "halide": (halide.HalideSettings,),
+    "llvm": (llvm.LlvmSettings,),
+    "opencl": (opencl.OpenCLSettings,),
+    "replay": (replay.ReplayTable, Repeats),
+}
+"""The classes and functions that define the table of each kind, besides ``kind`` and `Common`."""
 
 REGISTRY: Registry[Factory] = Registry("baco_like.evaluators", "evaluator", KINDS)
 """`KINDS`, and the evaluators of plug-ins."""
@@ -103,9 +108,12 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
     if kind not in REGISTRY:
         hint = suggestion(kind, REGISTRY.names)
         raise RunFileError(f"[{table.name}] kind = {shown(kind)} is unknown; {hint}")
-    cache, files, slots = table.values(COMMON_KEYS).values()
-    hashes = table_hashes(table.entries, folder) if cache is not None or files else {}
-    own = Table(table.name, {k: v for k, v in table.entries.items() if k not in CACHE_KEYS})
+    entries = table.entries
+    own = Table(table.name, {k: v for k, v in entries.items() if k not in CACHE_KEYS})
+    shared = {k: v for k, v in entries.items() if k in CACHE_KEYS}
+    common = Table(table.name, shared).create(Common)
+    cache, slots = common.cache, common.slots
+    hashes = table_hashes(entries, folder) if cache is not None or common.files else {}
     make, run = _factory(kind), RunArguments(space, unit, folder)
     if slots is None:
         evaluator = make(own, run)
@@ -126,7 +134,7 @@ def _factory(kind: str) -> Factory:
 
 
 def kind_keys(kind: str) -> Sequence[Key]:
-    """Return the keys of a kind's table besides ``kind`` and `COMMON_KEYS`.
+    """Return the keys of a kind's table besides ``kind`` and those of `Common`.
 
     Those of a plug-in are its arguments, except for the ones that are not read from the table.
 
@@ -134,11 +142,11 @@ def kind_keys(kind: str) -> Sequence[Key]:
         PluginError: The plug-in cannot be imported.
     """
     part = REGISTRY.find(kind)
-    if not isinstance(part, Plugin):
-        return KEYS[kind]
-    make = part.load()
-    shapes = {name: shape for name, shape in shapes_of(make).items() if name not in _PASSED}
-    return keys_of(make, shapes)
+    makes = (part.load(),) if isinstance(part, Plugin) else DEFINITIONS[kind]
+    keys: dict[str, Key] = {}
+    for key in (key for make in makes for key in keys_of(make)):
+        keys.setdefault(key.name, key)
+    return [key for name, key in keys.items() if name not in _PASSED]
 
 
 def _create_plugin(plugin: Plugin, kind: str, table: Table, run: RunArguments) -> Evaluator:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from baco_like.evaluators.settings_table import POSITIVE, Key, Shape, Table, whole
-from baco_like.exceptions import EvaluatorError
+from baco_like._tables import Positive, Shape, check_values, whole
 from baco_like.records.trial import SLOW, STOPPED, Outcome, Trial, median, standard_error
-
-_ABOVE_ONE: Shape = {"type": "number", "exclusiveMinimum": 1}
 
 _DEVIATIONS = 3.0
 """Standard errors by which the median must exceed the best value before a configuration cannot win."""
@@ -19,7 +16,7 @@ _DEVIATIONS = 3.0
 _LEAST_GAP = 0.01
 """Relative gap that it must exceed in any case: the standard error of two or three values may be 0 by chance."""
 
-_MOST = 1_000_000
+MOST = 1_000_000
 """Most repeats of one configuration; a larger number is an error of the user."""
 
 _CHEAP = 0.1
@@ -29,32 +26,6 @@ _CHEAP = 0.1
 def takes_little(seconds: Mapping[str, float]) -> bool:
     """Whether the runs of a trial took little time compared with its build; ``seconds`` are by stage."""
     return seconds.get("run", 0.0) < _CHEAP * seconds.get("compile", 0.0)
-
-
-def repeats_keys(least: int) -> tuple[Key, ...]:
-    """Return the keys of a table that `Repeats.from_table` reads; ``least`` is the default of ``repeats``."""
-    return (
-        Key("repeats", whole(1, _MOST), "measurements of every configuration", default=least),
-        Key(
-            "first_repeats",
-            whole(2, _MOST),
-            "first number of measurements; more follow, up to `repeats`, only while the configuration may be the best",
-            absent="`repeats`",
-        ),
-        Key(
-            "max_repeats", whole(1, _MOST), "largest number of measurements; needs `relative_error`"
-        ),
-        Key(
-            "relative_error",
-            POSITIVE,
-            "measure until the standard error of the mean is this share of the median; needs `max_repeats`",
-        ),
-        Key(
-            "slow_ratio",
-            _ABOVE_ONE,
-            "stop measuring a configuration that is this many times slower than the best",
-        ),
-    )
 
 
 class BestValues:
@@ -91,73 +62,63 @@ class BestValues:
 class Repeats:
     """A rule for the number of measurements.
 
-    Without the last two fields every configuration is measured ``least`` times. With ``relative_error`` the
-    measurements continue, up to ``most``, until the standard error of the mean is at most this fraction of the median.
-    After the first ``least`` values (at least two) their spread predicts the total number needed, as the standard
-    error falls with the square root of the number.
+    Without ``relative_error`` and ``slow_ratio`` every configuration is measured ``repeats`` times. With
+    ``relative_error`` the measurements continue, up to ``max_repeats``, until the standard error of the mean is at most
+    this fraction of the median. After the first ``repeats`` values (at least two) their spread predicts the total
+    number needed, as the standard error falls with the square root of the number.
 
-    With ``first`` the number of measurements begins there and doubles up to ``least``, but only while the configuration
-    may win. It cannot win if every value is above the best value and their median is above it by more than three
-    standard errors and 1 %. Then the median of the measured values is its value; it is not censored. If no best value
-    exists, ``first`` values are enough. This is a race (Maron and Moore, "Hoeffding races", NeurIPS 1993) with a
-    simpler bound. Short runs are always completed: the rule applies once they take a tenth of the time of the build.
+    With ``first_repeats`` the number of measurements begins there and doubles up to ``repeats``, but only while the
+    configuration may win. It cannot win if every value is above the best value and their median is above it by more
+    than three standard errors and 1 %. Then the median of the measured values is its value; it is not censored. If no
+    best value exists, ``first_repeats`` values are enough. This is a race (Maron and Moore, "Hoeffding races", NeurIPS
+    1993) with a simpler bound. Short runs are always completed: the rule applies once they take a tenth of the time of
+    the build.
+
+    ``slow_ratio`` and ``first_repeats`` are only for objectives that are minimised. The value of a configuration that
+    is stopped by ``slow_ratio``, as its every measurement exceeds this many times the best median, is censored.
 
     Attributes:
-        least: Number of measurements of every configuration.
-        most: Largest number of measurements.
-        relative_error: Standard error over median at which the measurements end, or None.
-        slow_ratio: A configuration whose every measurement exceeds ``slow_ratio`` times the best median is not
-            measured again; its value is censored. Above 1, and only for objectives that are minimised. None: never.
-        first: Number of measurements, at least 2, before the first comparison with the best value; only for
-            objectives that are minimised. None: all get ``least``.
+        repeats: Measurements of every configuration.
+        max_repeats: Largest number of measurements; needs ``relative_error``.
+        relative_error: Measure until the standard error of the mean is this share of the median; needs
+            ``max_repeats``.
+        slow_ratio: Stop measuring a configuration that is this many times slower than the best.
+        first_repeats: First number of measurements; more follow, up to ``repeats``, only while the configuration may be
+            the best; None: ``repeats``.
+
+    Raises:
+        ValueError: A value is out of range, or two of them contradict each other.
     """
 
-    least: int = 1
-    most: int = 1
-    relative_error: float | None = None
-    slow_ratio: float | None = None
-    first: int | None = None
+    repeats: Annotated[int, whole(1, MOST)] = 1
+    max_repeats: Annotated[int | None, whole(1, MOST)] = None
+    relative_error: Positive | None = None
+    slow_ratio: Annotated[float | None, Shape(type="number", exclusiveMinimum=1)] = None
+    first_repeats: Annotated[int | None, whole(2, MOST)] = None
 
     def __post_init__(self) -> None:
-        if self.least < 1:
-            raise EvaluatorError(f"least = {self.least}: expected 1 or more repeats")
-        if self.first is not None and not 2 <= self.first <= self.least:
-            raise EvaluatorError(
-                f"first = {self.first}: expected 2 or more repeats, and at most least = {self.least}"
-            )
-        if self.relative_error is not None and not self.relative_error > 0:
-            raise EvaluatorError(f"relative_error = {self.relative_error}: expected more than 0")
-        if self.slow_ratio is not None and not self.slow_ratio > 1:
-            raise EvaluatorError(f"slow_ratio = {self.slow_ratio}: expected more than 1")
-
-    @classmethod
-    def from_table(cls, table: Table, least: int) -> Repeats:
-        """Read the keys ``repeats``, ``first_repeats``, ``max_repeats``, ``relative_error`` and ``slow_ratio``.
-
-        Args:
-            table: The evaluator's table.
-            least: Default of ``repeats``.
-
-        Raises:
-            RunFileError: A value is wrong, or only one of ``max_repeats`` and ``relative_error`` is given.
-        """
-        least, first, most, error, slow = table.values(repeats_keys(least)).values()
+        check_values(self)
+        least, first, most = self.repeats, self.first_repeats, self.max_repeats
         if first is not None and first > least:
-            raise table.error("first_repeats", first, f"a whole number from 2 to repeats = {least}")
-        if table.has("max_repeats") != table.has("relative_error"):
-            raise table.error(
-                "relative_error", table.entries.get("relative_error"), "both it and max_repeats"
+            raise ValueError(
+                f"first_repeats = {first}: expected a whole number from 2 to repeats = {least}"
             )
-        if most is None:
-            return cls(least, least, slow_ratio=slow, first=first)
-        if most < least:
-            raise table.error("max_repeats", most, f"a whole number, {least} or more")
-        return cls(least, most, error, slow, first)
+        if (most is None) != (self.relative_error is None):
+            raise ValueError(
+                f"relative_error = {self.relative_error}: expected both it and max_repeats"
+            )
+        if most is not None and most < least:
+            raise ValueError(f"max_repeats = {most}: expected a whole number, {least} or more")
+
+    @property
+    def most(self) -> int:
+        """Largest number of measurements."""
+        return self.repeats if self.max_repeats is None else self.max_repeats
 
     @property
     def is_adaptive(self) -> bool:
         """Whether the number of measurements depends on their values."""
-        return (self.relative_error, self.slow_ratio, self.first) != (None, None, None)
+        return (self.relative_error, self.slow_ratio, self.first_repeats) != (None, None, None)
 
     def limit(self, best: float | None) -> float | None:
         """Return the value above which a configuration is clearly slower than the best median, or None."""
@@ -171,8 +132,12 @@ class Repeats:
         return limit is not None and bool(values) and min(values) > limit
 
     def may_win(self, values: Sequence[float], best: float | None) -> bool:
-        """Whether ``first`` values or more leave open that the configuration is better than the best value."""
-        if self.first is None or len(values) < self.first or (best is not None and best <= 0):
+        """Whether ``first_repeats`` values or more leave open that the configuration is better than the best value."""
+        if (
+            self.first_repeats is None
+            or len(values) < self.first_repeats
+            or (best is not None and best <= 0)
+        ):
             return True
         if best is None:
             return False
@@ -208,11 +173,11 @@ class Repeats:
             values: The values so far; at least one after the first call.
             best: Median of the best configuration so far, or None.
             is_cheap: Whether the measurements so far took little of the time of the build (see `takes_little`), so that
-                ``first`` saves nothing.
+                ``first_repeats`` saves nothing.
         """
         if self.is_slow(values, best) or not (is_cheap or self.may_win(values, best)):
             return 0
-        if len(values) < self.least:
+        if len(values) < self.repeats:
             return self._next_total(values) - len(values)
         if self.relative_error is None or len(values) >= self.most:
             return 0
@@ -221,9 +186,11 @@ class Repeats:
         return min(self._count_needed(values), self.most) - len(values)
 
     def _next_total(self, values: Sequence[float]) -> int:
-        """Return the number of values after the next ones: ``least``, or a step towards it."""
+        """Return the number of values after the next ones: ``repeats``, or a step towards it."""
         return (
-            self.least if self.first is None else min(self.least, max(self.first, 2 * len(values)))
+            self.repeats
+            if self.first_repeats is None
+            else min(self.repeats, max(self.first_repeats, 2 * len(values)))
         )
 
     def _count_needed(self, values: Sequence[float]) -> int:
@@ -239,3 +206,7 @@ class Repeats:
             return 2 * len(values)
         factor = min((error / middle / self.relative_error) ** 2, 2.0)
         return max(len(values) + 1, math.floor(len(values) * factor))
+
+
+ONCE = Repeats()
+"""Each configuration is measured once."""

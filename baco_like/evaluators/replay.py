@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,18 +10,9 @@ from typing import Any, final
 
 from baco_like._checks import whole_number
 from baco_like._random import Purpose, generator
-from baco_like.evaluators.repeats import BestValues, Repeats, repeats_keys, takes_little
-from baco_like.evaluators.settings_table import (
-    FLAG,
-    KIND,
-    TEXT,
-    Key,
-    RunArguments,
-    Table,
-    shown,
-    suggestion,
-    whole,
-)
+from baco_like._tables import Count, Natural, Table, keys_of, shown, suggestion
+from baco_like.evaluators.protocol import KIND, RunArguments
+from baco_like.evaluators.repeats import MOST, BestValues, Repeats, takes_little
 from baco_like.exceptions import EvaluatorError, JournalError, RunFileError
 from baco_like.records import History, Outcome, Trial
 from baco_like.records.trial import SLOW, STOPPED
@@ -30,18 +20,30 @@ from baco_like.results.formats import read
 from baco_like.results.recording import Recording
 from baco_like.spaces.space import Space
 
-__all__ = ["KEYS", "MaxSimulatedTime", "ReplayEvaluator", "load"]
+__all__ = ["MaxSimulatedTime", "ReplayEvaluator", "load"]
 
-KEYS = (
-    Key("file", TEXT, "the recorded results; relative paths start at the run file", required=True),
-    Key("objective", TEXT, "the measurement to use, if the file has several", absent="the file's"),
-    Key("draw", FLAG, "draw each value from the recorded repeats", default=False),
-    Key("draw_seed", whole(0), "seed of these draws", default=0),
-    Key("capacity", whole(1), "simulated devices that run at the same time", default=1),
-    Key("repeats", whole(1), "recorded repeats of every configuration", absent="all"),
-    *(key for key in repeats_keys(1) if key.name != "repeats"),
-    Key("large", FLAG, "the file may have more than 64 MiB, unpacked", default=False),
-)
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayTable:
+    """The table ``[evaluator]`` of the kind ``replay``; the other keys of `Repeats` belong to it, too.
+
+    Attributes:
+        file: The recorded results; relative paths start at the run file.
+        objective: The measurement to use, if the file has several; None: the file's.
+        draw: Draw each value from the recorded repeats.
+        draw_seed: Seed of these draws.
+        capacity: Simulated devices that run at the same time.
+        large: The file may have more than 64 MiB, unpacked.
+        repeats: Recorded repeats of every configuration; None: all.
+    """
+
+    file: str
+    objective: str | None = None
+    draw: bool = False
+    draw_seed: Natural = 0
+    capacity: Count = 1
+    large: bool = False
+    repeats: Count | None = None
 
 
 def load(path: str | Path, objective: str | None = None, *, large: bool = False) -> Recording:
@@ -105,22 +107,24 @@ class ReplayEvaluator:
         """Create it from the ``[evaluator]`` table of a run file.
 
         Args:
-            table: Keys as in `KEYS`; ``file`` is relative to the run's folder, in any format that `baco_like.results`
-                reads; ``objective`` names the measurement to use as the value; ``large`` permits more than 64 MiB.
+            table: Keys as in `ReplayTable`; ``file`` is in any format that `baco_like.results` reads.
             run: Its space has the parameters of the recording. Its unit and environment are not used.
 
         Raises:
             RunFileError: A key is unknown, missing or wrong.
             EvaluatorError: The recording cannot be read, or has other parameters or values than the space.
         """
-        values = table.read((KIND, *KEYS))
-        recording = load(run.folder / values["file"], values["objective"], large=values["large"])
+        rule = keys_of(Repeats)
+        read = table.create(ReplayTable, KIND, *rule[1:])
+        given = {k.name: table.entries[k.name] for k in rule if table.has(k.name)}
+        least = {"repeats": 1 if "max_repeats" in given else MOST}
+        recording = load(run.folder / read.file, read.objective, large=read.large)
         _check_parameters(recording, run.space)
         return cls(
             recording,
-            draw_seed=values["draw_seed"] if values["draw"] else None,
-            capacity=values["capacity"],
-            repeats=_read_repeats(table),
+            draw_seed=read.draw_seed if read.draw else None,
+            capacity=read.capacity,
+            repeats=Table(table.name, least | given).create(Repeats) if given else None,
         )
 
     @property
@@ -229,14 +233,6 @@ class MaxSimulatedTime:
     def room(self, history: History) -> int | None:
         """Return None: this rule does not limit the number of trials."""
         return None
-
-
-def _read_repeats(table: Table) -> Repeats | None:
-    """Return the rule in a table, or None if it has none of its keys. Without ``repeats``, all are used."""
-    given = [key.name for key in repeats_keys(1) if table.has(key.name)]
-    if not given:
-        return None
-    return Repeats.from_table(table, 1 if table.has("max_repeats") else sys.maxsize)
 
 
 def _check_parameters(recording: Recording, space: Space) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from baco_like._checks import whole_number
 from baco_like._output import warn_caller
+from baco_like._tables import Count, Shape, whole
 from baco_like.exceptions import RunFileError, WarmStartWarning
 from baco_like.journal.header import MODES, UNIT, Mode
 from baco_like.records import Direction, History, Trial, outcome_from
@@ -22,6 +23,11 @@ from baco_like.spaces.formats.dataframe import column_values
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies.protocol import FEWEST_RELATED, MOST_RELATED
+
+_TASK = Shape(
+    title="a name, or a table such as `{ n = 512 }`",
+    anyOf=[{"type": "string"}, {"type": "object"}],
+)
 
 
 @dataclass(frozen=True)
@@ -37,13 +43,13 @@ class WarmStart:
             related task (another program, device or input size); their model helps as far as it ranks this run's
             observations correctly.
         best: With ``configs``: number of configurations.
-        rows: With ``prior``: maximum number of results; half are the best ones, the others are drawn from the rest.
-        objective: Name of the measurement to use as the value, if the source has several. None uses the run's
-            objective; with ``prior`` and several objectives, the first one that the source has. If the source has no
-            such measurement, either the source or the run must have the unspecific objective ``value``.
+        rows: With ``prior``: largest number of results; half are the best ones, the others are drawn from the rest.
+        objective: The measurement to use, if the source has several. If it has no such measurement, either the source
+            or the run must have the unspecific objective ``value``; None: the run's; with ``prior`` and several
+            objectives, the first one that the source has.
         large: Whether the file may have more than 64 MiB, unpacked.
-        task: In a run with tasks: name or descriptor of the task that the results belong to. Without it, the results
-            must have the descriptors among their parameters.
+        task: With ``[tasks]``: the task that the results belong to; without it, the results must have the descriptors
+            among their parameters.
 
     Raises:
         ValueError: An argument has a wrong value.
@@ -51,11 +57,11 @@ class WarmStart:
 
     data: Any
     mode: Mode = "data"
-    best: int = 5
-    rows: int = MOST_RELATED
+    best: Count = 5
+    rows: Annotated[int, whole(FEWEST_RELATED)] = MOST_RELATED
     objective: str | None = None
     large: bool = False
-    task: GivenTask | None = None
+    task: Annotated[GivenTask | None, _TASK] = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

@@ -26,11 +26,11 @@ class Objective:
     """A measured value that is minimised or maximised.
 
     Attributes:
-        name: Its name, such as ``time``.
-        unit: Its unit, such as ``ms``; may be empty.
-        direction: ``minimize`` or ``maximize``.
-        exact: Whether each measurement of a configuration gives the same value, as for sizes and counts. Then nothing
-            is measured again.
+        name: Name of the measured value.
+        unit: Shown in tables and plots; evaluators that measure time need ``s``, ``ms``, ``us`` or ``ns``.
+        direction: Which values are better.
+        exact: Whether each measurement gives the same value, as for sizes and counts; such a value is measured once.
+            Sizes in ``[evaluator.metrics]`` are exact by themselves.
 
     Raises:
         ValueError: The name or the direction is wrong.

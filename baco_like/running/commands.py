@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from baco_like._tables import Table
 from baco_like.evaluators import Evaluator, registry
 from baco_like.evaluators.command.compilers import compilers_of_tables, is_compiler_name
 from baco_like.evaluators.command.evaluator import ProgramCommands, program_commands
-from baco_like.evaluators.command.reference import REFERENCE_KEYS
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.comparison import Tolerances
 from baco_like.exceptions import RunFileError
 from baco_like.journal.header import FOLDER
 from baco_like.records import Trial
@@ -21,7 +22,10 @@ from baco_like.spaces import Space
 
 _TABLE = "[evaluator] "
 
-_UNNEEDED = (*registry.CACHE_KEYS, *(key.name for key in REFERENCE_KEYS))
+_UNNEEDED = (
+    *(*registry.CACHE_KEYS, "output", "reference", "dtype"),
+    *(field.name for field in fields(Tolerances)),
+)
 """Keys that no command depends on; they name files that need not exist here."""
 
 

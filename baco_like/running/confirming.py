@@ -12,12 +12,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from typing_extensions import override
 
 from baco_like._checks import whole_number
 from baco_like._output import warn_caller
+from baco_like._tables import SHARE, Count, Positive, Shape, Share, whole
 from baco_like.evaluators import Evaluator
 from baco_like.evaluators.wrappers import CachedEvaluator
 from baco_like.exceptions import BacoWarning, EvaluatorError, TrialError
@@ -55,31 +57,34 @@ SIMPLIFY = 0.25
 """Share of the run's evaluations that the simplification of the winner may take by default."""
 
 
+def _count_or_share(least: int) -> Shape:
+    return Shape(title="a whole number, or a share below 1", anyOf=[whole(least), SHARE])
+
+
 @dataclass(frozen=True)
 class Confirm:
-    """How the winner of a run is confirmed.
+    """How the winner of a run is confirmed; with ``top=0``, for exact values, it is only simplified.
 
     Attributes:
-        top: Number of candidates besides the default configuration; fewer if the budget is below five rounds of them. 0
-            measures none again: the values are exact.
-        evaluations: Largest number of measurements: an integer, or a share of the run's evaluations below 1. A share
-            allows at least 15 measurements, but no more than the run has evaluations.
-        rounds: Largest number of rounds, or None.
-        confidence: Joint probability of the intervals.
+        top: Candidates besides the default configuration; fewer if the budget is below five rounds of them.
+        evaluations: Largest number of measurements, or a share of the run's evaluations, but then at least 15 (or as
+            many as the run has evaluations).
+        rounds: Largest number of rounds; None: no limit.
+        confidence: Probability of the intervals and of the ranking.
         tolerance: Relative difference that does not matter.
-        simplify: Largest number of measurements that test which parameters of the winner matter, like ``evaluations``;
-            0: none.
+        simplify: Largest number of measurements, or a share of the run's builds, to [return parameters of the winner to
+            their defaults](../flags.md#the-smallest-winner); 0: none.
 
     Raises:
         ValueError: A value is out of range.
     """
 
-    top: int = 3
-    evaluations: float = 0.1
-    rounds: int | None = None
-    confidence: float = 0.95
-    tolerance: float = 0.01
-    simplify: float = SIMPLIFY
+    top: Count = 3
+    evaluations: Annotated[float, _count_or_share(1)] = 0.1
+    rounds: Count | None = None
+    confidence: Share = 0.95
+    tolerance: Positive = 0.01
+    simplify: Annotated[float, _count_or_share(0)] = SIMPLIFY
 
     def __post_init__(self) -> None:
         whole_number("top", self.top, 0)

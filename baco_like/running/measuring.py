@@ -10,6 +10,7 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like._checks import whole_number
+from baco_like._tables import Natural, Positive
 from baco_like.evaluators import DEFAULT_FAILURES
 from baco_like.optimizer import Sharing
 from baco_like.optimizer.predictions import best_by_repeats
@@ -37,15 +38,16 @@ class Recheck:
     """How often the incumbent is measured again.
 
     Attributes:
-        every: Number of evaluations from one control to the next; 0 makes none.
-        threshold: Relative change of its value that counts as drift.
+        every: Evaluations from one control measurement to the next; 0: none, which is the default for
+            ``kind = "replay"`` and with ``[tasks]``.
+        threshold: Relative change that counts as drift.
 
     Raises:
         ValueError: A value is out of range.
     """
 
-    every: int = RECHECK
-    threshold: float = 0.05
+    every: Natural = RECHECK
+    threshold: Positive = 0.05
 
     def __post_init__(self) -> None:
         whole_number("every", self.every, 0)

@@ -41,7 +41,7 @@ SPACES = (
     "dedispersion_milo/MI250X",
 )
 SHARE = 0.95
-FEW = Repeats(32, 32, first=3)
+FEW = Repeats(32, first_repeats=3)
 """Three measurements, and up to all recorded ones while a configuration may win."""
 
 REFERENCE = "default"

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from baco_like import Optimizer, Space, WarmStart, Workers, cli, tune
+from baco_like._tables import Table
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.command import measure
-from baco_like.evaluators.settings_table import RunArguments, Table
+from baco_like.evaluators.protocol import RunArguments
 from baco_like.exceptions import BacoError, RunFileError
 from baco_like.records import Trial
 from baco_like.records.workers import read_utilisation

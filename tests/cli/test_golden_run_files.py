@@ -1,7 +1,8 @@
 """Every message about a mistake in a run file, and the JSON Schema, stay as they are in the folder ``golden``.
 
-`messages.json` lists mistakes: a file, a part of it, what replaces this part, and the message. A change that is meant to
-alter messages or the schema writes both files anew: ``python tests/cli/test_golden_run_files.py``.
+`messages.json` lists mistakes: a file, a part of it, what replaces this part, the message, and whether the schema shows
+the mistake in an editor too. A change that is meant to alter messages or the schema writes both files anew:
+``python tests/cli/test_golden_run_files.py``.
 """
 
 from __future__ import annotations
@@ -18,53 +19,64 @@ import pytest
 
 from baco_like.cli import run_file
 from baco_like.cli.schema import json_schema
-from baco_like.exceptions import BacoError, EvaluatorError, RunFileError, SpaceError
+from baco_like.exceptions import BacoError
+
+jsonschema = pytest.importorskip("jsonschema")
 
 GOLDEN = Path(__file__).with_name("golden")
 MESSAGES = GOLDEN / "messages.json"
 SCHEMA = GOLDEN / "schema.json"
 CASES = json.loads(MESSAGES.read_text())
+VALIDATOR = jsonschema.Draft7Validator(json_schema())
 
 
-def message(case: dict[str, str], folder: Path) -> str:
-    """Return the class and the text of the error; nothing but the run file is in the folder afterwards."""
+def check(case: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the case with what the reader and the schema say of it now; the folder gets no other files."""
     text = (GOLDEN / f"{case['file']}.toml").read_text()
     assert case["old"] in text
     path = folder / "run.toml"
     path.write_text(text.replace(case["old"], case["new"], 1))
     shutil.copy(GOLDEN / "table.csv", folder)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a parameter that no command names
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a parameter that no command names
+        with pytest.raises((BacoError, ValueError)) as caught:
             run_file.read(path).search.create()  # as `baco-like tune` does before it starts
-    except (RunFileError, SpaceError, EvaluatorError, ValueError) as error:
-        assert sorted(file.name for file in folder.iterdir()) == ["run.toml", "table.csv"]
-        kind = type(error).__name__ if isinstance(error, BacoError) else "ValueError"
-        text = str(error).replace(str(folder), "FOLDER")
-        return f"{kind}: {text.partition(' for this process; it has')[0]}"
-    return "none"
+    assert sorted(file.name for file in folder.iterdir()) == ["run.toml", "table.csv"]
+    text = str(caught.value).replace(str(folder), "FOLDER")
+    text = text.partition(" for this process; it has")[0]
+    try:
+        is_shown = not VALIDATOR.is_valid(run_file.tomllib.loads(path.read_text()))
+    except ValueError:
+        is_shown = True  # not TOML
+    return {**case, "message": f"{caught.type.__name__}: {text}", "schema": is_shown}
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{c['file']}: {c['new']!r:.60}" for c in CASES])
-def test_each_mistake_has_its_message_in_one_line(tmp_path: Path, case: dict[str, str]) -> None:
-    found = message(case, tmp_path)
-    assert found == case["message"]
-    assert "\n" not in found
-    assert len(found) < 520
+def test_each_mistake_has_its_message_in_one_line(tmp_path: Path, case: dict[str, Any]) -> None:
+    found = check(case, tmp_path)
+    assert found == case
+    assert "\n" not in found["message"]
+    assert len(found["message"]) < 520
+
+
+def test_the_files_without_mistakes_fit_the_schema() -> None:
+    for path in GOLDEN.glob("*.toml"):
+        VALIDATOR.validate(run_file.tomllib.loads(path.read_text()))
 
 
 def test_the_schema_is_the_golden_one() -> None:
-    assert json.loads(json.dumps(json_schema())) == json.loads(SCHEMA.read_text())
+    VALIDATOR.check_schema(VALIDATOR.schema)
+    assert json.loads(json.dumps(VALIDATOR.schema)) == json.loads(SCHEMA.read_text())
 
 
 def main() -> None:
-    rows: list[Any] = []
+    rows = []
     for case in CASES:
         with tempfile.TemporaryDirectory() as folder:
-            rows.append({**case, "message": message(case, Path(folder).resolve())})
+            rows.append(check(case, Path(folder).resolve()))
     MESSAGES.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
-    SCHEMA.write_text(json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n")
+    SCHEMA.write_text(json.dumps(VALIDATOR.schema, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main())  # type: ignore[func-returns-value]

@@ -7,7 +7,6 @@ import pytest
 from baco_like import Optimizer
 from baco_like.cli import main
 from baco_like.cli.run_file import read
-from baco_like.exceptions import RunFileError
 from baco_like.records import Objective
 
 TEXT = """\
@@ -59,26 +58,6 @@ def test_one_table_in_brackets_is_one_objective(file):
     file.write_text(text)
     assert read(file).aim.several == ()
     assert read(file).aim.first == Objective("time", "ms")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('name = "rate"\n', "", "needs the key 'name'"),
-        ('name = "rate"', 'name = "time"', "two have the same name"),
-        ('name = "rate"', 'name = "rat"', "'rat' is not measured"),
-        ('unit = "ms"', "peak = 1.0", "peak"),
-        ("[budget]", "[confirmation]\n[budget]", "values of one objective"),
-        ("[budget]", "[budget]\ntarget = 1.0", "Target is about the best value of one objective"),
-        ("[budget]", "[budget]\noutlook = 9", "LowOutlook is about"),
-        ('measure = "regex"', 'measure = "regex"\nslow_ratio = 3', "slow_ratio"),
-    ],
-)
-def test_a_mistake_is_reported(file, old, new, message):
-    assert old in TEXT
-    file.write_text(TEXT.replace(old, new, 1))
-    with pytest.raises(RunFileError, match=message):
-        read(file)
 
 
 def test_a_run_writes_the_front_and_show_describes_it(file, tmp_path, capsys):

@@ -10,7 +10,6 @@ from baco_like import Optimizer, Sharing, cli
 from baco_like.cli.arguments import build_parser
 from baco_like.cli.run_file import read
 from baco_like.cli.runs import sharing_arguments
-from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.records import Cover
 
 FUNCTION = """
@@ -187,21 +186,6 @@ def test_constraints_of_one_task(tmp_path):
     space = read(write(tmp_path, 'constraints = { "n=64" = ["tile <= 8"] }')).space
     assert space.at_task(0).feasible_size == 1
     assert space.at_task(1).feasible_size == 4
-
-
-@pytest.mark.parametrize(
-    ("tasks", "more", "error", "message"),
-    [
-        ('goal = "all"', "", RunFileError, "goal"),
-        ("goal = 2\nwithin = 1.1", "", RunFileError, "no key 'goal' beside it"),
-        ('constraints = { "n=65" = ["tile <= 8"] }', "", SpaceError, "the tasks are n=64, n=256"),
-        ("", "[confirmation]\n", RunFileError, "best configuration of one task"),
-        ("", "target = 3\n", RunFileError, "best value of one task"),
-    ],
-)
-def test_what_is_refused(tasks, more, error, message, tmp_path):
-    with pytest.raises(error, match=message):
-        read(write(tmp_path, tasks, more))
 
 
 COMMANDS = """

@@ -6,7 +6,6 @@ import pytest
 
 from baco_like import Optimizer, WarmStart, cli
 from baco_like.cli.run_file import read
-from baco_like.exceptions import RunFileError
 
 FILE = """
 [space.tile]
@@ -81,20 +80,6 @@ def test_a_run_begins_with_it_and_resumes_without_the_source(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[warm_start]\n", "needs the key 'file'"),
-        ('[warm_start]\nfile = "x"\nmod = "data"\n', "did you mean 'mode'"),
-        ('[warm_start]\nfile = "x"\nmode = "priors"\n', "did you mean 'prior'"),
-        ('[warm_start]\nfile = "x"\nbest = 0\n', "1 or more"),
-    ],
-)
-def test_mistakes_are_named(folder, text, message):
-    with pytest.raises(RunFileError, match=message):
-        read(written(folder, text))
-
-
-@pytest.mark.parametrize(
     "text",
     [
         '[warm_start]\nfile = "missing.json"\n',
@@ -106,13 +91,6 @@ def test_what_cannot_be_used_ends_in_one_line(folder, text, capsys):
     assert cli.main(["tune", str(written(folder, text)), "--out", str(out)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not out.exists()
-
-
-def test_a_value_that_is_no_table(folder):
-    path = folder / "job.toml"
-    path.write_text('warm_start = "table.json"\n' + FILE)
-    with pytest.raises(RunFileError, match="must be a table"):
-        read(path)
 
 
 @pytest.mark.filterwarnings("default:.*does not say how its values were measured")

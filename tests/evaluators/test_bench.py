@@ -59,7 +59,7 @@ def make(language, group, **changed):
     function, settings = MAKE[language]
     numbers = [number for name, number in bench_cases.cases(language) if name == group]
     constants = {"GROUP": group, "LANGUAGE": language}
-    common = {"repeats": Repeats(2, 2), "timeout": 20.0, "constants": constants, **changed}
+    common = {"repeats": Repeats(2), "timeout": 20.0, "constants": constants, **changed}
     made = function(Space({"case": [*numbers, 99]}), settings(FILE, 1, **common))
     made.is_accepted = lambda outcome: False  # without a best value, all are run with other inputs
     return made

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from kernel_checks import KERNELS
 
+from baco_like._tables import Table
 from baco_like.evaluators import (
     CachedEvaluator,
     CheckedEvaluator,
@@ -24,7 +25,7 @@ from baco_like.evaluators import (
     isolated_function,
 )
 from baco_like.evaluators.command import evaluator as command
-from baco_like.evaluators.settings_table import RunArguments, Table
+from baco_like.evaluators.protocol import RunArguments
 from baco_like.exceptions import Infeasible
 from baco_like.spaces.space import Space
 from baco_like.testing.evaluators import CHECKS, Case
@@ -63,8 +64,8 @@ def by_command(ahead):
 
 def loop_nest(ahead):
     space = Space({"ti": [1, 4, 5]})
-    settings = CKernelSettings(KERNELS / "c_loop_nest.py", 8, repeats=Repeats())
-    return lambda folder: CKernelEvaluator(space, settings, ahead=ahead)
+    settings = CKernelSettings(KERNELS / "c_loop_nest.py", 8, repeats=Repeats(), ahead=ahead)
+    return lambda folder: CKernelEvaluator(space, settings)
 
 
 def isolated(folder):
@@ -81,7 +82,7 @@ CASES = {
     "C kernel, built ahead": (loop_nest(1), TILES),
     "isolated": (isolated, XS),
     "slots": (lambda folder: SlotsEvaluator(lambda environment: function(folder), SLOTS), XS),
-    "repeated": (lambda folder: RepeatedEvaluator(function(folder), Repeats(2, 2)), XS),
+    "repeated": (lambda folder: RepeatedEvaluator(function(folder), Repeats(2)), XS),
     "checked": (lambda folder: CheckedEvaluator(function(folder), lambda t, o: None), XS),
     "cached": (
         lambda folder: CachedEvaluator(function(folder), ResultCache(folder / "cache", {})),

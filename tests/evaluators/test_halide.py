@@ -23,7 +23,7 @@ matmul, blur = load("halide_matmul"), load("halide_blur")
 def settings(problem, **changed):
     return HalideSettings(
         KERNELS / f"halide_{problem}.py",
-        **{"size": SIZE, "repeats": Repeats(2, 2), "threads": 2, "timeout": 2.0, **changed},
+        **{"size": SIZE, "repeats": Repeats(2), "threads": 2, "timeout": 2.0, **changed},
     )
 
 

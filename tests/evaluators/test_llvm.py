@@ -42,9 +42,9 @@ def source(tmp_path):
 
 def make(source, repeats=None, levels="-", **given):
     passes = given.pop("passes", None) or Passes(PASSES, opt="opt-14")
-    cflags = given.pop("cflags", ["-DSTEP=3"])
-    settings = LlvmSettings([source], passes, cflags=cflags, folder=source.parent, **given)
-    evaluator = LlvmEvaluator(settings, repeats)
+    cflags = given.pop("cflags", "-DSTEP=3")
+    given = {"repeats": repeats or Repeats(), "folder": source.parent, **given}
+    evaluator = LlvmEvaluator(LlvmSettings([source], passes, cflags=cflags, **given))
     if levels:  # instead of compiling five programs for the note
         evaluator.bench.levels = lambda: levels
     return evaluator
@@ -171,7 +171,7 @@ def test_a_program_that_cannot_be_checked_is_told(source):
         evaluate(make(source), [])
     source.write_text(SOURCE)
     with pytest.raises(EvaluatorError, match="SIGABRT"):
-        evaluate(make(source, arguments=["-1"]), [])
+        evaluate(make(source, arguments="-1"), [])
     source.write_text("#error compile error")
     with pytest.raises(EvaluatorError, match="compile error"):
         evaluate(make(source), [])
@@ -237,6 +237,6 @@ def test_a_wrong_compilation_of_llvm_14_is_found():
     """Its pass attributor-cgscc compiles this program wrongly."""
     programs = Path(__file__).parents[2] / "benchmarks" / "compilers" / "programs"
     passes = Passes(["attributor-cgscc"], opt="opt-14")
-    evaluator = make(programs / "lz.c", passes=passes, cflags=[])
+    evaluator = make(programs / "lz.c", passes=passes, cflags="")
     (outcome,) = evaluate(evaluator, ["attributor-cgscc"])
     assert outcome.failed == "correctness"

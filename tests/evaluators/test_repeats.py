@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from baco_like._tables import Table
 from baco_like.evaluators import Repeats
-from baco_like.evaluators.settings_table import Table
-from baco_like.exceptions import EvaluatorError
+from baco_like.exceptions import RunFileError
 from baco_like.records.trial import median, standard_error
 
 VALUES = st.lists(st.floats(0.5, 100), max_size=20)
 RULES = st.builds(
-    Repeats,
+    lambda least, most, error, slow: Repeats(least, most if error else None, error, slow),
     st.integers(1, 6),
     st.integers(6, 40),
     st.one_of(st.none(), st.floats(0.001, 0.5)),
@@ -29,15 +29,15 @@ def measured(rule, draw, best):
 
 
 def test_a_fixed_number():
-    assert measured(Repeats(4, 4), [1.0, 9.0], None) == [1.0, 9.0, 1.0, 9.0]
+    assert measured(Repeats(4), [1.0, 9.0], None) == [1.0, 9.0, 1.0, 9.0]
     assert measured(Repeats(), [3.0], 1.0) == [3.0]
 
 
 @given(RULES, VALUES.filter(bool), st.one_of(st.none(), st.floats(0.5, 100)))
 def test_it_ends_between_least_and_most(rule, draw, best):
     values = measured(rule, draw, best)
-    most = rule.most if rule.relative_error is not None else rule.least
-    assert rule.least <= len(values) <= max(most, rule.least)
+    most = rule.most if rule.relative_error is not None else rule.repeats
+    assert rule.repeats <= len(values) <= max(most, rule.repeats)
     if rule.relative_error is not None and len(values) < most and not rule.is_slow(values, best):
         error = standard_error(tuple(values))
         assert error <= rule.relative_error * abs(median(tuple(values)))
@@ -71,35 +71,40 @@ def test_never_more_than_twice_as_many_at_a_time():
     ],
 )
 def test_clearly_slower_is_every_value_above_the_ratio(values, best, is_slow):
-    rule = Repeats(5, 5, slow_ratio=3.0)
+    rule = Repeats(5, slow_ratio=3.0)
     assert rule.is_slow(values, best) is is_slow
     assert rule.missing(values, best) == (0 if is_slow else 5 - len(values))
-    assert not Repeats(5, 5).is_slow(values, best)
+    assert not Repeats(5).is_slow(values, best)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"least": 0}, {"relative_error": 0.0}, {"slow_ratio": 1.0}, {"first": 1}, {"first": 2}],
-    ids=str,
-)
-def test_wrong_rules(wrong):
-    with pytest.raises(EvaluatorError, match=next(iter(wrong))):
-        Repeats(**wrong)
+OPTIONAL = st.one_of(st.none(), st.integers(-1, 9))
+SHARES = st.one_of(st.none(), st.sampled_from([-1.0, 0.0, 0.1, 1.0, 2.0]))
 
 
-def read(**entries):
-    return Repeats.from_table(Table("evaluator", entries), 5)
-
-
-def test_tables():
-    assert read() == Repeats(5, 5)
-    assert read(repeats=2, slow_ratio=3) == Repeats(2, 2, None, 3.0)
-    assert read(max_repeats=9, relative_error=0.1) == Repeats(5, 9, 0.1)
-    assert read(first_repeats=2) == Repeats(5, 5, first=2)
+@given(st.tuples(st.integers(-1, 9), OPTIONAL, SHARES, SHARES, OPTIONAL))
+def test_python_and_run_files_refuse_the_same_rules(values):
+    names = ["repeats", "max_repeats", "relative_error", "slow_ratio", "first_repeats"]
+    entries = {n: v for n, v in zip(names, values, strict=True) if v is not None}
+    repeats, most, error, slow, first = values
+    allowed = (
+        repeats >= 1
+        and (most is None) == (error is None)
+        and (most is None or (most >= repeats and error > 0))
+        and (slow is None or slow > 1)
+        and (first is None or 2 <= first <= repeats)
+    )
+    if allowed:
+        assert Table("evaluator", entries).create(Repeats) == Repeats(*values)
+        return
+    with pytest.raises(ValueError, match=r" = .*: expected ") as python:
+        Repeats(*values)
+    with pytest.raises(RunFileError) as file:
+        Table("evaluator", entries).create(Repeats)
+    assert str(file.value) == f"[evaluator] {python.value}"
 
 
 def test_first_repeats_are_followed_by_more_only_for_those_that_may_win():
-    rule = Repeats(32, 32, first=3)
+    rule = Repeats(32, first_repeats=3)
     assert rule.missing([], None) == 3
     assert rule.missing([5.0, 5.0, 5.0], None) == 0  # there is nothing to compare with
     assert rule.missing([11.0, 11.1, 11.0], 10.0, is_cheap=True) == 3
@@ -121,7 +126,7 @@ def test_first_repeats_go_with_a_relative_error():
 def test_the_best_of_few_repeats_never_beats_the_best_value():
     """A configuration that is not measured further has only values above the best one."""
     rng = np.random.default_rng(0)
-    rule = Repeats(30, 30, first=2)
+    rule = Repeats(30, first_repeats=2)
     for _ in range(300):
         values, best = list[float](), 1.0
         noisy = 1.0 + 0.2 * rng.standard_normal(30)

@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from baco_like import MaxEvals, Optimizer, Permutation, Search, run
+from baco_like._tables import Table
 from baco_like.evaluators import MaxSimulatedTime, Repeats, ReplayEvaluator
+from baco_like.evaluators.protocol import RunArguments
 from baco_like.evaluators.replay import load
-from baco_like.evaluators.settings_table import RunArguments, Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.results import formats as storage
@@ -376,7 +377,7 @@ def replayed(device, count):
 
 def test_few_repeats_first_take_less_simulated_time():
     rows = ([1000.0] * 8, [2000.0] * 8, [1000.0] * 3 + [900.0] * 4 + [1000.0])
-    device = ReplayEvaluator(table_of_runs(*rows), repeats=Repeats(99, 99, first=2))
+    device = ReplayEvaluator(table_of_runs(*rows), repeats=Repeats(99, first_repeats=2))
     outcomes = replayed(device, 3)
     assert [len(o.repeats) for o in outcomes] == [2, 2, 8]
     assert [o.value for o in outcomes] == [1000.0, 2000.0, pytest.approx(950.0)]
@@ -386,18 +387,18 @@ def test_few_repeats_first_take_less_simulated_time():
 
 def test_all_repeats_are_made_while_they_take_little_of_the_build():
     """The build takes 500 ms; four runs of 10 ms may be made, but not eight."""
-    device = ReplayEvaluator(table_of_runs([10.0] * 20), repeats=Repeats(99, 99, first=2))
+    device = ReplayEvaluator(table_of_runs([10.0] * 20), repeats=Repeats(99, first_repeats=2))
     assert len(replayed(device, 1)[0].repeats) == 8
 
 
 def test_a_slow_configuration_is_stopped_at_the_limit_of_the_moment():
     device = ReplayEvaluator(
-        table_of_runs([1000.0] * 4, [9000.0] * 4), repeats=Repeats(99, 99, slow_ratio=2.0)
+        table_of_runs([1000.0] * 4, [9000.0] * 4), repeats=Repeats(99, slow_ratio=2.0)
     )
     _, slow = replayed(device, 2)
     assert (slow.bound, slow.is_slow, slow.seconds["run"]) == (2000.0, True, pytest.approx(2.0))
     resumed = ReplayEvaluator(
-        table_of_runs([1000.0] * 4, [9000.0] * 4), repeats=Repeats(99, 99, slow_ratio=2.0)
+        table_of_runs([1000.0] * 4, [9000.0] * 4), repeats=Repeats(99, slow_ratio=2.0)
     )
     resumed.recall([Trial(0, {"x": 0, "y": "a"}, outcome=Outcome.success(0, (1000.0,)))])
     resumed.submit(Trial(1, {"x": 1, "y": "a"}))

@@ -88,7 +88,7 @@ def evaluate(evaluator, one):
 
 def test_a_trial_is_built_measured_and_discarded():
     bench = Told()
-    evaluator = StagedEvaluator(bench, Repeats(3, 3))
+    evaluator = StagedEvaluator(bench, Repeats(3))
     outcome = evaluate(evaluator, trial(7, 3.0, 1.0, 2.0))
     assert (outcome.trial_id, outcome.value, outcome.repeats) == (7, 2.0, (3.0, 1.0, 2.0))
     assert outcome.extra == {"seconds": {"compile": 0.25, "run": 1.0}}
@@ -105,7 +105,7 @@ def test_a_trial_is_built_measured_and_discarded():
 )
 def test_a_stage_that_fails(fails, word, seconds, repeats):
     bench = Told()
-    outcome = evaluate(StagedEvaluator(bench, Repeats(3, 3)), trial(1, 4.0, fails=fails))
+    outcome = evaluate(StagedEvaluator(bench, Repeats(3)), trial(1, 4.0, fails=fails))
     assert (outcome.status, outcome.failed) == (Status.FAILED, word)
     assert outcome.extra["seconds"] == seconds
     assert outcome.extra.get("repeats") == repeats
@@ -123,7 +123,7 @@ def test_adaptive_repeats():
 
 def test_a_clearly_slower_configuration_is_censored_at_what_was_measured():
     bench = Told()
-    evaluator = StagedEvaluator(bench, Repeats(5, 5, slow_ratio=3.0))
+    evaluator = StagedEvaluator(bench, Repeats(5, slow_ratio=3.0))
     evaluate(evaluator, trial(0, *[10.0] * 5))
     outcome = evaluate(evaluator, trial(1, 31.0, 32.0))
     assert (outcome.status, outcome.failed) == (Status.CENSORED, "timeout")
@@ -135,7 +135,7 @@ def test_a_clearly_slower_configuration_is_censored_at_what_was_measured():
 
 
 def test_a_run_that_is_stopped_is_censored_at_the_limit():
-    evaluator = StagedEvaluator(Told(), Repeats(2, 2, slow_ratio=2.0))
+    evaluator = StagedEvaluator(Told(), Repeats(2, slow_ratio=2.0))
     evaluate(evaluator, trial(0, 10.0, 10.0))
     outcome = evaluate(evaluator, trial(1, fails="limit"))
     assert (outcome.status, outcome.bound) == (Status.CENSORED, 20.0)
@@ -143,7 +143,7 @@ def test_a_run_that_is_stopped_is_censored_at_the_limit():
 
 def test_the_best_is_of_successes_and_moves():
     bench = Told()
-    evaluator = StagedEvaluator(bench, Repeats(1, 1, slow_ratio=2.0))
+    evaluator = StagedEvaluator(bench, Repeats(1, slow_ratio=2.0))
     evaluate(evaluator, trial(0, 1.0, fails="run"))
     evaluate(evaluator, trial(1, 8.0))
     evaluate(evaluator, trial(2, 4.0))
@@ -230,7 +230,7 @@ def measured(bench):
 
 def test_equal_programs_are_measured_once():
     bench = Compiled()
-    evaluator = StagedEvaluator(bench, Repeats(2, 2))
+    evaluator = StagedEvaluator(bench, Repeats(2))
     first = evaluate(evaluator, compiled(0, "p", 3.0, 4.0))
     second = evaluate(evaluator, compiled(1, "p", 9.0, 9.0))
     assert evaluate(evaluator, compiled(2, None, 5.0, 5.0)).value == 5.0
@@ -315,6 +315,6 @@ def test_the_loop_shows_the_history_to_the_evaluator_and_its_wrappers():
     inner = StagedEvaluator(bench, Repeats(slow_ratio=2.0))
     optimizer = Optimizer({"x": [4, 7]})
     optimizer.observe({"x": 4}, 4.0)
-    run(optimizer, RepeatedEvaluator(inner, Repeats(2, 2, slow_ratio=1.5)), MaxEvals(2))
+    run(optimizer, RepeatedEvaluator(inner, Repeats(2, slow_ratio=1.5)), MaxEvals(2))
     assert bench.log[1] == "measure 1 1 8.0"
     assert optimizer.trials[1].status is Status.CENSORED  # by the limit of the wrapper, 6

@@ -23,7 +23,9 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from baco_like._tables import Shape
 from baco_like.evaluators._processes.child import (
     Child,
     delayed_signals,
@@ -32,7 +34,6 @@ from baco_like.evaluators._processes.child import (
     prepare,
     signal_name,
 )
-from baco_like.evaluators.settings_table import Key, Table
 from baco_like.exceptions import EvaluatorError
 
 _LINKER = re.compile(r"(\S*[/-])?(ld|lld|ld\.\w+): ")
@@ -290,40 +291,24 @@ def _add_limits(command: Sequence[str], memory: int | None, mark: int) -> list[s
     return ["/bin/sh", "-c", " && ".join([*limits, 'exec "$@"']), "sh", *command]
 
 
-CPUS_KEY = Key(
-    "cpus",
-    {
-        "title": "an array of CPU numbers such as [2, 3]",
-        "type": "array",
-        "items": {"type": "integer"},
-        "minItems": 1,
-    },
-    "CPUs of the runs",
-    absent="all",
-)
+Cpus = Annotated[
+    frozenset[int],
+    Shape(
+        title="an array of CPU numbers such as [2, 3]",
+        type="array",
+        items={"type": "integer"},
+        minItems=1,
+    ),
+    frozenset,
+]
+"""Numbers of CPUs."""
 
 
-def cpus_from_table(table: Table) -> frozenset[int] | None:
-    """Read the key ``cpus``, an array of CPU numbers; None if it is absent.
-
-    Raises:
-        RunFileError: The value is not an array of whole numbers.
-        EvaluatorError: This process may not use one of the CPUs, or the system cannot restrict CPUs.
-    """
-    numbers = table.value(CPUS_KEY)
-    if numbers is None:
-        return None
-    check_cpus(frozenset(numbers), table.label("cpus"))
-    return frozenset(numbers)
-
-
-def check_cpus(cpus: frozenset[int], where: str) -> None:
-    """Raise `EvaluatorError` if this process may not use one of the CPUs.
-
-    Args:
-        cpus: Numbers of CPUs.
-        where: Start of the message, such as ``[evaluator] cpus``.
-    """
+def check_cpus(cpus: frozenset[int] | None) -> None:
+    """Raise `EvaluatorError` if this process may not use one of the CPUs; None are all."""
+    where = "[evaluator] cpus"
+    if cpus is None:
+        return
     if sys.platform != "linux":
         raise EvaluatorError(f"{where}: this system cannot restrict CPUs; leave it out")
     allowed = os.sched_getaffinity(0)

@@ -10,22 +10,29 @@ import shlex
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from typing_extensions import override
 
 from baco_like._output import open_regular_file, wrap_items
-from baco_like.evaluators._processes.process import (
-    CPUS_KEY,
-    Finished,
-    Stop,
-    check_cpus,
-    cpus_from_table,
-    run_command,
+from baco_like._tables import (
+    TEXT,
+    AnyText,
+    Bytes,
+    Given,
+    Group,
+    Natural,
+    Positive,
+    Shape,
+    Table,
+    choice,
+    per_second,
+    whole,
 )
+from baco_like.evaluators._processes.process import Cpus, Finished, Stop, check_cpus, run_command
 from baco_like.evaluators._processes.temporary import (
     FolderSnapshot,
     LazyFolder,
@@ -33,78 +40,19 @@ from baco_like.evaluators._processes.temporary import (
     require_program,
 )
 from baco_like.evaluators.command.flags import Flags
-from baco_like.evaluators.command.measure import MEASURE_KEYS, CommandMetrics, Measure
+from baco_like.evaluators.command.measure import METHODS, CommandMetrics, Measure
 from baco_like.evaluators.command.passes import PASSES, Passes
-from baco_like.evaluators.command.reference import ERROR, REFERENCE_KEYS, Reference
+from baco_like.evaluators.command.reference import ERROR, TYPES, Reference
 from baco_like.evaluators.command.template import Template, Text, to_text, variable_names
-from baco_like.evaluators.protocol import Evaluator, unwrap
-from baco_like.evaluators.repeats import Repeats, repeats_keys
-from baco_like.evaluators.settings_table import (
-    KIND,
-    POSITIVE,
-    SIZE,
-    TABLE,
-    TEXT,
-    Key,
-    RunArguments,
-    Table,
-    choice,
-    per_second,
-    whole,
-)
+from baco_like.evaluators.comparison import TOLERANCES_BY_TYPE, Tolerances
+from baco_like.evaluators.protocol import KIND, Evaluator, RunArguments, unwrap
+from baco_like.evaluators.repeats import ONCE, Repeats
 from baco_like.evaluators.sources import missing_sources
 from baco_like.evaluators.staged import Built, StagedEvaluator, StageFailure
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.parameters import Permutation, is_sequence
 from baco_like.records.trial import MEASURED_AGAIN, Trial
 from baco_like.spaces.space import Space
-
-_MEMORY = Key("memory", SIZE, "limit of the memory of a run", absent="no limit")
-
-RESTORE = ("auto", "never")
-
-KEYS = (
-    Key("build", TEXT, "the build command"),
-    Key("run", TEXT, "the command to measure", required=True),
-    Key(
-        "before",
-        TEXT,
-        "a command before each run, which is not measured, such as one that empties a cache",
-    ),
-    Key("check", TEXT, "a command; exit code 0 means that the result is correct"),
-    *MEASURE_KEYS,
-    Key(
-        "metrics",
-        {"type": "object", "additionalProperties": TEXT},
-        "further numbers to keep, by name: `size(PATH)` (bytes of a file), `text(PATH)`, `data(PATH)`, `bss(PATH)` (of "
-        "a program), `rapl()` or a regular expression",
-        default={},
-    ),
-    *REFERENCE_KEYS,
-    Key(
-        "program",
-        {"type": "string"},
-        "the built file, such as `{workdir}/app`: configurations with equal files and equal run commands are measured "
-        'once; `""`: each is measured',
-        absent="the file of `{workdir}` after `-o` in `build`, if the commands name every parameter",
-    ),
-    Key("build_timeout", POSITIVE, "limit of a build, in seconds", default=60.0),
-    Key("timeout", POSITIVE, "limit of one run, and of the check, in seconds", default=10.0),
-    *repeats_keys(1),
-    Key("warmup", whole(0, 1_000_000), "runs before the measured ones", default=0),
-    Key(
-        "restore",
-        choice(RESTORE),
-        "`auto`: each run gets `{workdir}` as the build left it; `never`: also with the files of earlier runs",
-        default="auto",
-    ),
-    Key("ahead", whole(0), "builds during a measurement", default=0),
-    CPUS_KEY,
-    _MEMORY,
-)
-
-_FLAGS = Key("flags", TABLE, "the table `[flags]` of the run file")
-_PASSES = Key(PASSES, TABLE, "the table `[passes]` of the run file")
 
 _WORDS = {"build": "compile", "before": "runtime", "run": "runtime", "check": "correctness"}
 """Failure word of a failed command, by stage."""
@@ -113,81 +61,68 @@ _MESSAGE_LENGTH = 4000
 """Characters kept from the end of a failed tool's output; compilers may print megabytes."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Commands:
-    """The commands of every trial.
+    """The commands of every trial, and how their number is measured.
+
+    ``{NAME}`` in a command is the value of a parameter, and ``{workdir}`` the folder of the trial.
 
     Attributes:
-        run: Runs the program; its output or its wall time is measured.
-        measure: Takes the number from the output or the time.
-        variables: Environment variable of each parameter.
-        build: Builds the program, or None.
-        before: Runs before each run, and is not measured; or None.
-        check: Its exit code says whether the result of the first run is correct; or None.
-        reference: File with the correct result of the first run, or None.
-        folder: Working directory of all commands.
-        build_timeout: Limit of the build in seconds.
+        build: The build command.
+        run: The command to measure.
+        before: A command before each run, which is not measured, such as one that empties a cache.
+        check: A command; exit code 0 means that the result is correct.
+        measure: The number to tune: ``"regex"`` (with ``pattern``), ``"json"`` (with ``key``), ``"wall"`` (time of the
+            run), or the name of one of the ``metrics``; None: ``"regex"`` if there is a ``pattern``, else required.
+        pattern: Regular expression with at most one group without a name, the number; the last match counts; other
+            named groups are metrics.
+        key: Key of the number, or of a list of numbers, in the JSON object that the program prints; ``a.b`` is the key
+            ``b`` of the object ``a``; other numbers are metrics.
+        metrics: Further numbers to keep, by name: ``size(PATH)`` (bytes of a file), ``text(PATH)``, ``data(PATH)``,
+            ``bss(PATH)`` (of a program), ``rapl()`` or a regular expression.
+        output: File that the program writes, compared with ``reference``.
+        reference: File with the correct numbers; relative paths start at the run file.
+        accepted: How far the numbers may be from the correct ones.
+        dtype: Format of both files: a text of numbers, an array of NumPy, or raw numbers of a type.
+        program: The built file, such as ``{workdir}/app``: configurations with equal files and equal run commands are
+            measured once; ``""``: each is measured; None: the file of ``{workdir}`` after ``-o`` in ``build``, if the
+            commands name every parameter.
+        build_timeout: Limit of a build, in seconds.
         timeout: Limit of one run, and of the check, in seconds.
-        warmup: Number of runs before the measured ones.
-        memory: Limit of the address space of run and check in bytes, or None.
-        cpus: Numbers of the CPUs that runs may use (builds may use all); None for all.
+        repeats: How often each configuration is measured.
+        warmup: Runs before the measured ones.
+        restore: ``auto``: each run gets ``{workdir}`` as the build left it; ``never``: also with the files of earlier
+            runs.
+        ahead: Builds during a measurement.
+        cpus: CPUs of the runs; None: all.
+        memory: Limit of the memory of a run; a number is in bytes; None: no limit.
         flags: Replace the placeholder ``{flags}``; or None.
         passes: The text of their sequence replaces the placeholder ``{passes}``; or None.
-        metrics: Numbers to keep besides those in the output that ``measure`` finds.
-        program: The built file, or None. Configurations whose files and command lines (of run and check) are equal are
-            measured once; the programs must not read the parameters from the environment then.
-        environment: Environment variables of before, run and check, such as those of a device slot.
-        default: A configuration whose first run must give a number, else `EvaluatorError` ends the run; or None.
-        restore: ``auto``: the trial's folder is as the build left it before each run; ``never``: it keeps the files of
-            earlier runs.
     """
 
-    run: Template
-    measure: Measure
-    variables: Mapping[str, str]
-    build: Template | None = None
-    before: Template | None = None
-    check: Template | None = None
-    reference: Reference | None = None
-    folder: Path = Path(".")
-    build_timeout: float = 60.0
-    timeout: float = 10.0
-    warmup: int = 0
-    memory: int | None = None
-    cpus: frozenset[int] | None = None
-    flags: Flags | None = None
-    passes: Passes | None = None
-    metrics: CommandMetrics = field(default_factory=CommandMetrics)
-    program: Template | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-    restore: str = "auto"
-    default: Mapping[str, Any] | None = None
-
-    def by_stage(self) -> dict[str, Template]:
-        """Return the commands by stage, in their order; commands that are not given are left out."""
-        stages = {s: getattr(self, s) for s in _WORDS}
-        return {stage: template for stage, template in stages.items() if template is not None}
-
-    def texts(
-        self, config: Mapping[str, Any], workdir: str
-    ) -> tuple[dict[str, Text], dict[str, str]]:
-        """Return the text of each placeholder for a configuration, and the environment variables.
-
-        Raises:
-            EvaluatorError: A command line cannot contain a value.
-        """
-        values = {**config, "workdir": workdir}
-        texts: dict[str, Text] = {
-            name: tuple(map(to_text, value)) if isinstance(value, tuple) else to_text(value)
-            for name, value in values.items()
-        }
-        variables = {self.variables[name]: to_text(value) for name, value in values.items()}
-        if self.flags is not None:
-            texts["flags"] = self.flags.words(config)
-            variables["BACO_FLAGS"] = self.flags.text(config)
-        if self.passes is not None:
-            texts[PASSES] = self.passes.words(config)
-        return texts, variables
+    build: str | None = None
+    run: str
+    before: str | None = None
+    check: str | None = None
+    measure: Annotated[str | None, Shape(TEXT, examples=list(METHODS))] = None
+    pattern: str | None = None
+    key: str | None = None
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    output: str | None = None
+    reference: str | None = None
+    accepted: Group[Tolerances] = TOLERANCES_BY_TYPE
+    dtype: Annotated[str, choice(TYPES)] = "text"
+    program: AnyText | None = None
+    build_timeout: Positive = 60.0
+    timeout: Positive = 10.0
+    repeats: Group[Repeats] = ONCE
+    warmup: Annotated[int, whole(0, 1_000_000)] = 0
+    restore: Literal["auto", "never"] = "auto"
+    ahead: Natural = 0
+    cpus: Cpus | None = None
+    memory: Bytes | None = None
+    flags: Given[Flags | None] = None
+    passes: Given[Passes | None] = None
 
 
 class CommandBench:
@@ -198,30 +133,125 @@ class CommandBench:
     is the wall time, a first run over its limit is censored at the limit.
 
     Args:
+        space: Its parameters are placeholders, in addition to ``{workdir}``. The first run of its default
+            configuration must give a number, else `EvaluatorError` ends the run.
         commands: The commands.
-        runs_once: Whether each trial is run once, so that its folder need not be restored.
+        folder: The folder in which they run.
+        unit: The objective's unit; of time for ``measure = "wall"``.
+        environment: Environment variables of before, run and check, such as those of a device slot.
+
+    Attributes:
+        templates: The commands by stage, in their order; those that are not given are left out.
+        variables: Environment variable of each placeholder.
+        program: The built file, or None: programs must not read the parameters from the environment then.
 
     Raises:
+        RunFileError: A command cannot be read, or two settings contradict each other.
         EvaluatorError: The folder or a program does not exist, or this process may not use one of the CPUs.
     """
 
-    def __init__(self, commands: Commands, runs_once: bool = False) -> None:
-        if not commands.folder.is_dir():
-            raise EvaluatorError(
-                f"the folder {str(commands.folder)!r} of the commands does not exist"
+    def __init__(
+        self,
+        space: Space,
+        commands: Commands,
+        folder: Path = Path("."),
+        unit: str = "",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        flags, names = commands.flags, tuple(space.parameters)
+        if "workdir" in names:
+            raise RunFileError(
+                "[space.workdir]: {workdir} is the trial's folder; rename the parameter"
             )
-        for stage, template in commands.by_stage().items():
+        _check_texts(space)
+        if flags is not None and "flags" in names:
+            raise RunFileError(
+                "[space.flags]: {flags} is the text of [flags]; rename the parameter"
+            )
+        placeholders = (*names, "workdir", *(() if flags is None else ("flags",)))
+        orders = {
+            n: p.min_length if is_sequence(p) else len(p.elements)
+            for n, p in space.parameters.items()
+            if isinstance(p, Permutation) or is_sequence(p)
+        }
+
+        def parse(key: str) -> Template:
+            return Template.parse(
+                getattr(commands, key), placeholders, f"[evaluator] {key}", orders
+            )
+
+        self.commands, self.folder, self.default = commands, folder, space.default_config
+        self.environment, self.variables = environment or {}, variable_names(placeholders)
+        self.metrics = CommandMetrics.parse(commands.metrics, placeholders, folder)
+        self.templates = {s: parse(s) for s in _WORDS if getattr(commands, s) is not None}
+        self.measure = Measure.parse(
+            commands.measure,
+            commands.pattern,
+            commands.key,
+            per_second(unit),
+            self.metrics.names,
+        )
+        self.reference = Reference.parse(
+            commands.output,
+            commands.reference,
+            commands.dtype,
+            commands.accepted,
+            placeholders,
+            folder,
+        )
+        self.program = parse("program") if commands.program else None
+        if self.program is not None and commands.build is None:
+            raise RunFileError("[evaluator] program: there is no build command that makes it")
+        named = self._named_parameters()
+        if commands.program is None and named.issuperset(space.active):
+            self.program = self._built_file()
+        if not folder.is_dir():
+            raise EvaluatorError(f"the folder {str(folder)!r} of the commands does not exist")
+        for stage, template in self.templates.items():
             program = template.program
-            if program is None:
-                continue
-            may_be_built = commands.build is not None and stage != "build" and os.sep in program
-            if not may_be_built:
-                require_program(program, commands.folder, f"[evaluator] {stage}")
-        if commands.cpus is not None:
-            check_cpus(commands.cpus, "cpus")
-        self.commands = commands
-        self._restores = commands.restore != "never" and not runs_once
-        self._stop = Stop()
+            may_be_built = stage != "build" and commands.build is not None
+            if program is not None and not (may_be_built and os.sep in program):
+                require_program(program, folder, f"[evaluator] {stage}")
+        check_cpus(commands.cpus)
+        self._warn_of_unused(named, space.active)
+        runs_once = commands.repeats.most == 1 and not commands.warmup
+        self.restores = commands.restore != "never" and not runs_once
+        self.stop = Stop()
+
+    @property
+    def metric_names(self) -> tuple[str, ...] | None:
+        """The names of all metrics; None if they are unknown before the first run."""
+        named = self.measure.metric_names
+        if named is None:
+            return None
+        own = self.measure.key if self.measure.method == "metric" else None
+        error = () if self.reference is None else (ERROR,)
+        return tuple(name for name in (*named, *self.metrics.names, *error) if name != own)
+
+    def texts(
+        self, config: Mapping[str, Any], workdir: str
+    ) -> tuple[dict[str, Text], dict[str, str]]:
+        """Return the text of each placeholder for a configuration, and the environment variables.
+
+        Raises:
+            EvaluatorError: A command line cannot contain a value.
+        """
+        values, flags, passes = (
+            {**config, "workdir": workdir},
+            self.commands.flags,
+            self.commands.passes,
+        )
+        texts: dict[str, Text] = {
+            name: tuple(map(to_text, value)) if isinstance(value, tuple) else to_text(value)
+            for name, value in values.items()
+        }
+        variables = {self.variables[name]: to_text(value) for name, value in values.items()}
+        if flags is not None:
+            texts["flags"] = flags.words(config)
+            variables["BACO_FLAGS"] = flags.text(config)
+        if passes is not None:
+            texts[PASSES] = passes.words(config)
+        return texts, variables
 
     def build(self, trial: Trial, seconds: dict[str, float]) -> BuiltProgram:
         """Build a trial in its own folder.
@@ -230,7 +260,7 @@ class CommandBench:
             StageFailure: The build has failed.
             EvaluatorError: A value cannot be part of a command line.
         """
-        program = BuiltProgram(self.commands, trial, seconds, self._stop, self._restores)
+        program = BuiltProgram(self, trial, seconds)
         try:
             program.build()
         except BaseException:
@@ -240,137 +270,80 @@ class CommandBench:
 
     def close(self) -> None:
         """End running builds."""
-        self._stop.set()
-        self._stop = Stop()
+        self.stop.set()
+        self.stop = Stop()
+
+    def _built_file(self) -> Template | None:
+        """Return the file in the trial's folder that the build command names after ``-o``; None if there is none."""
+        words = self.templates["build"].words if "build" in self.templates else ()
+        for option, file in pairwise(words):
+            if option == (("-o", None),) and any(
+                p is not None and p.name == "workdir" for _, p in file
+            ):
+                return Template((file,))
+        return None
+
+    def _named_parameters(self) -> frozenset[str]:
+        """Return the parameters whose values the words of the commands contain.
+
+        Raises:
+            RunFileError: There are flags or passes, and no command names them.
+        """
+        named = frozenset(name for t in self.templates.values() for name in t.placeholders)
+        for name in ("flags", PASSES):
+            table = getattr(self.commands, name)
+            if table is not None and name not in named:
+                raise RunFileError(
+                    f"[{name}]: no command has the placeholder {{{name}}}; write it into build or run"
+                )
+            named |= frozenset(() if table is None else table.parameters)
+        return named
+
+    def _warn_of_unused(self, named: frozenset[str], parameters: Sequence[str]) -> None:
+        """Warn about a parameter that no command names while others are named, such as a forgotten ``{tile}``."""
+        text = " ".join(template.literal for template in self.templates.values())
+        unused = [p for p in parameters if p not in named and self.variables[p] not in text]
+        if unused and named.intersection(parameters):
+            warnings.warn(
+                f"no command names the parameter {unused[0]!r}: write {{{unused[0]}}} where it belongs; programs see "
+                f"it as ${self.variables[unused[0]]} only",
+                BacoWarning,
+                stacklevel=2,
+            )
 
 
 def command_evaluator(
-    commands: Commands, repeats: Repeats | None = None, ahead: int = 0
+    space: Space,
+    commands: Commands,
+    folder: Path = Path("."),
+    unit: str = "",
+    environment: Mapping[str, str] | None = None,
 ) -> StagedEvaluator:
-    """Return an evaluator that runs commands.
-
-    Args:
-        commands: The commands.
-        repeats: How often each configuration is measured; once by default.
-        ahead: Number of configurations that are built while another is measured.
-    """
-    repeats = repeats or Repeats()
-    runs_once = max(repeats.least, repeats.most) == 1 and not commands.warmup
-    return StagedEvaluator(CommandBench(commands, runs_once), repeats, ahead)
+    """Return an evaluator that runs commands; the arguments are those of `CommandBench`."""
+    bench = CommandBench(space, commands, folder, unit, environment)
+    return StagedEvaluator(bench, commands.repeats, commands.ahead)
 
 
 def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a run file describes.
 
     Args:
-        table: Keys as in `KEYS`.
-        run: The parameters of its space are placeholders, in addition to ``{workdir}``; the commands run in its folder.
+        table: Keys as in `Commands`; the tables ``[flags]`` and ``[passes]`` too, as the measured values depend on
+            them.
+        run: As for `CommandBench`.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: A program does not exist.
     """
-    values = table.read((KIND, *KEYS, _FLAGS, _PASSES))
-    names = tuple(run.space.parameters)
-    if "workdir" in names:
-        raise RunFileError("[space.workdir]: {workdir} is the trial's folder; rename the parameter")
-    _check_texts(run.space)
-    repeats = Repeats.from_table(table, 1)
-    # The run file's table [flags], which also belongs to what the measured values depend on.
-    flags = (
-        Flags.from_table(Table("flags", table.table("flags").entries))
-        if table.has("flags")
-        else None
-    )
-    if flags is not None and "flags" in names:
-        raise RunFileError("[space.flags]: {flags} is the text of [flags]; rename the parameter")
-    passes = None
-    if table.has(PASSES):
-        passes = Passes.from_table(Table(PASSES, table.table(PASSES).entries))
-    placeholders = (*names, "workdir", *(("flags",) if flags is not None else ()))
-    orders = {
-        n: p.min_length if is_sequence(p) else len(p.elements)
-        for n, p in run.space.parameters.items()
-        if isinstance(p, Permutation) or is_sequence(p)
+    made = {
+        name: Table(name, table.table(name).entries).create(make)
+        for name, make in (("flags", Flags), (PASSES, Passes))
+        if table.has(name)
     }
-
-    def template(key: str) -> Template:
-        return Template.parse(table.text(key), placeholders, table.label(key), orders)
-
-    metrics = CommandMetrics.from_table(table.table("metrics"), placeholders, run.folder)
-    commands = Commands(
-        run=template("run"),
-        measure=Measure.from_table(table, per_second(run.unit), metrics.names),
-        variables=variable_names(placeholders),
-        build=template("build") if table.has("build") else None,
-        before=template("before") if table.has("before") else None,
-        check=template("check") if table.has("check") else None,
-        reference=Reference.from_table(table, placeholders, run.folder),
-        folder=run.folder,
-        build_timeout=values["build_timeout"],
-        timeout=values["timeout"],
-        warmup=values["warmup"],
-        memory=table.bytes(_MEMORY),
-        cpus=cpus_from_table(table),
-        flags=flags,
-        passes=passes,
-        metrics=metrics,
-        program=template("program") if values["program"] else None,
-        environment=run.environment or {},
-        restore=values["restore"],
-        default=run.space.default_config,
-    )
-    if commands.program is not None and commands.build is None:
-        raise RunFileError(f"{table.label('program')}: there is no build command that makes it")
-    if values["program"] is None and set(run.space.active) <= _named_parameters(commands):
-        commands = replace(commands, program=_built_file(commands))
-    evaluator = command_evaluator(commands, repeats, values["ahead"])
-    _warn_of_unused(commands, run.space.active)
-    return evaluator
-
-
-def _built_file(commands: Commands) -> Template | None:
-    """Return the file in the trial's folder that the build command names after ``-o``; None if there is none."""
-    words = () if commands.build is None else commands.build.words
-    for option, file in pairwise(words):
-        if option == (("-o", None),) and any(
-            p is not None and p.name == "workdir" for _, p in file
-        ):
-            return Template((file,))
-    return None
-
-
-def _named_parameters(commands: Commands) -> frozenset[str]:
-    """Return the parameters whose values the words of the commands contain.
-
-    Raises:
-        RunFileError: There are flags or passes, and no command names them.
-    """
-    templates = commands.by_stage().values()
-    named = frozenset(name for template in templates for name in template.placeholders)
-    for name, table in (("flags", commands.flags), (PASSES, commands.passes)):
-        if table is None:
-            continue
-        if name not in named:
-            raise RunFileError(
-                f"[{name}]: no command has the placeholder {{{name}}}; write it into build or run"
-            )
-        named |= frozenset(table.parameters)
-    return named
-
-
-def _warn_of_unused(commands: Commands, parameters: Sequence[str]) -> None:
-    """Warn about a parameter that no command names while others are named, such as a forgotten ``-DTILE={tile}``."""
-    templates, named = commands.by_stage().values(), _named_parameters(commands)
-    text = " ".join(template.literal for template in templates)
-    unused = [p for p in parameters if p not in named and commands.variables[p] not in text]
-    if unused and named.intersection(parameters):
-        warnings.warn(
-            f"no command names the parameter {unused[0]!r}: write {{{unused[0]}}} where it belongs; programs see it "
-            f"as ${commands.variables[unused[0]]} only",
-            BacoWarning,
-            stacklevel=2,
-        )
+    own = Table(table.name, {k: v for k, v in table.entries.items() if k not in made})
+    commands = own.create(Commands, KIND, **made)
+    return command_evaluator(run.space, commands, run.folder, run.unit, run.environment)
 
 
 def _check_texts(space: Space) -> None:
@@ -389,30 +362,21 @@ class BuiltProgram(Built):
     """The program of one trial in its folder.
 
     Args:
-        commands: The commands.
+        bench: The bench.
         trial: The trial.
         seconds: Wall time by stage, to be completed.
-        stop: Ends commands when the evaluator is closed.
-        restores: Whether each run gets the folder as the build left it.
     """
 
-    def __init__(
-        self,
-        commands: Commands,
-        trial: Trial,
-        seconds: dict[str, float],
-        stop: Stop,
-        restores: bool,
-    ) -> None:
+    def __init__(self, bench: CommandBench, trial: Trial, seconds: dict[str, float]) -> None:
         self._folder = LazyFolder()
         folder = str(self._folder.path)
-        self._texts, variables = commands.texts(trial, folder)
+        self._texts, variables = bench.texts(trial, folder)
         # With TMPDIR, the files that a killed tool leaves are removed with the folder.
         self._environment = {"TMPDIR": folder, **variables}
-        self._commands, self._seconds, self._stop = commands, seconds, stop
+        self._bench, self._commands, self._seconds = bench, bench.commands, seconds
+        self._stop = bench.stop
         is_repeated = trial.origin in MEASURED_AGAIN
-        self._is_default = dict(trial.config) == commands.default and not is_repeated
-        self._restores = restores
+        self._is_default = dict(trial.config) == bench.default and not is_repeated
         self._snapshot: FolderSnapshot | None = None
         self._is_checked = False
         self._metrics: dict[str, list[float]] = {}
@@ -420,16 +384,16 @@ class BuiltProgram(Built):
 
     def build(self) -> None:
         """Run the build command, if there is one, and hash the built file and the commands run and check."""
-        commands = self._commands
-        if commands.build is not None:
-            self._run_command("build", commands.build_timeout)
-        if commands.program is None:
+        bench = self._bench
+        if self._commands.build is not None:
+            self._run_command("build", self._commands.build_timeout)
+        if bench.program is None:
             return
-        folder, (name, *_) = str(self._folder.path), commands.program.fill(self._texts)
-        stages = [part for stage, part in commands.by_stage().items() if stage != "build"]
+        folder, (name, *_) = str(self._folder.path), bench.program.fill(self._texts)
+        stages = [part for stage, part in bench.templates.items() if stage != "build"]
         # The folder of the trial differs each time, and is in the same places of the lines.
         lines = [[word.replace(folder, "") for word in part.fill(self._texts)] for part in stages]
-        self.identity = hash_program(commands.folder / name, lines)
+        self.identity = hash_program(bench.folder / name, lines)
 
     @override
     def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:
@@ -472,7 +436,7 @@ class BuiltProgram(Built):
         try:
             if self._snapshot is not None:
                 self._snapshot.restore()
-            elif self._restores:
+            elif self._bench.restores:
                 self._snapshot = FolderSnapshot(self._folder.path)
         except OSError as error:
             raise StageFailure(
@@ -485,12 +449,12 @@ class BuiltProgram(Built):
 
     def _run_first(self, limit: float | None) -> tuple[float, ...]:
         """Run it, check the result and do the warm-ups; return the first values, unless the run was a warm-up."""
-        commands = self._commands
+        commands, reference = self._commands, self._bench.reference
         values = self._run(is_first=True, limit=limit)
         if commands.check is not None:
             self._run_command("check", commands.timeout)
-        if commands.reference is not None:
-            found = commands.reference.check(self._texts)
+        if reference is not None:
+            found = reference.check(self._texts)
             if found.problem is not None:
                 raise StageFailure("correctness", f"check: {found.problem}")
             self._error = found.error
@@ -508,15 +472,15 @@ class BuiltProgram(Built):
             is_first: Whether this is the first run: over its limit it is censored, later runs fail.
             limit: The largest value worth measuring; only for the first run.
         """
-        commands, measure = self._commands, self._commands.measure
-        censors, timeout = is_first and measure.method == "wall", commands.timeout
+        measure, bench = self._bench.measure, self._bench
+        censors, timeout = is_first and measure.method == "wall", self._commands.timeout
         if censors and limit is not None:
             timeout = min(timeout, limit / measure.scale)
         bound = timeout * measure.scale if censors else None
         self._prepare_run()
-        before = commands.metrics.start()
+        before = bench.metrics.start()
         finished = self._run_command("run", timeout, bound)
-        metrics = commands.metrics.take(finished, self._texts, before)
+        metrics = bench.metrics.take(finished, self._texts, before)
         if isinstance(metrics, str):
             raise self._no_number(metrics)
         values = measure.take(finished, metrics)
@@ -549,14 +513,14 @@ class BuiltProgram(Built):
             StageFailure: The command has failed.
             EvaluatorError: It has failed for the default configuration, and a source that it names does not exist.
         """
-        commands, is_build = self._commands, stage == "build"
-        words = commands.by_stage()[stage].fill(self._texts)
+        commands, bench, is_build = self._commands, self._bench, stage == "build"
+        words = bench.templates[stage].fill(self._texts)
         try:
             finished = run_command(
                 words,
                 timeout=timeout,
-                folder=commands.folder,
-                environment={**self._environment, **({} if is_build else commands.environment)},
+                folder=bench.folder,
+                environment={**self._environment, **({} if is_build else bench.environment)},
                 memory=None if is_build else commands.memory,
                 cpus=commands.cpus if stage == "run" else None,
                 stop=self._stop,
@@ -568,10 +532,10 @@ class BuiltProgram(Built):
         if finished.timed_out and bound is not None:
             raise StageFailure("timeout", f"{stage}: {finished.describe()}", bound=bound)
         if not finished.ok:
-            absent = missing_sources(words, commands.folder, str(self._folder.path))
+            absent = missing_sources(words, bench.folder, str(self._folder.path))
             if absent and self._is_default:
                 raise EvaluatorError(
-                    f"[evaluator] {stage} names {absent[0]!r}, which does not exist in {str(commands.folder)!r}; the "
+                    f"[evaluator] {stage} names {absent[0]!r}, which does not exist in {str(bench.folder)!r}; the "
                     f"default configuration fails ({finished.describe()})"
                 )
             output = (finished.err.strip() or finished.out.strip())[-_MESSAGE_LENGTH:]
@@ -642,38 +606,26 @@ def program_commands(
         config: The configuration.
         workdir: The folder inserted for ``{workdir}``.
     """
-    commands = _commands_of(evaluator)
-    if commands is None:
+    bench = _bench_of(evaluator)
+    if not isinstance(bench, CommandBench):
         return None
-    texts, environment = commands.texts(config, workdir)
-    templates = commands.by_stage()
+    texts, environment = bench.texts(config, workdir)
+    templates, flags = bench.templates, bench.commands.flags
     stages = {stage: template.fill(texts) for stage, template in templates.items()}
     inserted = {"workdir"}.union(*(template.placeholders for template in templates.values()))
-    if commands.flags is not None and "flags" in inserted:
-        inserted |= set(commands.flags.parameters)
-    required = [v for name, v in commands.variables.items() if name not in {*inserted, "flags"}]
-    return ProgramCommands(commands.folder.resolve(), workdir, environment, stages, required)
+    if flags is not None and "flags" in inserted:
+        inserted |= set(flags.parameters)
+    required = [v for name, v in bench.variables.items() if name not in {*inserted, "flags"}]
+    return ProgramCommands(bench.folder.resolve(), workdir, environment, stages, required)
 
 
 def metric_names(evaluator: Evaluator) -> tuple[str, ...] | None:
     """Return the names of the metrics that are measured; None if they are unknown before the first run."""
-    commands = _commands_of(evaluator)
-    if commands is None:
-        names: tuple[str, ...] | None = getattr(_bench_of(evaluator), "metric_names", None)
-        return names
-    named = None if commands is None else commands.measure.metric_names
-    if commands is None or named is None:
-        return None
-    own = commands.measure.key if commands.measure.method == "metric" else None
-    error = () if commands.reference is None else (ERROR,)
-    return tuple(name for name in (*named, *commands.metrics.names, *error) if name != own)
+    bench = _bench_of(evaluator)
+    names: tuple[str, ...] | None = getattr(bench, "metric_names", None)
+    return names
 
 
 def _bench_of(evaluator: Evaluator) -> Any:
     staged = unwrap(evaluator)
     return staged.bench if isinstance(staged, StagedEvaluator) else None
-
-
-def _commands_of(evaluator: Evaluator) -> Commands | None:
-    bench = _bench_of(evaluator)
-    return bench.commands if isinstance(bench, CommandBench) else None

@@ -7,9 +7,10 @@ import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
+from baco_like._tables import TABLE, TEXT, TEXTS, AnyText, Given, Shape, choice, suggestion
 from baco_like.evaluators.command.compilers import (
     CompilerOptions,
     NumberOption,
@@ -19,16 +20,6 @@ from baco_like.evaluators.command.compilers import (
     pair_of,
     probe_flags,
     read_options,
-)
-from baco_like.evaluators.settings_table import (
-    ARRAY,
-    TABLE,
-    TEXT,
-    TEXTS,
-    Shape,
-    Table,
-    keys_of,
-    suggestion,
 )
 from baco_like.exceptions import SpaceError
 from baco_like.parameters import Categorical, Integer, Ordinal, Parameter
@@ -59,6 +50,10 @@ _SPECIAL_NUMBERS = re.compile(
 of types and pages, on which the meaning of a program may depend; for debugging, tests and checks of the compiler, or
 errors that it is to ignore; limits of its own memory; of instructions with delay slots, and of measured profiles,
 which matter only there."""
+
+
+_VALUES = Shape(anyOf=[{"type": "array"}, TABLE])
+_PARAMS = Shape(anyOf=[Shape(TABLE, additionalProperties=_VALUES), choice([ALL])])
 
 
 @dataclass(frozen=True)
@@ -148,13 +143,13 @@ class Flags:
         EvaluatorError: The compiler cannot be asked.
     """
 
-    on_off: Sequence[str] | str = ()
-    params: Mapping[str, Any] | str = field(default_factory=dict)
+    on_off: Annotated[Sequence[str] | str, Shape(anyOf=[TEXTS, choice([ALL])])] = ()
+    params: Annotated[Mapping[str, Any] | str, _PARAMS] = field(default_factory=dict)
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    level: str | Sequence[str] = "-O2"
-    compiler: str = "cc"
+    level: Annotated[str | Sequence[str], Shape(anyOf=[TEXT, TEXTS])] = "-O2"
+    compiler: AnyText = "cc"
     exclude: Sequence[str] = ()
-    options: Mapping[str, CompilerOptions] | None = field(default=None, repr=False)
+    options: Given[Mapping[str, CompilerOptions] | None] = field(default=None, repr=False)
     _items: tuple[_Item, ...] = field(init=False, repr=False)
     _asks: bool = field(init=False, repr=False)
 
@@ -172,17 +167,6 @@ class Flags:
             names[item.name] = item.name
         check_names(names)
         object.__setattr__(self, "_items", tuple(items))
-
-    @classmethod
-    def from_table(cls, table: Table) -> Flags:
-        """Read the ``[flags]`` table of a run file; its keys are the attributes of this class.
-
-        Raises:
-            RunFileError: A key is unknown or has the wrong type.
-            SpaceError: As for `Flags`.
-            EvaluatorError: The compiler cannot be asked.
-        """
-        return cls(**table.read(FLAGS_KEYS))
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -399,34 +383,6 @@ class Flags:
 
     def _is_excluded(self, name: str) -> bool:
         return name in self.exclude or _identifier(name) in map(_identifier, self.exclude)
-
-
-_ALL: Shape = {"enum": [ALL]}
-
-FLAGS_KEYS = tuple(
-    replace(key, default=default)
-    for key, default in zip(
-        keys_of(
-            Flags,
-            {
-                "on_off": {"anyOf": [TEXTS, _ALL]},
-                "params": {
-                    "anyOf": [
-                        {"type": "object", "additionalProperties": {"anyOf": [ARRAY, TABLE]}},
-                        _ALL,
-                    ]
-                },
-                "groups": {"type": "object", "additionalProperties": TEXTS},
-                "level": {"anyOf": [TEXT, TEXTS]},
-                "compiler": {"type": "string"},
-                "exclude": TEXTS,
-            },
-        ),
-        ([], {}, {}, "-O2", "cc", []),
-        strict=True,
-    )
-)
-"""Keys of the table ``[flags]`` of a run file."""
 
 
 def _identifier(flag: str) -> str:

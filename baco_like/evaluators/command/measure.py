@@ -17,10 +17,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from baco_like._tables import shown, suggestion
 from baco_like.evaluators._processes.process import Finished
 from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.command.template import Template, Text
-from baco_like.evaluators.settings_table import TEXT, Key, Table, choice, shown, suggestion
 from baco_like.evaluators.staged import StageFailure
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.reading import finite_number, number_in
@@ -28,28 +28,6 @@ from baco_like.records.reading import finite_number, number_in
 Method = Literal["regex", "json", "wall", "metric"]
 METHODS: tuple[Method, ...] = ("regex", "json", "wall")
 """The methods that a run file names; the name of a metric is a fourth one."""
-
-MEASURE_KEYS = (
-    Key(
-        "measure",
-        {**TEXT, "examples": list(METHODS)},
-        'the number to tune: `"regex"` (with `pattern`), `"json"` (with `key`), `"wall"` (time of the run), or the '
-        "name of one of the `metrics`",
-        absent='`"regex"` if there is a `pattern`, else required',
-    ),
-    Key(
-        "pattern",
-        TEXT,
-        "regular expression with at most one group without a name, the number; the last match counts; other named "
-        "groups are metrics",
-    ),
-    Key(
-        "key",
-        TEXT,
-        "key of the number, or of a list of numbers, in the JSON object that the program prints; `a.b` is the key `b` "
-        "of the object `a`; other numbers are metrics",
-    ),
-)
 
 _MOST_METRICS = 256
 """Numbers of a JSON object that are kept at most; a program may print a list of thousands of objects."""
@@ -76,34 +54,50 @@ class Measure:
     scale: float = 1.0
 
     @classmethod
-    def from_table(cls, table: Table, scale: float | None, metrics: Iterable[str] = ()) -> Measure:
-        """Read the keys ``measure``, ``pattern`` and ``key``.
+    def parse(
+        cls,
+        measure: str | None = None,
+        pattern: str | None = None,
+        key: str | None = None,
+        scale: float | None = None,
+        metrics: Iterable[str] = (),
+    ) -> Measure:
+        """Return what the keys ``measure``, ``pattern`` and ``key`` of a run file say.
 
         Args:
-            table: The evaluator's table.
+            measure: A method, or one of ``metrics``; None: ``regex`` if there is a pattern.
+            pattern: For ``regex``.
+            key: For ``json``.
             scale: Units of the objective in one second, or None if its unit is not one of time.
-            metrics: Names of metrics, which ``measure`` may name.
+            metrics: Names of metrics.
 
         Raises:
             RunFileError: A key is missing, superfluous or wrong.
         """
         known = (*METHODS, *metrics)
-        default = "regex" if table.has("pattern") else None
-        method = table.value(Key("measure", choice(known), "", default, required=default is None))
-        for key, owner in (("pattern", "regex"), ("key", "json")):
-            if table.has(key) and method != owner:
+        method = measure or (None if pattern is None else "regex")
+        if method not in known and method is not None:
+            raise RunFileError(
+                f"[evaluator] measure = {shown(method)}; {suggestion(method, known)}"
+            )
+        given = {"measure": method, "pattern": pattern, "key": key}
+        for name, owner in (("pattern", "regex"), ("key", "json")):
+            if given[name] is not None and method not in (owner, None):
                 raise RunFileError(
-                    f"[{table.name}] {key} belongs to measure = {owner!r}, not {method!r}"
+                    f"[evaluator] {name} belongs to measure = {owner!r}, not {method!r}"
                 )
-        if method == "regex":
-            return cls("regex", pattern=parse_pattern(table, "pattern"))
-        if method == "json":
-            return cls("json", key=table.text("key"))
+        needed = {None: "measure", "regex": "pattern", "json": "key"}.get(method)
+        if needed is not None and given[needed] is None:
+            raise RunFileError(f"[evaluator] needs the key {needed!r}")
+        if pattern is not None:
+            return cls("regex", pattern=parse_pattern(pattern, "[evaluator] pattern"))
+        if key is not None:
+            return cls("json", key=key)
         if method != "wall":
-            return cls("metric", key=method)
+            return cls("metric", key=str(method))
         if scale is None:
             raise RunFileError(
-                f'[{table.name}] measure = "wall" measures time; '
+                '[evaluator] measure = "wall" measures time; '
                 'write unit = "ms" (s, ms, us or ns) into [objective]'
             )
         return cls("wall", scale=scale)
@@ -157,20 +151,24 @@ class Measure:
         return {}
 
 
-def parse_pattern(table: Table, key: str) -> re.Pattern[str]:
-    """Return the regular expression of a key; it has at most one group without a name.
+def parse_pattern(text: str, where: str) -> re.Pattern[str]:
+    """Return the regular expression in a text; it has at most one group without a name.
+
+    Args:
+        text: The text.
+        where: Its place in the run file, for messages.
 
     Raises:
         RunFileError: It is not one.
     """
-    text = table.text(key)
+    wrong = f"{where} = {shown(text)}: expected"
     try:
         pattern = re.compile(text, re.MULTILINE)
     except (re.error, RecursionError, OverflowError) as error:
-        raise table.error(key, text, f"a regular expression ({error})") from None
+        raise RunFileError(f"{wrong} a regular expression ({error})") from None
     if pattern.groups - len(pattern.groupindex) > 1:
-        raise table.error(
-            key, text, "one group; write (?:...) for the others, or (?P<name>...) for metrics"
+        raise RunFileError(
+            f"{wrong} one group; write (?:...) for the others, or (?P<name>...) for metrics"
         )
     return pattern
 
@@ -302,11 +300,13 @@ class CommandMetrics:
     folder: Path = Path(".")
 
     @classmethod
-    def from_table(cls, table: Table, placeholders: Iterable[str], folder: Path) -> CommandMetrics:
-        """Read a table of metrics: ``size(PATH)``, ``text(PATH)``, ``rapl()``, or a regular expression for the output.
+    def parse(
+        cls, metrics: Mapping[str, str], placeholders: Iterable[str], folder: Path
+    ) -> CommandMetrics:
+        """Read metrics: ``size(PATH)``, ``text(PATH)``, ``rapl()``, or a regular expression for the output.
 
         Args:
-            table: The metrics by name.
+            metrics: Their texts by name.
             placeholders: The allowed placeholders of paths.
             folder: Folder in which relative paths begin.
 
@@ -316,24 +316,24 @@ class CommandMetrics:
         """
         sizes, patterns, energy = {}, {}, []
         known = list(placeholders)
-        for name in table.entries:
-            text = table.text(name)
-            call = _CALL.fullmatch(text)
+        for name, text in metrics.items():
+            call, where = _CALL.fullmatch(text), f"[evaluator.metrics] {name}"
             if call is None:
-                patterns[name] = parse_pattern(table, name)
+                patterns[name] = parse_pattern(text, where)
             elif call[1] != "rapl":
-                path = Template.parse(call[2] or " ", known, table.label(name))
+                path = Template.parse(call[2] or " ", known, where)
                 if len(path.words) != 1:
-                    raise table.error(
-                        name, text, f"{call[1]}(PATH) with one path; quote one that has spaces"
+                    raise RunFileError(
+                        f"{where} = {shown(text)}: expected {call[1]}(PATH) with one path; quote one that has spaces"
                     )
                 sizes[name] = call[1], path
             elif call[2].strip():
-                raise table.error(name, text, "rapl()")
+                raise RunFileError(f"{where} = {shown(text)}: expected rapl()")
             else:
                 energy.append(name)
         if len(energy) > 1:
-            raise RunFileError(f"[{table.name}]: {' and '.join(energy)} are both rapl(); keep one")
+            both = " and ".join(energy)
+            raise RunFileError(f"[evaluator.metrics]: {both} are both rapl(); keep one")
         counters = EnergyCounters.find() if energy else None
         return cls(sizes, patterns, energy[0] if energy else None, counters, folder)
 

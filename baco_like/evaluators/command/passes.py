@@ -11,13 +11,13 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from baco_like._tables import TEXTS, Count, Natural, Shape, choice, suggestion
 from baco_like.evaluators.command.compilers import ask_program
-from baco_like.evaluators.settings_table import FLAG, TEXT, TEXTS, Table, keys_of, suggestion, whole
 from baco_like.exceptions import EvaluatorError, SpaceError
 from baco_like.parameters import Parameter
 from baco_like.parameters import Sequence as PassSequence
@@ -53,6 +53,11 @@ _SPECIAL = re.compile(
 """Passes that ``"all"`` leaves out: those that print, check or instrument; that serve debugging, profiles, sanitizers,
 other languages or code generation; and those that are only correct for some programs, such as ``internalize``."""
 
+_CHOSEN = Shape(
+    title='an array of texts, `"all"`, or `"O0"` to `"Oz"`',
+    anyOf=[TEXTS, choice([ALL, *LEVELS])],
+)
+
 Node = tuple[str, "tuple[Node, ...] | None"]
 """A pass, or a manager with its passes."""
 
@@ -81,9 +86,9 @@ class Passes:
         EvaluatorError: There is no ``opt``.
     """
 
-    passes: Sequence[str] | str
-    max_length: int = 30
-    min_length: int = 0
+    passes: Annotated[Sequence[str] | str, _CHOSEN]
+    max_length: Count = 30
+    min_length: Natural = 0
     distinct: bool = False
     start: Sequence[str] | None = None
     opt: str = ""
@@ -104,17 +109,6 @@ class Passes:
             _parse(element)
         if self.opt and self.passes != ALL:
             _require(self.opt, self.levels, elements)
-
-    @classmethod
-    def from_table(cls, table: Table) -> Passes:
-        """Read the ``[passes]`` table of a run file; its keys are the attributes of this class.
-
-        Raises:
-            RunFileError: A key is unknown or has the wrong type.
-            SpaceError: As for `Passes`.
-            EvaluatorError: There is no ``opt``.
-        """
-        return cls(**table.read(PASSES_KEYS))
 
     @property
     def levels(self) -> Mapping[str, str]:
@@ -161,28 +155,6 @@ class Passes:
             if not _SPECIAL.search(name.partition("<")[0]) and name not in self.exclude
         ]
         return chosen, (f"default<{level}>",)
-
-
-PASSES_KEYS = tuple(
-    replace(key, required=key.name == PASSES)
-    for key in keys_of(
-        Passes,
-        {
-            "passes": {
-                "title": 'an array of texts, `"all"`, or `"O0"` to `"Oz"`',
-                "anyOf": [TEXTS, {"enum": [ALL, *LEVELS]}],
-            },
-            "max_length": whole(1),
-            "min_length": whole(0),
-            "distinct": FLAG,
-            "start": TEXTS,
-            "opt": TEXT,
-            "exclude": TEXTS,
-            "form": TEXT,
-        },
-    )
-)
-"""Keys of the table ``[passes]`` of a run file."""
 
 
 def find_opt() -> str:

@@ -12,37 +12,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from baco_like._tables import shown
 from baco_like.evaluators.command.template import Template, Text
 from baco_like.evaluators.comparison import (
     BFLOAT16,
-    TOLERANCE_KEYS,
     Comparison,
     Expected,
+    Tolerances,
 )
-from baco_like.evaluators.settings_table import TEXT, Key, Table, choice
-from baco_like.exceptions import EvaluatorError
+from baco_like.exceptions import EvaluatorError, RunFileError
 
-_TYPES = (
+TYPES = (
     *("text", "npy", "float32", "float64", "int32", "int64"),
     *("float16", "bfloat16", "complex64", "complex128", "bool"),
     *("int8", "int16", "uint8", "uint16", "uint32", "uint64"),
 )
+"""Formats of files, the values of ``dtype``."""
 
 _TEXT_TOLERANCE = 1e-5
 """Default tolerance of texts: programs print six digits."""
-
-REFERENCE_KEYS = (
-    Key("output", TEXT, "file that the program writes, compared with `reference`"),
-    Key("reference", TEXT, "file with the correct numbers; relative paths start at the run file"),
-    *TOLERANCE_KEYS,
-    Key(
-        "dtype",
-        choice(_TYPES),
-        "format of both files: a text of numbers, an array of NumPy, or raw numbers of a type",
-        default="text",
-    ),
-)
-
 
 ERROR = "error"
 """Name of the metric that is the largest error of a correct result, relative as the tolerance."""
@@ -66,11 +54,22 @@ class Reference:
     folder: Path
 
     @classmethod
-    def from_table(cls, table: Table, names: Sequence[str], folder: Path) -> Reference | None:
-        """Read the keys ``output``, ``reference``, ``dtype`` and the tolerances; None if all are absent.
+    def parse(
+        cls,
+        output: str | None,
+        reference: str | None,
+        dtype: str,
+        tolerances: Tolerances,
+        names: Sequence[str],
+        folder: Path,
+    ) -> Reference | None:
+        """Return what a run file says by ``output``, ``reference``, ``dtype`` and tolerances; None without them.
 
         Args:
-            table: The evaluator's table.
+            output: The file that the program writes, a text with placeholders.
+            reference: The file with the correct numbers.
+            dtype: Format of both files.
+            tolerances: How far the numbers may be from each other.
             names: The allowed placeholders.
             folder: Folder in which relative paths begin.
 
@@ -78,23 +77,28 @@ class Reference:
             RunFileError: A key is missing or wrong.
             EvaluatorError: The reference cannot be read, is empty or all NaN.
         """
-        if not any(table.has(key.name) for key in REFERENCE_KEYS):
+        accepted = {name: getattr(tolerances, name) for name in ("tolerance", "rtol", "atol")}
+        if (output, reference, dtype, *accepted.values()) == (None, None, "text", None, None, None):
             return None
-        values = table.values(REFERENCE_KEYS)
-        output = Template.parse(table.text("output"), names, table.label("output"))
-        if len(output.words) != 1:
-            raise table.error("output", table.text("output"), "one path; quote one that has spaces")
+        if output is None or reference is None:
+            absent = "output" if output is None else "reference"
+            raise RunFileError(f"[evaluator] needs the key {absent!r}")
+        template = Template.parse(output, names, "[evaluator] output")
+        if len(template.words) != 1:
+            raise RunFileError(
+                f"[evaluator] output = {shown(output)}: expected one path; quote one that has spaces"
+            )
         try:
-            numbers = read_numbers(folder / table.text("reference"), values["dtype"])
+            numbers = read_numbers(folder / reference, dtype)
         except (OSError, ValueError) as error:
-            raise EvaluatorError(f"{table.label('reference')} cannot be read: {error}") from None
+            raise EvaluatorError(f"[evaluator] reference cannot be read: {error}") from None
         expected = Expected(
             numbers,
-            **{key.name: values[key.name] for key in TOLERANCE_KEYS},
-            default=_TEXT_TOLERANCE if values["dtype"] == "text" else None,
-            name=f"{table.label('reference')} = {table.text('reference')!r}",
+            **accepted,
+            default=_TEXT_TOLERANCE if dtype == "text" else None,
+            name=f"[evaluator] reference = {reference!r}",
         )
-        return cls(output, expected, values["dtype"], folder)
+        return cls(template, expected, dtype, folder)
 
     def check(self, texts: Mapping[str, Text]) -> Comparison:
         """Return how far a trial's output is from the reference; the problem is one line.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from baco_like.evaluators.settings_table import shown, suggestion
+from baco_like._tables import shown, suggestion
 from baco_like.exceptions import EvaluatorError, RunFileError
 
 Text = str | tuple[str, ...] | list[str]

@@ -10,50 +10,23 @@ import queue
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 from typing_extensions import override
 
 from baco_like._checks import whole_number
+from baco_like._tables import Bytes, Count, Given, Group, Positive, Shape, Table
 from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.executors.futures import FuturesEvaluator, end_calls
-from baco_like.evaluators.repeats import Repeats, repeats_keys
-from baco_like.evaluators.settings_table import (
-    KIND,
-    POSITIVE,
-    SIZE,
-    TEXT,
-    Key,
-    RunArguments,
-    Table,
-    whole,
-)
+from baco_like.evaluators.protocol import KIND, RunArguments
+from baco_like.evaluators.repeats import ONCE, Repeats
 from baco_like.evaluators.wrappers import RepeatedEvaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.journal.events import read_outcome
 from baco_like.journal.fields import check_outcomes
 from baco_like.records.trial import Outcome, Trial
 
-_MEMORY = Key("memory", SIZE, "limit of the memory of a worker process", absent="no limit")
-
-KEYS = (
-    Key(
-        "function",
-        TEXT,
-        "`module:function`; the folder of the run file is searched first",
-        required=True,
-    ),
-    Key(
-        "metric",
-        TEXT,
-        "the number to tune, if the function returns several by name",
-        default="value",
-    ),
-    Key("timeout", POSITIVE, "limit of one call, in seconds", default=60.0),
-    *repeats_keys(1),
-    Key("workers", whole(1), "worker processes, each with one call at a time", default=1),
-    _MEMORY,
-)
+_NAME = Shape(title="'module:function'", type="string", pattern=":")
 
 _SERVING = "baco_like.evaluators.function.call"
 
@@ -164,38 +137,39 @@ def _read_answer(trial: Trial, answer: Any) -> Outcome:
 
 
 def isolated_function(
-    function: str,
+    function: Annotated[str, _NAME],
     *,
-    timeout: float,
-    memory: int | None = None,
-    workers: int = 1,
-    repeats: int = 1,
-    objective: str = "value",
-    path: Sequence[str] = (),
-    environment: Mapping[str, str] | None = None,
-) -> IsolatedEvaluator:
+    metric: str = "value",
+    timeout: Positive = 60.0,
+    repeats: Group[Repeats] = ONCE,
+    workers: Count = 1,
+    memory: Bytes | None = None,
+    path: Given[Sequence[str]] = (),
+    environment: Given[Mapping[str, str] | None] = None,
+) -> IsolatedEvaluator | RepeatedEvaluator:
     """Return an evaluator that calls a function in worker processes.
 
     The function gets the trial, and its results and exceptions are read as by `FunctionEvaluator`.
 
     Args:
-        function: ``package.module:function``.
-        timeout: Limit of one call in seconds.
-        memory: Limit of the address space of a worker in bytes, including Python's own memory; or None.
-        workers: Number of processes, each of which runs one call at a time.
-        repeats: Calls per trial; the median counts.
-        objective: The metric that counts if the function returns a mapping.
+        function: The function; the folder of the run file is searched first for its module.
+        metric: The number to tune, if the function returns several by name.
+        timeout: Limit of one call, in seconds.
+        repeats: How often each configuration is measured.
+        workers: Worker processes, each with one call at a time.
+        memory: Limit of the memory of a worker process, with Python's own; a number is in bytes; None: no limit.
         path: Folders that are searched first for the module.
         environment: Environment variables of the workers, such as those of a device slot; or None.
 
     Raises:
         EvaluatorError: An argument has a wrong value.
     """
-    repeats = whole_number("repeats", repeats, 1, EvaluatorError)
-    settings = {"timeout": timeout, "repeats": repeats, "objective": objective, "path": list(path)}
-    return IsolatedEvaluator(
+    least = 1 if repeats.is_adaptive else repeats.repeats
+    settings = {"timeout": timeout, "repeats": least, "objective": metric, "path": list(path)}
+    evaluator = IsolatedEvaluator(
         "serve_function", function, settings, timeout, memory, workers, environment
     )
+    return RepeatedEvaluator(evaluator, repeats) if repeats.is_adaptive else evaluator
 
 
 def isolated_evaluator(
@@ -232,27 +206,13 @@ def from_table(table: Table, run: RunArguments) -> IsolatedEvaluator | RepeatedE
     """Return the evaluator that the ``[evaluator]`` table of a run file describes.
 
     Args:
-        table: Keys as in `KEYS`.
+        table: Keys as the arguments of `isolated_function`.
         run: Its folder is searched first for the function's module. Space and unit are not used: a function accepts any
             parameters, and returns values in any unit.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
     """
-    values = table.read((KIND, *KEYS))
-    function = values["function"]
-    if ":" not in function:
-        raise table.error("function", function, "'module:function'")
-    repeats = Repeats.from_table(table, 1)
-    is_fixed = not repeats.is_adaptive
-    evaluator = isolated_function(
-        function,
-        timeout=values["timeout"],
-        memory=table.bytes(_MEMORY),
-        workers=values["workers"],
-        repeats=repeats.least if is_fixed else 1,
-        objective=values["metric"],
-        path=[str(run.folder)],
-        environment=run.environment,
+    return table.create(
+        isolated_function, KIND, path=[str(run.folder)], environment=run.environment
     )
-    return evaluator if is_fixed else RepeatedEvaluator(evaluator, repeats)

@@ -29,7 +29,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from baco_like.evaluators._processes.process import Stop, check_cpus, run_command
+from baco_like._tables import Natural, Positive, Table
+from baco_like.evaluators._processes.process import Stop, run_command
 from baco_like.evaluators._processes.temporary import (
     LazyFolder,
     hash_program,
@@ -44,9 +45,9 @@ from baco_like.evaluators.kernels.problems import (
     find_problem,
     load_problem,
 )
-from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
+from baco_like.evaluators.kernels.settings import KernelSettings, read_settings
 from baco_like.evaluators.kernels.worker_bench import KernelBench, WorkerKernel
-from baco_like.evaluators.settings_table import TEXT, TEXTS, Key, RunArguments, Table, whole
+from baco_like.evaluators.protocol import RunArguments
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError, Infeasible
 from baco_like.records.trial import Trial
@@ -72,17 +73,13 @@ class CKernelSettings(KernelSettings):
     Attributes:
         compiler: Name or path of the C compiler.
         flags: Flags of the compiler for every kernel, before the flags of the configuration.
+        ahead: Builds during a measurement.
     """
 
-    build_timeout: float = 60.0
+    build_timeout: Positive = 60.0
     compiler: str = "cc"
     flags: tuple[str, ...] = ()
-
-
-KEYS = (
-    *kernel_keys(CKernelSettings, {"compiler": TEXT, "flags": TEXTS}),
-    Key("ahead", whole(0), "builds during a measurement", default=0),
-)
+    ahead: Natural = 0
 
 
 class CKernelBench(KernelBench):
@@ -116,8 +113,6 @@ class CKernelBench(KernelBench):
         self._compiler = require_program(settings.compiler, Path.cwd(), "[evaluator] compiler")
         if hasattr(self.problem, "requirements"):
             _require_flags(self._compiler, self.problem.requirements(own))
-        if settings.cpus is not None:
-            check_cpus(settings.cpus, "cpus")
         timeout = max(settings.timeout, self.least_timeout)
         super().__init__(
             "baco_like.evaluators.kernels.c_worker:serve",
@@ -244,7 +239,6 @@ class CKernelEvaluator(StagedEvaluator):
         space: Its parameters are passed to the problem's ``source``.
         settings: How kernels are compiled and measured.
         folder: Folder of the problem file, if its path is relative.
-        ahead: Number of kernels that are compiled while another is measured.
 
     Raises:
         RunFileError: The problem is not a Python file.
@@ -252,12 +246,10 @@ class CKernelEvaluator(StagedEvaluator):
             is missing or lacks a flag that the space needs.
     """
 
-    def __init__(
-        self, space: Space, settings: CKernelSettings, folder: Path = Path(), ahead: int = 0
-    ) -> None:
+    def __init__(self, space: Space, settings: CKernelSettings, folder: Path = Path()) -> None:
         self._c_bench = CKernelBench(space, settings, folder)
         self.source_name = f"{self._c_bench.path.stem}.c"
-        super().__init__(self._c_bench, settings.repeats, ahead)
+        super().__init__(self._c_bench, settings.repeats, settings.ahead)
 
     def source(self, config: Mapping[str, Any]) -> str:
         """Return the C source of a configuration.
@@ -279,7 +271,7 @@ def from_table(table: Table, run: RunArguments) -> CKernelEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a run file describes.
 
     Args:
-        table: Keys as in `KEYS`.
+        table: Keys as in `CKernelSettings`.
         run: The parameters of its space are passed to the problem's ``source``; its unit is one of time; relative paths
             of the problem and the compiler begin at its folder.
 
@@ -287,10 +279,9 @@ def from_table(table: Table, run: RunArguments) -> CKernelEvaluator:
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `CKernelEvaluator`.
     """
-    fields = read_settings(table, KEYS, run)
-    ahead = fields.pop("ahead")
-    fields["compiler"] = locate_program(fields["compiler"], run.folder)
-    return CKernelEvaluator(run.space, CKernelSettings(**fields), run.folder, ahead)
+    settings = read_settings(CKernelSettings, table, run)
+    settings = replace(settings, compiler=locate_program(settings.compiler, run.folder))
+    return CKernelEvaluator(run.space, settings, run.folder)
 
 
 def count_bytes(program: Path) -> int:

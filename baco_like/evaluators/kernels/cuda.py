@@ -33,17 +33,11 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like._optional import require_installed
-from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
+from baco_like._tables import Count, Given, Natural, Positive, Table
+from baco_like.evaluators.kernels.settings import KernelSettings, read_settings
 from baco_like.evaluators.kernels.worker_bench import WorkerKernel, make_bench
+from baco_like.evaluators.protocol import RunArguments
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.settings_table import (
-    POSITIVE,
-    TEXTS,
-    Key,
-    RunArguments,
-    Table,
-    whole,
-)
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError
 from baco_like.spaces.space import Space
@@ -77,27 +71,27 @@ class CudaSettings(KernelSettings):
     Attributes:
         device: Number of the GPU.
         options: Additional options of NVRTC, such as ``--use_fast_math``.
-        metering: Whether energy is measured, or is the objective.
+        energy_seconds: Duration of one measurement of the energy; None: 1 if the unit is one of energy, else no energy
+            is measured.
+        energy_repeats: Measurements of the energy.
+        joules: Units of the objective in one joule; None if the objective is time.
     """
 
-    device: int = 0
+    memory: Given[int | None] = None
+    device: Natural = 0
     options: tuple[str, ...] = ()
     flush: bool = True
-    metering: Metering = TIME_ONLY
+    energy_seconds: Positive | None = None
+    energy_repeats: Count = 1
+    joules: Given[float | None] = None
 
-
-_SHAPES = {"device": whole(0), "options": TEXTS}
-
-KEYS = (
-    *(key for key in kernel_keys(CudaSettings, _SHAPES) if key.name != "memory"),
-    Key(
-        "energy_seconds",
-        POSITIVE,
-        "duration of one measurement of the energy",
-        absent="1 if the unit is one of energy, else no energy is measured",
-    ),
-    Key("energy_repeats", whole(1), "measurements of the energy", default=1),
-)
+    @property
+    def metering(self) -> Metering:
+        """How energy is measured."""
+        seconds = self.energy_seconds
+        if seconds is None:
+            seconds = 0.0 if self.joules is None else 1.0
+        return Metering(seconds, self.energy_repeats, self.joules)
 
 
 @dataclass
@@ -194,22 +188,20 @@ def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) 
         space,
         folder,
         launch_timeout=settings.timeout,  # everything is compiled before the first launch
-        kernel=partial(CudaKernel, metering=metering, repeats=settings.repeats.least),
+        kernel=partial(CudaKernel, metering=metering, repeats=settings.repeats.repeats),
         device=settings.device,
         options=list(settings.options),
         energy=metering.seconds > 0,
     )
     count = metering.count
-    return StagedEvaluator(
-        bench, settings.repeats if metering.scale is None else Repeats(count, count)
-    )
+    return StagedEvaluator(bench, settings.repeats if metering.scale is None else Repeats(count))
 
 
 def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a run file describes.
 
     Args:
-        table: Keys as in `KEYS`.
+        table: Keys as in `CudaSettings`.
         run: The parameters of its space are macros of the source; its unit is one of time or of energy (J, mJ, uJ).
 
     Raises:
@@ -217,9 +209,6 @@ def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
         EvaluatorError: As for `cupy_evaluator`; also `MissingExtra`.
     """
     joules = _JOULES.get(run.unit)
-    fields = read_settings(table, KEYS, run, None if joules is None else 1e3)
-    seconds, count = fields.pop("energy_seconds"), fields.pop("energy_repeats")
-    if seconds is None:
-        seconds = float(joules is not None)
-    metering = Metering(seconds, count, joules)
-    return cupy_evaluator(run.space, CudaSettings(**fields, metering=metering), run.folder)
+    scale = None if joules is None else 1e3
+    settings = read_settings(CudaSettings, table, run, scale, joules=joules)
+    return cupy_evaluator(run.space, settings, run.folder)

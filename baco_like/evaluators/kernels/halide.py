@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baco_like._optional import require_installed
-from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
+from baco_like._tables import Count, Table
+from baco_like.evaluators.kernels.settings import KernelSettings, read_settings
 from baco_like.evaluators.kernels.worker_bench import make_bench
-from baco_like.evaluators.settings_table import TEXT, RunArguments, Table, whole
+from baco_like.evaluators.protocol import RunArguments
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.spaces.space import Space
@@ -28,11 +29,8 @@ class HalideSettings(KernelSettings):
         target: Halide's target, such as ``host`` or ``host-no_asserts``.
     """
 
-    threads: int | None = None
+    threads: Count | None = None
     target: str = "host"
-
-
-KEYS = kernel_keys(HalideSettings, {"threads": whole(1), "target": TEXT})
 
 
 def halide_evaluator(
@@ -73,12 +71,11 @@ def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a run file describes.
 
     Args:
-        table: Keys as in `KEYS`.
+        table: Keys as in `HalideSettings`.
         run: The parameters of its space are passed to the problem's ``build``; its unit is one of time.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `halide_evaluator`; also `MissingExtra`.
     """
-    settings = HalideSettings(**read_settings(table, KEYS, run))
-    return halide_evaluator(run.space, settings, run.folder)
+    return halide_evaluator(run.space, read_settings(HalideSettings, table, run), run.folder)

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baco_like._optional import require_installed
-from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
+from baco_like._tables import Natural, Table
+from baco_like.evaluators.kernels.settings import KernelSettings, read_settings
 from baco_like.evaluators.kernels.worker_bench import make_bench
-from baco_like.evaluators.settings_table import TEXT, TEXTS, RunArguments, Table, whole
+from baco_like.evaluators.protocol import RunArguments
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.spaces.space import Space
 
@@ -36,11 +37,8 @@ class OpenCLSettings(KernelSettings):
     """
 
     platform: str = ""
-    device: int = 0
+    device: Natural = 0
     options: tuple[str, ...] = ()
-
-
-KEYS = kernel_keys(OpenCLSettings, {"platform": TEXT, "device": whole(0), "options": TEXTS})
 
 
 def opencl_evaluator(
@@ -76,12 +74,11 @@ def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
     """Return the evaluator that the ``[evaluator]`` table of a run file describes.
 
     Args:
-        table: Keys as in `KEYS`.
+        table: Keys as in `OpenCLSettings`.
         run: The parameters of its space are macros of the source; its unit is one of time.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `opencl_evaluator`; also `MissingExtra`.
     """
-    settings = OpenCLSettings(**read_settings(table, KEYS, run))
-    return opencl_evaluator(run.space, settings, run.folder)
+    return opencl_evaluator(run.space, read_settings(OpenCLSettings, table, run), run.folder)

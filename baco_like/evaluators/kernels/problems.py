@@ -37,8 +37,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from baco_like._checks import is_whole
+from baco_like._tables import shown, suggestion
 from baco_like.evaluators.kernels.arguments import Argument, draw_arguments
-from baco_like.evaluators.settings_table import shown, suggestion
 from baco_like.exceptions import EvaluatorError, RunFileError
 
 if TYPE_CHECKING:  # else every start of a worker imports the parameters

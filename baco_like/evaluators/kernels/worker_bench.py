@@ -12,6 +12,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from baco_like.evaluators._processes.process import check_cpus
 from baco_like.evaluators._processes.worker import Reply, Worker
 from baco_like.evaluators.command.reference import ERROR
 from baco_like.evaluators.kernels.problems import Complete, completion, find_problem
@@ -116,6 +117,7 @@ class KernelBench:
             "tolerances": {name: getattr(settings, name) for name in ("tolerance", "rtol", "atol")},
         }
         common = {name: getattr(settings, name) for name in ("restore", "flush", "memory")}
+        check_cpus(settings.cpus)
         self.worker = Worker(
             serve,
             settings={"problem": problem, "limits": asdict(self.limits), **common, **options},

@@ -7,16 +7,19 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from baco_like import Space
+from baco_like._tables import Table
+from baco_like.evaluators import Commands, command_evaluator
 from baco_like.evaluators._processes import child as child_module
 from baco_like.evaluators._processes import process
 from baco_like.evaluators._processes.child import restrict_cpus
-from baco_like.evaluators._processes.process import Stop, check_cpus, cpus_from_table
-from baco_like.evaluators.settings_table import Table
-from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.evaluators._processes.process import Stop
+from baco_like.exceptions import EvaluatorError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc and CPUs of Linux")
 
@@ -101,15 +104,13 @@ def test_they_come_back_after_an_error():
     assert os.sched_getaffinity(0) == MINE
 
 
-def test_tables():
-    assert cpus_from_table(Table("evaluator", {})) is None
-    assert cpus_from_table(Table("evaluator", {"cpus": [min(MINE)]})) == {min(MINE)}
-    for wrong in ([], [1.5], [True], ["0"]):
-        with pytest.raises(RunFileError, match="an array of CPU numbers"):
-            cpus_from_table(Table("evaluator", {"cpus": wrong}))
+def test_settings():
+    command = Commands(run="true", measure="wall", cpus=frozenset(MINE))
+    assert Table("evaluator", {"run": "true", "cpus": sorted(MINE)}).create(Commands).cpus == MINE
+    command_evaluator(Space({"x": [1, 2]}), command, unit="s").close()
+    wrong = replace(command, cpus=frozenset({100000}))
     with pytest.raises(EvaluatorError, match=r"\[evaluator\] cpus: there is no CPU 100000"):
-        cpus_from_table(Table("evaluator", {"cpus": [100000]}))
-    check_cpus(frozenset(MINE), "cpus")
+        command_evaluator(Space({"x": [1, 2]}), wrong, unit="s")
 
 
 def test_a_stop_ends_what_runs_in_other_threads_and_lets_nothing_start():

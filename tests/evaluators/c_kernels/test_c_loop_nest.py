@@ -72,7 +72,7 @@ def evaluate(evaluator, is_expected=None, **config):
 
 @needs_cc
 def test_every_feasible_schedule_is_right(space):
-    evaluator = CKernelEvaluator(space, settings(repeats=Repeats(2, 2)))
+    evaluator = CKernelEvaluator(space, settings(repeats=Repeats(2)))
     configs = space.sample(20, seed=1)
     for config in configs:
         outcome = evaluate(evaluator, **config)
@@ -84,7 +84,7 @@ def test_every_feasible_schedule_is_right(space):
 
 @needs_cc
 def test_the_plain_nest_is_the_default():
-    evaluator = CKernelEvaluator(Space({"ti": [1, 2]}), settings(scale=1e6, repeats=Repeats(3, 3)))
+    evaluator = CKernelEvaluator(Space({"ti": [1, 2]}), settings(scale=1e6, repeats=Repeats(3)))
     outcome = evaluate(evaluator, ti=1)
     assert len(outcome.repeats) == 3
     assert set(outcome.extra["seconds"]) == {"compile", "launch", "check", "run"}
@@ -142,7 +142,7 @@ def test_what_a_kernel_may_do(tmp_path):
         f"from c_loop_nest import inputs, expected, magnitude\nSOURCES = {sources!r}\n"
         "def source(config, size):\n    return SOURCES[config['ti']]\n"
     )
-    chosen = settings(problem=problem, timeout=0.3, repeats=Repeats(2, 2))
+    chosen = settings(problem=problem, timeout=0.3, repeats=Repeats(2))
     evaluator = CKernelEvaluator(Space({"ti": list(range(len(FAULTS)))}), chosen)
     for number, (body, status, word, message) in enumerate(FAULTS):
         expected = patient.says(message)
@@ -162,7 +162,7 @@ def test_the_largest_error_of_all_checks_is_a_metric(tmp_path):
         f"{{ {SECOND_TIME} C[7] += {added}; }}"  # only the last check sees it
         for added in ("0.0f", "0.25f", "0.5f")
     ]
-    evaluator = with_sources(tmp_path, *sources, tolerance=0.9, repeats=Repeats(2, 2))
+    evaluator = with_sources(tmp_path, *sources, tolerance=0.9, repeats=Repeats(2))
     errors = [evaluate(evaluator, ti=1).metrics["error"] for _ in sources]
     evaluator.close()
     assert 0.0 <= errors[0] < 1e-6
@@ -304,7 +304,7 @@ def test_a_kernel_that_is_clearly_slower_is_stopped(tmp_path):
     bodies = [f"{RIGHT} usleep(10000);", f"{RIGHT} sleep(60);"]
     head = "#include <unistd.h>\nvoid kernel(const float *A, const float *B, float *C) { "
     sources = (f"{head}{body} }}\n" for body in bodies)
-    rule = Repeats(2, 2, slow_ratio=3.0)
+    rule = Repeats(2, slow_ratio=3.0)
     evaluator = with_sources(tmp_path, *sources, timeout=60.0, repeats=rule)
     fast = evaluate(evaluator, ti=1)
     slow = evaluate(evaluator, lambda outcome: outcome.status is Status.CENSORED, ti=2)
@@ -330,7 +330,7 @@ def test_memory_and_cpus_reach_the_kernel(tmp_path):
 def test_equal_programs_are_measured_once(tmp_path):
     """The second source differs by a comment only."""
     other = counting().replace("{ ", "{ /* the same */ ", 1)
-    evaluator = with_sources(tmp_path, counting(), other, repeats=Repeats(2, 2))
+    evaluator = with_sources(tmp_path, counting(), other, repeats=Repeats(2))
     first, second = evaluate(evaluator, ti=1), evaluate(evaluator, ti=2)
     (calls,) = Path(tempfile.gettempdir()).glob("*/calls")
     assert calls.read_text() == "x" * 4

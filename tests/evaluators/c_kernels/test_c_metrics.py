@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from baco_like.evaluators.command.measure import section_bytes
 
+from baco_like.evaluators.command.measure import section_bytes
 from baco_like.evaluators.kernels.c import count_bytes
 
 pytestmark = pytest.mark.skipif(

@@ -15,9 +15,9 @@ import taco_tensors as tensors
 from kernel_checks import KERNELS, check_refusal, evaluate, load
 from taco_kernels import TEMPLATES
 
+from baco_like._tables import Table
 from baco_like.evaluators import CKernelEvaluator, CKernelSettings, Repeats, registry
 from baco_like.evaluators.kernels import complete_config
-from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status
 from baco_like.spaces.space import Space
@@ -46,7 +46,7 @@ def taco(tmp_path):
 
 def settings(kernel, taco, constants=None, **changed):
     own = {"KERNEL": kernel, "TACO": taco, "FLAGS": ["-O1"], "COLUMNS": 5, **(constants or {})}
-    plain = {"repeats": Repeats(2, 2), "size": 40, "tolerance": 1e-9}
+    plain = {"repeats": Repeats(2), "size": 40, "tolerance": 1e-9}
     return CKernelSettings(KERNELS / "taco_kernels.py", constants=own, **{**plain, **changed})
 
 
@@ -263,7 +263,7 @@ def test_taco_itself(problem):
     template = load("taco_kernels", KERNEL=problem).template()
     own = {"KERNEL": problem, "COLUMNS": 6}
     chosen = CKernelSettings(
-        KERNELS / "taco_kernels.py", 50, repeats=Repeats(1, 1), tolerance=1e-9, constants=own
+        KERNELS / "taco_kernels.py", 50, repeats=Repeats(1), tolerance=1e-9, constants=own
     )
     evaluator = CKernelEvaluator(template.space(), chosen)
     outcome = evaluate(evaluator, template.reference(threads=2))

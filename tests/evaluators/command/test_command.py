@@ -10,11 +10,12 @@ import time
 import patient
 import pytest
 
+from baco_like._tables import Table
 from baco_like.evaluators import CommandBench
 from baco_like.evaluators._processes.temporary import FolderSnapshot
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.command import measure as energy
-from baco_like.evaluators.settings_table import RunArguments, Table
+from baco_like.evaluators.protocol import RunArguments
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.permutation import Permutation
@@ -572,6 +573,6 @@ def test_the_built_file_is_known_by_the_build_command(tmp_path):
     for entries, expected in cases:
         bench = make(space, tmp_path, **entries).bench
         assert isinstance(bench, CommandBench)
-        program = bench.commands.program
+        program = bench.program
         words = None if program is None else program.fill({"workdir": "{workdir}"})
         assert words == (None if expected is None else [expected])

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Space
+from baco_like._tables import Table
 from baco_like.evaluators import Flags
 from baco_like.evaluators.command.compilers import (
     CompilerOptions,
@@ -20,7 +21,6 @@ from baco_like.evaluators.command.compilers import (
     read_options,
 )
 from baco_like.evaluators.command.flags import opposite
-from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError, SpaceError
 
 GCC_O2 = """The following options control optimizations:
@@ -226,7 +226,7 @@ def test_a_compiler_that_cannot_be_asked():
         read_options("true")
     table = Table("flags", {"compiler": "", "onoff": []})
     with pytest.raises(RunFileError, match=r"\[flags\] has no key 'onoff'"):
-        Flags.from_table(table)
+        table.create(Flags)
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")

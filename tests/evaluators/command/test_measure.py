@@ -2,14 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like.evaluators import Measure
 from baco_like.evaluators._processes.process import Finished
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.command.measure import Measure
 from baco_like.exceptions import RunFileError
 
 
 def make(scale=1e3, **entries):
-    return Measure.from_table(Table("evaluator", entries), scale)
+    return Measure.parse(scale=scale, **entries)
 
 
 def take(measure, out, seconds=0.25):

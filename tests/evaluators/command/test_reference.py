@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from baco_like._tables import Table
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.command.reference import read_numbers
 from baco_like.evaluators.comparison import Expected, to_bfloat16
-from baco_like.evaluators.settings_table import RunArguments, Table
+from baco_like.evaluators.protocol import RunArguments
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space

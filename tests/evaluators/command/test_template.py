@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like.evaluators import Template, variable_names
-from baco_like.evaluators.command.template import to_text
+from baco_like.evaluators.command.template import Template, to_text, variable_names
 from baco_like.exceptions import EvaluatorError, RunFileError
 
 

@@ -11,10 +11,11 @@ import patient
 import pytest
 from process_checks import gone
 
+from baco_like._tables import Table
 from baco_like.evaluators import isolated_function
 from baco_like.evaluators._processes import child
 from baco_like.evaluators.command import evaluator as command
-from baco_like.evaluators.settings_table import RunArguments, Table
+from baco_like.evaluators.protocol import RunArguments
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 

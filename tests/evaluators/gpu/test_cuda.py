@@ -11,9 +11,9 @@ import patient
 import pytest
 from kernel_checks import KERNELS, load
 
+from baco_like._tables import Table
 from baco_like.evaluators import (
     CudaSettings,
-    Metering,
     Repeats,
     StagedEvaluator,
     cupy_evaluator,
@@ -22,7 +22,6 @@ from baco_like.evaluators import (
 from baco_like.evaluators.comparison import Expected
 from baco_like.evaluators.kernels import complete_config
 from baco_like.evaluators.kernels.cuda_worker import CompileError, Compiler
-from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, MissingExtra
 from baco_like.records.trial import Status, Trial
 from baco_like.spaces.space import Space
@@ -54,9 +53,7 @@ def evaluate(evaluator, is_expected=None, **config):
 
 
 def settings(**changed):
-    return CudaSettings(
-        "cuda_problem.py", 64, **{"repeats": Repeats(2, 2), "timeout": 0.5, **changed}
-    )
+    return CudaSettings("cuda_problem.py", 64, **{"repeats": Repeats(2), "timeout": 0.5, **changed})
 
 
 @pytest.fixture
@@ -103,7 +100,7 @@ def test_times_are_of_a_cold_cache_and_of_nothing_else(gpu):
 
 
 def test_energy_beside_the_time(gpu):
-    evaluator = cupy_evaluator(SPACE, settings(metering=Metering(seconds=1e-6)), HERE)
+    evaluator = cupy_evaluator(SPACE, settings(energy_seconds=1e-6), HERE)
     outcome = evaluate(evaluator)
     assert outcome.value == 1.25
     # half a joule in one batch of ten milliseconds
@@ -190,10 +187,10 @@ def test_packages_that_are_missing(monkeypatch):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name in absent else object()
     )
-    for package, metering in (("cupy", Metering()), ("pynvml", Metering(1.0))):
+    for package, seconds in (("cupy", None), ("pynvml", 1.0)):
         absent |= {package}
         with pytest.raises(MissingExtra, match=package):
-            cupy_evaluator(SPACE, settings(metering=metering), HERE)
+            cupy_evaluator(SPACE, settings(energy_seconds=seconds), HERE)
         absent -= {package}
 
 
@@ -298,7 +295,7 @@ def test_example_kernels_are_correct_on_the_cpu(module, tmp_path):
 @pytest.mark.parametrize("problem", NAMES)
 def test_example_kernels_are_correct(problem):
     space = MODULES[problem].space(256)
-    chosen = CudaSettings(f"cuda_{problem}.py", 256, repeats=Repeats(2, 2), tolerance=1e-4)
+    chosen = CudaSettings(f"cuda_{problem}.py", 256, repeats=Repeats(2), tolerance=1e-4)
     evaluator = cupy_evaluator(space, chosen, KERNELS)
     for config in [SMALL[problem], *space.sample(5, seed=1)]:
         evaluator.submit(Trial(1, config))

@@ -37,9 +37,7 @@ needs_device = pytest.mark.skipif(not platforms(), reason="needs an OpenCL drive
 
 
 def settings(problem, **changed):
-    return OpenCLSettings(
-        problem, SIZE, repeats=Repeats(2, 2), **{"build_timeout": 60.0, **changed}
-    )
+    return OpenCLSettings(problem, SIZE, repeats=Repeats(2), **{"build_timeout": 60.0, **changed})
 
 
 CONFIGS = {

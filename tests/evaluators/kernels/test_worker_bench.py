@@ -36,7 +36,7 @@ def bench(limits=LIMITS):
 def evaluator():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(Path(__file__).parent))
-        made = StagedEvaluator(bench(), Repeats(3, 3))
+        made = StagedEvaluator(bench(), Repeats(3))
         yield made
         made.close()
 
@@ -44,7 +44,7 @@ def evaluator():
 @pytest.fixture
 def hasty(evaluator):
     """An evaluator with short limits, for kernels that hang."""
-    made = StagedEvaluator(bench(SHORT), Repeats(3, 3))
+    made = StagedEvaluator(bench(SHORT), Repeats(3))
     yield made
     made.close()
 
@@ -151,7 +151,7 @@ def test_a_kernel_that_was_stopped_before_it_was_timed_is_censored(hasty, at, st
 
 
 def test_a_first_launch_with_a_limit_of_its_own_says_nothing_of_the_kernel(evaluator):
-    compiling = StagedEvaluator(bench(KernelLimits(0.2, 0.4, 0.4)), Repeats(1, 1))
+    compiling = StagedEvaluator(bench(KernelLimits(0.2, 0.4, 0.4)), Repeats(1))
     outcome = hang(compiling, "launch: stopped after 0.4 s", fault="hang")
     compiling.close()
     assert (outcome.status, outcome.failed) == (Status.FAILED, "timeout")
@@ -177,7 +177,7 @@ def test_a_crash_is_tried_again_only_where_another_may_be_to_blame(evaluator, tm
 
 
 def test_no_further_repeats_once_it_is_slow(evaluator, tmp_path):
-    made = StagedEvaluator(bench(), Repeats(4, 4, slow_ratio=2.0))
+    made = StagedEvaluator(bench(), Repeats(4, slow_ratio=2.0))
     assert evaluate(made, seconds=0.01).value == 10.0
     log = tmp_path / "log"
     outcome = evaluate(made, seconds=0.05, log=str(log))
@@ -187,7 +187,7 @@ def test_no_further_repeats_once_it_is_slow(evaluator, tmp_path):
 
 
 def test_builds_ahead_wait_in_the_worker(evaluator):
-    made = StagedEvaluator(bench(), Repeats(1, 1), ahead=2)
+    made = StagedEvaluator(bench(), Repeats(1), ahead=2)
     faults = ("none", "crash", "none", "compile", "none")
     words = {}
     for i, fault in enumerate(faults):

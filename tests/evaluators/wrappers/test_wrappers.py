@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from baco_like._tables import Table
 from baco_like.evaluators import (
     CachedEvaluator,
     CheckedEvaluator,
@@ -25,7 +26,6 @@ from baco_like.evaluators import (
     result_cache,
     unwrap,
 )
-from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import BacoWarning, EvaluatorError
 from baco_like.journal import json_lines
 from baco_like.journal.json_lines import encode_line
@@ -86,7 +86,7 @@ def evaluate(evaluator, *xs):
 
 def test_repeats_are_joined():
     inner = Told({1: [3.0, 1.0, 2.0], 2: [5.0] * 3})
-    evaluator = RepeatedEvaluator(inner, Repeats(3, 3))
+    evaluator = RepeatedEvaluator(inner, Repeats(3))
     first, second = evaluate(evaluator, 1, 2)
     assert (first.value, first.repeats) == (2.0, (3.0, 1.0, 2.0))
     assert (first.metrics, first.extra["seconds"]) == ({"energy": 4.0}, {"run": 3.0})
@@ -98,7 +98,7 @@ def test_repeats_are_joined():
 
 def test_the_first_failure_is_the_trials():
     inner = Told({1: [3.0, "runtime"], 2: ["compile"], 3: [-9.0], 4: [4.0, -9.0]})
-    evaluator = RepeatedEvaluator(inner, Repeats(3, 3))
+    evaluator = RepeatedEvaluator(inner, Repeats(3))
     late, soon, censored, spike = evaluate(evaluator, 1, 2, 3, 4)
     assert (late.failed, late.message) == ("runtime", "repeat 2: no")
     assert late.extra == {"seconds": {"run": 2.0}, "repeats": [3.0]}
@@ -119,7 +119,7 @@ def test_clearly_slower_is_censored_and_steady_is_enough():
 
 def test_what_was_begun_is_collected():
     inner = Told({1: [1.0, 2.0], 2: [4.0]})
-    evaluator = RepeatedEvaluator(inner, Repeats(5, 5))
+    evaluator = RepeatedEvaluator(inner, Repeats(5))
     evaluator.submit(Trial(0, {"x": 1}))
     evaluator._convert(inner.wait())
     evaluator.submit(Trial(1, {"x": 2}))
