@@ -8,7 +8,7 @@ import pytest
 
 from baco_like import MaxEvals, Optimizer, run
 from baco_like._tables import Table
-from baco_like.evaluators import isolated_evaluator, isolated_function, registry
+from baco_like.evaluators import Repeats, isolated_evaluator, isolated_function, registry
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
