@@ -12,7 +12,7 @@ import pytest
 from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Space
 from baco_like.spaces.design import branch_of, enter
 from baco_like.strategies import Bayesian
-from baco_like.strategies.auto import Auto
+from baco_like.strategies.auto import Auto, choose
 from baco_like.strategies.protocol import Problem
 
 SPACE = Space(
@@ -156,5 +156,5 @@ def test_spaces_without_conditions_have_no_such_steps():
     space = Space({"kind": Categorical(["a", "b"]), "x": Integer(0, 30)})
     optimizer = run(15, lambda config: config["x"] + (config["kind"] == "a"), space=space)
     assert entered(optimizer) == [None] * 15
-    strategy, _ = Auto().choice(Problem(space))
+    strategy, _ = choose(Problem(space), Auto())
     assert "Branch" not in repr(strategy)
