@@ -571,13 +571,13 @@ def test_the_default_configuration_comes_first():
 
 @pytest.mark.parametrize(
     "repeats",
-    [[1e300, -1e300], [1e200, 2e200, 3e200], [1.7e308] * 2, [5e-324, 1e-300], [0.1], [2**53 + 1]],
+    [[1e300, -1e300], [1e200, 2e200, 3e200], [1.7e308] * 2, [5e-324, 1e-300], [0.1]],
 )
 def test_repeats_of_any_size_are_kept(space, tmp_path, repeats):
     opt = Optimizer(space, strategy="random_search", storage=tmp_path / "j")
     opt.observe(opt.suggest(), repeats)
     (seen,) = Optimizer.load(tmp_path / "j").trials
-    assert seen.repeats == tuple(map(float, repeats))
+    assert seen.repeats == tuple(repeats)
     assert min(repeats) <= seen.value <= max(repeats)
     assert seen.sem is None or math.isfinite(seen.sem)
 
