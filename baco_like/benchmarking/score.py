@@ -38,7 +38,6 @@ __all__ = [
     "best_so_far",
     "bootstrap_interval",
     "budget",
-    "count_wins",
     "fraction_of_optimum",
     "mean_absolute_error",
     "mean_deviation_factor",
@@ -533,12 +532,6 @@ def significant_wins(samples: Sequence[npt.ArrayLike], alpha: float = 0.05) -> M
             if costs[i].mean() < costs[j].mean():
                 wins[i, j] = ttest_ind(costs[i], costs[j]).pvalue < alpha
     return wins
-
-
-def count_wins(contests: Sequence[Mask]) -> tuple[Ints, Ints]:
-    """Return the wins and losses of each strategy over several `significant_wins`, ``(strategies,)`` (Table IV)."""
-    table = np.sum(np.asarray(contests, dtype=np.int64), axis=0)
-    return table.sum(axis=1), table.sum(axis=0)
 
 
 def bootstrap_interval(

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import runs
 from scipy import stats
 
 from baco_like import MaxEvals, Optimizer, Outcome, Trial, run
@@ -271,13 +272,12 @@ def main() -> None:
     if args.record:
         record_kernel(args.record)
         return
-    lines = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
+    lines = []
     for name, cases in all_cases(args.data):
         for row in table_rows(name, cases, args.budgets):
-            lines.append(f"| {' | '.join(row)} |")
-            print(lines[-1], flush=True)
-    if args.table:
-        args.table.write_text("\n".join(lines) + "\n")
+            lines.append(row)
+            print(*row, flush=True)
+    runs.publish(runs.table(COLUMNS, lines), args.table)
 
 
 def all_cases(data: Path | None) -> Iterator[tuple[str, list[Case]]]:

@@ -1,11 +1,11 @@
 """The strategies for several objectives, and limits on metrics, compared with Optuna's samplers and pymoo's NSGA-II.
 
-    OMP_NUM_THREADS=1 python benchmarks/quality/several_objectives.py --data DIR --rows rows.jsonl --seeds 20 \\
+    OMP_NUM_THREADS=1 python benchmarks/quality/several_objectives.py --data DIR --out rows.jsonl --seeds 20 \\
         --methods ehvi,random_search,nsga2,optuna_nsga2,pymoo_nsga2
-    OMP_NUM_THREADS=1 python benchmarks/quality/several_objectives.py --data DIR --rows rows.jsonl --seeds 0 \\
+    OMP_NUM_THREADS=1 python benchmarks/quality/several_objectives.py --data DIR --out rows.jsonl --seeds 0 \\
         --table several_objectives.md
 
-`several_problems.py` has the problems. Runs append to `--rows`; those that it has already are left out. `--limits` runs
+`several_problems.py` has the problems. Runs append to `--out`; those that it has already are left out. `--limits` runs
 one objective with limits on other metrics instead of two objectives. `--cost` compares the processor time of `suggest`
 and `observe` with two objectives and with one.
 
@@ -20,17 +20,17 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import argparse
 import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from itertools import permutations
+from functools import cache, partial
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import runs
 from several_problems import LIMITED, NAMES, Problem, limited_problem, problem
 
 from baco_like import Aim, Categorical, Integer, Optimizer, Permutation
@@ -243,24 +243,19 @@ def measure_violations(known: Problem, rows: Sequence[Mapping[str, float]]) -> t
 def interval(values: np.ndarray) -> tuple[float, float]:
     """Return the bootstrapped 95 % interval of the mean."""
     rng = np.random.default_rng(0)
-    means = rng.choice(values, (RESAMPLES, len(values))).mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)
+    return runs.ends(rng.choice(values, (RESAMPLES, len(values))).mean(axis=1))
 
 
 def difference(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
     """Return the bootstrapped 95 % interval of the difference of two means."""
     rng = np.random.default_rng(0)
     draws = [rng.choice(v, (RESAMPLES, len(v))).mean(axis=1) for v in (ours, theirs)]
-    low, high = np.quantile(draws[0] - draws[1], [0.025, 0.975])
-    return float(low), float(high)
+    return runs.ends(draws[0] - draws[1])
 
 
-def table_of_volumes(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]:
-    lines = [
-        "| problem | method | seeds | volume after 60 | volume after 120 | CPU seconds of 60 |",
-        "|---|---|---|---|---|---|",
-    ]
+def table_of_volumes(rows: Sequence[Mapping[str, Any]], data: Path) -> str:
+    head = ["problem", "method", "seeds", "volume after 60", "volume after 120"]
+    lines = []
     counts = {n: dict[str, list[int]]() for n in BUDGETS}
     for name in NAMES:
         known = problem(name, data)
@@ -281,7 +276,7 @@ def table_of_volumes(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]
             if own:
                 seconds = [row["cpu"][0] for row in own if row["cpu"]]
                 cells.append(f"{np.mean(seconds):.1f}" if seconds else "")
-                lines.append(f"| {name} | {method} | {len(own)} | {' | '.join(cells)} |")
+                lines.append([name, method, f"{len(own)}", *cells])
         for (method, n), values in volumes.items():
             if method != REFERENCE and (REFERENCE, n) in volumes:
                 low, high = difference(volumes[REFERENCE, n], values)
@@ -291,22 +286,19 @@ def table_of_volumes(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]
                 tally[1] += bool(ahead)
                 tally[2] += low > 0
                 tally[3] += high < 0
-    lines += [
-        "",
-        f"| `{REFERENCE}` compared with | evaluations | problems | ahead | clearly ahead | clearly behind |",
+    table = runs.table([*head, "CPU seconds of 60"], lines)
+    head = [f"`{REFERENCE}` compared with", "evaluations", "problems", "ahead"]
+    tallies = [
+        [method, f"{n}", *map(str, tally)]
+        for n, of_methods in counts.items()
+        for method, tally in of_methods.items()
     ]
-    lines.append("|---|---|---|---|---|---|")
-    for n, tallies in counts.items():
-        for method, tally in tallies.items():
-            lines.append(f"| {method} | {n} | {' | '.join(map(str, tally))} |")
-    return lines
+    return f"{table}\n\n{runs.table([*head, 'clearly ahead', 'clearly behind'], tallies)}"
 
 
-def table_of_limits(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]:
-    lines = [
-        "| problem | method | seeds | share beyond a limit | best value within | CPU seconds |",
-        "|---|---|---|---|---|---|",
-    ]
+def table_of_limits(rows: Sequence[Mapping[str, Any]], data: Path) -> str:
+    head = ["problem", "method", "seeds", "share beyond a limit", "best value within"]
+    lines = []
     tallies: dict[str, list[int]] = {}
     for name in LIMITED:
         known = limited_problem(name, data)
@@ -330,27 +322,22 @@ def table_of_limits(rows: Sequence[Mapping[str, Any]], data: Path) -> list[str]:
                 text = f"{found.mean():.4g} ({ends[0]:.4g} to {ends[1]:.4g})"
                 text += f" in {len(found)} of {len(own)}" if len(found) < len(own) else ""
             seconds = np.mean([row["cpu"][0] if row["cpu"] else 0.0 for row in own])
-            lines.append(f"| {name} | {method} | {len(own)} | {share} | {text} | {seconds:.1f} |")
+            lines.append([name, method, f"{len(own)}", share, text, f"{seconds:.1f}"])
         for method, (others, typical) in reached.items():
             if method != "auto" and "auto" in reached:
                 is_fewer, is_best = reached["auto"][0] < others, reached["auto"][1] <= typical
                 tally = tallies.setdefault(method, [0, 0, 0, 0])
                 for i, counts in enumerate((True, is_fewer, is_best, is_fewer and is_best)):
                     tally[i] += counts
-    lines += [
-        "",
-        "| `auto` compared with | problems | fewer beyond a limit | best value no worse | both |",
-    ]
-    lines.append("|---|---|---|---|---|")
-    lines += [f"| {method} | {' | '.join(map(str, tally))} |" for method, tally in tallies.items()]
-    return lines
+    table = runs.table([*head, "CPU seconds"], lines)
+    head = ["`auto` compared with", "problems", "fewer beyond a limit", "best value no worse"]
+    counts = [[method, *map(str, tally)] for method, tally in tallies.items()]
+    return f"{table}\n\n{runs.table([*head, 'both'], counts)}"
 
 
-def table_of_costs(names: Sequence[str], seeds: Sequence[int], data: Path) -> list[str]:
-    lines = [
-        "| problem | observations | ms with one objective | ms with two | ratio | range over seeds |",
-        "|---|---|---|---|---|---|",
-    ]
+def table_of_costs(names: Sequence[str], seeds: Sequence[int], data: Path) -> str:
+    head = ["problem", "observations", "ms with one objective", "ms with two", "ratio"]
+    lines = []
     for name in names:
         known = problem(name, data)
         times = np.array([step_times(known, seed) for seed in seeds])  # seeds, steps, (one, two)
@@ -358,11 +345,10 @@ def table_of_costs(names: Sequence[str], seeds: Sequence[int], data: Path) -> li
             # Five steps, the last of which suggests from n observations.
             one, two = np.median(times[:, n - 4 : n + 1], axis=1).T
             ratios = two / one
-            lines.append(
-                f"| {name} | {n} | {1e3 * one.mean():.1f} | {1e3 * two.mean():.1f} | {np.median(ratios):.2f} "
-                f"| {ratios.min():.2f} to {ratios.max():.2f} |"
-            )
-    return lines
+            times_shown = [f"{1e3 * one.mean():.1f}", f"{1e3 * two.mean():.1f}"]
+            spread = f"{ratios.min():.2f} to {ratios.max():.2f}"
+            lines.append([name, f"{n}", *times_shown, f"{np.median(ratios):.2f}", spread])
+    return runs.table([*head, "range over seeds"], lines)
 
 
 def step_times(known: Problem, seed: int) -> list[tuple[float, float]]:
@@ -389,49 +375,40 @@ def step_times(known: Problem, seed: int) -> list[tuple[float, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BACO_LIKE_DATA", "data")))
-    parser.add_argument("--rows", type=Path, help="rows of runs, one JSON object each")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--budget", type=int, default=120)
-    parser.add_argument("--seconds", type=float, default=600.0, help="CPU seconds of a run")
-    parser.add_argument("--methods", default="ehvi,random_search")
-    parser.add_argument("--problems", help="names, separated by commas; default: all")
-    parser.add_argument("--limits", action="store_true", help="one objective with limits")
-    parser.add_argument("--cost", action="store_true", help="print a table of processor times")
-    parser.add_argument("--table", type=Path)
+    parser = runs.arguments(__doc__, seeds=5, budget=120, processes=1)
+    add = parser.add_argument
+    add("--first-seed", type=int, default=0)
+    add("--seconds", type=float, default=600.0, help="CPU seconds of a run")
+    add("--methods", default="ehvi,random_search", help="names, separated by commas")
+    add("--problems", help="names, separated by commas; of --limits by semicolons; default: all")
+    add("--limits", action="store_true", help="one objective with limits")
+    add("--cost", action="store_true", help="print a table of processor times")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
+    seeds = range(args.first_seed, args.first_seed + args.seeds)
     if args.cost:
-        seeds = range(args.first_seed, args.first_seed + args.seeds)
         names = args.problems.split(",") if args.problems else NAMES
-        print("\n".join(table_of_costs(names, seeds, args.data)))
+        print(table_of_costs(names, seeds, args.data))
         return
-    if args.rows is None:
-        parser.error("--rows is required without --cost")
-    load, names = (limited_problem, tuple(LIMITED)) if args.limits else (problem, NAMES)
+    names = tuple(LIMITED) if args.limits else NAMES
     chosen = args.problems.split(";" if args.limits else ",") if args.problems else names
-    text = args.rows.read_text() if args.rows.exists() else ""
-    rows = [json.loads(line) for line in text.splitlines()]
-    known = {(r["problem"], r["method"], r["seed"], r["budget"]) for r in rows}
-    problems = {name: load(name, args.data) for name in chosen} if args.seeds else {}
-    for seed in range(args.first_seed, args.first_seed + args.seeds):
-        for method in args.methods.split(","):
-            for name in chosen:
-                key = (name, method, seed, args.budget)
-                if key in known:
-                    continue
-                run = one_run(method, problems[name], seed, args.budget, args.seconds)
-                keys = dict(zip(("problem", "method", "seed", "budget"), key, strict=True))
-                rows.append({**keys, **run})
-                with args.rows.open("a") as file:
-                    file.write(json.dumps(rows[-1]) + "\n")
-                cpu = run["cpu"][-1] if run["cpu"] else 0.0
-                print(name, method, seed, len(run["rows"]), f"{cpu:.1f} s", flush=True)
+    jobs = [
+        (name, method, seed, args.budget)
+        for seed, method, name in product(seeds, args.methods.split(","), chosen)
+    ]
+    work = partial(one_job, args.data, args.limits, args.seconds)
+    runs.finished(work, jobs, ("problem", "method", "seed", "budget"), args)
     if args.table:
         make = table_of_limits if args.limits else table_of_volumes
-        args.table.write_text("\n".join(make(rows, args.data)) + "\n")
+        runs.publish(make(runs.rows_of(args.out), args.data), args.table)
+
+
+def one_job(
+    data: Path, limits: bool, seconds: float, name: str, method: str, seed: int, budget: int
+) -> runs.Row:
+    known = (limited_problem if limits else problem)(name, data)
+    keys = {"problem": name, "method": method, "seed": seed, "budget": budget}
+    return {**keys, **one_run(method, known, seed, budget, seconds)}
 
 
 if __name__ == "__main__":

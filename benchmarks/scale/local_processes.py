@@ -30,6 +30,7 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray warns wi
 import numpy as np
 
 from baco_like import MaxEvals, Optimizer, Space, run
+from baco_like.benchmarking.studies.report import markdown_table
 from baco_like.evaluators import ExecutorEvaluator, FunctionEvaluator, ProcessLanes, RayExecutor
 from baco_like.records import read_utilisation
 from baco_like.records.workers import WORKER
@@ -190,11 +191,9 @@ def main():
 
 def to_markdown(rows, args):
     """Return the table: the median over the seeds, and the range of the busy share."""
-    lines = [
-        "| engine | killed | busy, median | lowest to highest | idle by `show` | results per second "
-        "| evaluations repeated | results lost | CPU of the run per evaluation (ms) |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    head = ["engine", "killed", "busy, median", "lowest to highest", "idle by `show`"]
+    head += ["results per second", "evaluations repeated", "results lost"]
+    lines = []
     groups = {}
     for row in rows:
         groups.setdefault((row["engine"], row["killed"] > 0), []).append(row)
@@ -212,8 +211,8 @@ def to_markdown(rows, args):
             f"{sum(max(0, number - row['results']) for row in group)}",
             f"{np.median([row['cpu'] for row in group]):.1f}",
         ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+        lines.append(cells)
+    return markdown_table([*head, "CPU of the run per evaluation (ms)"], lines) + "\n"
 
 
 if __name__ == "__main__":

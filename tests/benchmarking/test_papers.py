@@ -149,3 +149,16 @@ def test_rank_correlation_and_what_chance_reaches(claims: Any) -> None:
     assert critical(6) == pytest.approx(0.886, abs=5e-4)  # the tables' value for 5 %, two-sided
     assert critical(7) == pytest.approx(0.786, abs=5e-4)
     assert critical(4) == pytest.approx(1.0)  # of four nothing less is rare enough
+
+
+def test_penalised_candidates_can_be_charged(claims: Any) -> None:
+    from baco_like.benchmarking.studies import StrategyRun
+
+    charge = sys.modules["claims.evidence"].charge_penalised
+    costs, rows = np.array([2.0, 1.0, 3.0]), np.array([5, 6, 7])
+    plain = StrategyRun("one", "a", 0, costs, 0.0, rows)
+    assert charge(plain) is plain
+    found = charge(StrategyRun("one", "a", 0, costs, 0.0, rows, np.array([2, 2, 3])))
+    assert found.rows.tolist() == [-1, -1, 5, 6, -1, 7]
+    assert np.isnan(found.costs).tolist() == [True, True, False, False, True, False]
+    assert found.penalised is None

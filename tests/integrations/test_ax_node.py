@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from baco_like import Aim, Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Space
+from baco_like import Aim, Categorical, Integer, Ordinal, Permutation, Real, Space
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.strategies import RandomSearch
 
@@ -54,36 +54,6 @@ def client(node, objective="-time", parameters=PARAMETERS, constraints=(), **opt
 def measured(values):
     order = values["order"] if isinstance(values["order"], str) else ",".join(values["order"])
     return abs(values["x"] - 3) + abs(values["tile"] - 2) + 2.0 * (order == "j,i")
-
-
-def test_ax_runs_like_a_plain_ask_tell_loop():
-    opt = Optimizer(SPACE, {"time": "minimize"}, seed=2, budget=7)
-    alone = []
-    for _ in range(7):
-        trial = opt.suggest()
-        opt.observe(trial, measured(trial))
-        alone.append({**trial.config, "order": ",".join(trial["order"]), "one": 7})
-    node = BacoNode(SPACE, seed=2, budget=7)
-    ax = client(node)
-    asked = []
-    for _ in range(7):
-        ((index, values),) = ax.get_next_trials(max_trials=1).items()
-        asked.append(values)
-        ax.complete_trial(index, {"time": measured(values)})
-    assert asked == alone
-    assert node.optimizer.best_value is not None
-    assert [t.value for t in node.optimizer.trials] == [t.value for t in opt.trials][:-1]
-
-
-def test_simultaneous_trials_differ_and_stay_pending():
-    node = BacoNode(SPACE, strategy="random_search")
-    ax = client(node)
-    first = ax.get_next_trials(max_trials=3)
-    second = ax.get_next_trials(max_trials=3)
-    asked = [tuple(values.values()) for values in (*first.values(), *second.values())]
-    assert len(set(asked)) == 6
-    assert all(x * y <= 8 and tile <= x for x, y, tile, *_ in asked)
-    assert len(node.optimizer.pending) == 6
 
 
 def test_trials_of_others_are_pending_or_observed():

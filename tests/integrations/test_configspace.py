@@ -2,9 +2,7 @@
 
 import importlib
 import itertools
-import re
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -268,10 +266,3 @@ def test_a_missing_package_names_the_extra(monkeypatch):
         importlib.import_module("baco_like.integrations.configspace")
     with pytest.raises(MissingExtra, match=r"baco-like\[configspace\]"):
         Space.from_configspace(object())
-
-
-def test_the_documentation_page_runs(capsys):
-    page = Path(__file__).parents[2] / "docs" / "configspace.md"
-    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
-        exec(code, {})
-    assert "Forbidden" in capsys.readouterr().out

@@ -1,9 +1,7 @@
 """The generator, by the real package."""
 
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,17 +53,6 @@ def test_points_are_feasible_and_new():
     assert [trial.value for trial in trials] == [point["n"] for point in points[::-1]]
     assert trials[0].outcome.metrics == {"compile_s": 0.1}
     assert not made.optimizer.pending
-
-
-@pytest.mark.parametrize("goal", ["MINIMIZE", "MAXIMIZE"])
-def test_the_optimizer_finds_the_optimum(goal):
-    space = Space({"x": Integer(0, 99), "y": Ordinal([1, 2, 4, 8, 16, 32], log=True)})
-    made, sign = generator(space, goal, strategy="auto"), 1 if goal == "MINIMIZE" else -1
-    for _ in range(30):
-        (point,) = made.suggest(1)
-        point["f"] = sign * ((point["x"] - 61) ** 2 / 100 + abs(point["y"] - 8))
-        made.ingest([point])
-    assert abs(made.optimizer.best_value) < 0.1  # one of 14 of 600 configurations
 
 
 def test_a_batch_has_the_exact_size_or_raises():
@@ -237,28 +224,3 @@ def test_texts_have_the_same_order_in_every_process():
         for seed in ("1", "2")
     ]
     assert said[0] == said[1] != ""
-
-
-def test_results_of_earlier_runs_are_not_suggested_again():
-    results = [({"a": 1, "b": 0}, 3.0), ({"a": 2, "b": 3}, None)]
-    made = BacoGenerator(vocs_of(SMALL), SMALL, strategy="random_search", warm_start=results)
-    points = made.suggest(SMALL.feasible_size - 2)
-    assert {(1, 0), (2, 3)}.isdisjoint((point["a"], point["b"]) for point in points)
-    with pytest.raises(ValueError, match="num_points = 1"):
-        made.suggest(1)
-
-
-def test_the_documentation_page_runs(capsys):
-    page = Path(__file__).parents[2] / "docs" / "gest.md"
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
-    exec(code, {})
-    assert "loops" in capsys.readouterr().out
-
-
-def test_a_suggestion_answered_by_another_point_is_a_second_measurement():
-    made = generator()
-    point, other = made.suggest(2)
-    made.ingest([{"a": point["a"], "b": point["b"], "f": 1.0}])
-    made.ingest([{**point, "f": 2.0}, {**other, "f": 3.0}])
-    assert sorted(trial.value for trial in made.optimizer.trials) == [1.0, 2.0, 3.0]
-    assert not made.optimizer.pending

@@ -82,16 +82,6 @@ def own_loop(cache, evaluations, strategy, seed):
     return opt
 
 
-@pytest.mark.parametrize("strategy", ["auto", "genetic_algorithm", "random_search"])
-def test_kernel_tuner_runs_like_a_plain_ask_tell_loop(cache, strategy):
-    alone = own_loop(cache, 14, strategy, seed=3)
-    within = BacoStrategy(strategy, seed=3)
-    results, env = simulated(cache, within, strategy_options={"max_fevals": 14})
-    assert configs(results) == [tuple(trial.config.values()) for trial in alone.trials]
-    assert env["best_config"]["time"] == alone.best_value == within.optimizer.best_value
-    assert [t.failure for t in within.optimizer.trials] == [t.failure for t in alone.trials]
-
-
 def test_failures_keep_their_kind_and_no_configuration_runs_twice(cache):
     strategy = BacoStrategy("random_search")
     results, _ = simulated(cache, strategy, strategy_options={"max_fevals": 10**6})
@@ -325,15 +315,6 @@ def test_other_names_come_from_kernel_tuner():
 def test_tune_cache_with_the_import_replaced(cache):
     results, _ = ours.tune_cache(Path(cache), quiet=True, strategy_options={"max_fevals": 5})
     assert len(results) == 5
-
-
-def test_results_of_earlier_runs_are_not_measured_again(cache):
-    earlier = own_loop(cache, 10, "random_search", seed=8)
-    strategy = BacoStrategy("auto", warm_start=earlier)
-    results, _ = simulated(cache, strategy, strategy_options={"max_fevals": 4})
-    known = {tuple(trial.config.values()) for trial in earlier.trials}
-    assert not known & set(configs(results))
-    assert len(strategy.optimizer.trials) == 14
 
 
 def test_a_cache_of_another_space_is_rejected(cache, tmp_path):

@@ -2,9 +2,7 @@
 
 import multiprocessing
 import pickle
-import re
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -102,14 +100,6 @@ def test_an_objective_receives_new_feasible_configurations_of_the_space():
     assert all(SPACE.contains(config) for config in heard)
     assert len({key(config) for config in heard}) == 12
     assert study.best_value == min(config["tile"] + config["eps"] for config in heard)
-
-
-def test_ask_with_distributions_suggests_the_same():
-    study = study_of(SPACE)
-    trials = [study.ask(optuna_distributions(SPACE)) for _ in range(6)]
-    configs = [from_optuna(trial.params, SPACE) for trial in trials]
-    assert len({key(config) for config in configs}) == 6  # running ones are in flight
-    assert all(SPACE.contains(config) for config in configs)
 
 
 def test_the_model_finds_the_optimum_in_both_directions():
@@ -360,12 +350,6 @@ def test_threads_share_a_sampler():
     assert len({key(trial.params) for trial in study.trials}) == 8
 
 
-def test_the_same_seed_suggests_the_same():
-    runs = [study_of(SPACE, seed=seed) for seed in (1, 1, 2)]
-    asked = [[key(s.ask(optuna_distributions(SPACE)).params) for _ in range(5)] for s in runs]
-    assert asked[0] == asked[1] != asked[2]
-
-
 def test_an_older_study_is_the_beginning_of_a_new_one():
     old = study_of(SMALL, "maximize")
     old.optimize(lambda trial: float(suggest_config(trial, SMALL)["a"]), n_trials=5)
@@ -434,12 +418,6 @@ def test_a_strategy_for_one_objective_and_wrong_arguments_are_rejected():
         study.ask(optuna_distributions(SMALL))
     with pytest.raises(ValueError, match="bayesain"):
         BacoSampler(SMALL, strategy="bayesain")
-
-
-def test_the_documentation_page_runs(capsys):
-    page = Path(__file__).parents[2] / "docs" / "optuna.md"
-    exec("\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), re.S)), {})
-    assert "loops" in capsys.readouterr().out
 
 
 def test_ask_repeats_a_configuration_while_all_are_pending():

@@ -1,12 +1,10 @@
 """The search technique, in the real package."""
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 
-from baco_like import MaxEvals, Space, tune
+from baco_like import Space
 from baco_like.exceptions import Infeasible, SpaceError, SpaceExhausted
 
 pyatf = pytest.importorskip("pyatf")
@@ -56,31 +54,6 @@ def own(trial):
     if found is None:
         raise Infeasible("too large")
     return found
-
-
-@pytest.mark.parametrize("strategy", ["auto", "genetic_algorithm"])
-def test_pyatf_runs_like_a_plain_ask_tell_loop(strategy):
-    space = search_space()
-    technique = BacoTechnique(space, strategy, seed=2, budget=9)
-    best, least, asked = tuned(technique, space, Evaluations(9))
-    alone = tune(own, OURS, stop=MaxEvals(9), seed=2, strategy=strategy, progress=False)
-    assert asked == [dict(trial.config) for trial in alone.trials]
-    assert (best, least) == (alone.best_config, alone.best_value)
-    known = technique.optimizer.trials
-    assert [(t.value, t.failure) for t in known] == [
-        (t.value, t.failure) for t in alone.trials[:-1]
-    ]
-    assert len(technique.optimizer.pending) == 1
-
-
-def test_every_configuration_is_evaluated_once_by_default():
-    space = search_space()
-    _, least, asked = tuned(BacoTechnique(space, "random_search"), space)
-    assert len(asked) == space.constrained_size == OURS.feasible_size
-    assert {tuple(config[n] for n in OURS.names) for config in asked} == {
-        tuple(config.values()) for config in OURS
-    }
-    assert least == min(v for v in map(value, OURS) if v is not None)
 
 
 def test_a_run_ends_when_the_space_is_exhausted():
@@ -158,22 +131,3 @@ def test_other_errors_of_a_cost_function_are_raised():
     space = search_space()
     with pytest.raises(ZeroDivisionError):
         tuned(BacoTechnique(space), space, Evaluations(3), broken)
-
-
-def test_each_run_begins_with_the_results_of_earlier_runs():
-    space = search_space()
-    first = BacoTechnique(space, "random_search")
-    tuned(first, space, Evaluations(6))
-    second = BacoTechnique(space, "random_search", seed=1, warm_start=first.optimizer)
-    for _ in range(2):
-        known = [trial.config for trial in first.optimizer.trials]
-        _, _, evaluated = tuned(second, space, Evaluations(5))
-        assert not any(dict(config) in known for config in evaluated)
-        assert len(second.optimizer.trials) == len(known) + 4  # the last cost is not reported
-
-
-def test_the_documentation_page_runs(capsys):
-    page = Path(__file__).parents[2] / "docs" / "pyatf.md"
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
-    exec(code, {})
-    assert "'tile': 8" in capsys.readouterr().out

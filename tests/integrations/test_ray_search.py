@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from baco_like import Aim, Optimizer, Ordinal, Permutation, Space
+from baco_like import Aim, Ordinal, Permutation, Space
 from baco_like.exceptions import JournalError, TrialError
 
 tune = pytest.importorskip("ray.tune")
@@ -40,16 +40,6 @@ def run_without_ray(searcher, number):
         asked.append(config)
         searcher.on_trial_complete(f"t{i}", {"time": measured(config)})
     return asked
-
-
-def test_ray_runs_like_a_plain_ask_tell_loop():
-    opt = Optimizer(SPACE, {"time": "minimize"}, seed=3, budget=6)
-    alone = []
-    for _ in range(6):
-        trial = opt.suggest()
-        alone.append(dict(trial.config))
-        opt.observe(trial, measured(trial))
-    assert run_without_ray(BacoSearch(SPACE, "time", "min", seed=3, budget=6), 6) == alone
 
 
 def test_several_metrics_are_several_objectives(tmp_path):
@@ -118,22 +108,6 @@ def test_failures_are_observed():
     searcher.add_evaluated_point({"tile": 3, "loops": ("i", "j")}, 0.5)
     searcher.add_evaluated_point({"tile": 4, "loops": ("i", "j")}, math.nan, error=True)
     assert [t.value for t in searcher.optimizer.trials[5:]] == [0.5, None]
-
-
-def test_a_trial_answered_by_an_evaluated_point_is_a_second_measurement():
-    searcher = BacoSearch(SPACE, "time", "min")
-    config = searcher.suggest("t")
-    searcher.add_evaluated_point(config, 1.0)
-    searcher.on_trial_complete("t", {"time": 2.0})
-    assert [trial.value for trial in searcher.optimizer.trials] == [1.0, 2.0]
-    assert not searcher.optimizer.pending
-
-
-def test_suggestions_differ_until_the_space_is_exhausted():
-    searcher = BacoSearch(SPACE, "time", "min")
-    asked = [searcher.suggest(f"t{i}") for i in range(SPACE.feasible_size)]
-    assert len({repr(config) for config in asked}) == SPACE.feasible_size
-    assert searcher.suggest("one more") == Searcher.FINISHED
 
 
 def test_save_and_restore_continue_the_run(tmp_path):

@@ -141,8 +141,9 @@ def test_single_precision_is_read():
 
 def test_optuna():
     pytest.importorskip("optuna")
-    from baco_like.integrations._define_by_run import _parameter
     from baco_like.integrations._optuna_conversion import _distribution
+
+    from baco_like.integrations._define_by_run import _parameter
 
     assert _parameter(_distribution("x", STEP)) == STEP
 

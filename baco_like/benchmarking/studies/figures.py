@@ -155,47 +155,48 @@ def compute_figures(
         for name in solved
         if min(map(len, final[name])) > 1
     }
+    ranks = mean_ranks(labels, [final[name] for name in solved])
     recorded = {p.name: p for p in problems if isinstance(p, RecordedProblem)}
     standings = _compute_standings(groups, curves, recorded, budgets)
     rng = np.random.default_rng(0)
-    rows: dict[str, list[dict[str, Any]]] = {label: [] for label in labels}
-    for p in problems:
-        for i, label in enumerate(labels):
-            row: dict[str, Any] = {"strategy": label, "problem": p.name}
-            row["budget"] = budgets[p.name]
-            row |= _count_runs(groups[label][p.name])
-            row |= _summarise(final[p.name][i], p, rng)
-            at_end = score.at_budgets(curves[label][p.name], [budgets[p.name]])
-            row["fraction_of_optimum"] = _mean_fraction(at_end, p, worst[p.name])
-            if p.name in contests:
-                row["wins"] = int(contests[p.name][i].sum())
-                row["losses"] = int(contests[p.name][:, i].sum())
-            for over, by_label in standings.items():
-                if by_label and p.name in recorded:
-                    row[f"score_{over}"] = by_label[label].by_problem[p.name]
-            rows[label].append(row)
-    ranks = mean_ranks(labels, [final[name] for name in solved])
-    for label in labels:
-        row = {"strategy": label, "problem": ALL}
+    values = {
+        (label, p.name): _summarise(final[p.name][i], p, rng)
+        for p in problems
+        for i, label in enumerate(labels)
+    }
+
+    def row_on(p: Problem, i: int, label: str) -> dict[str, Any]:
+        row: dict[str, Any] = {"strategy": label, "problem": p.name, "budget": budgets[p.name]}
+        row |= _count_runs(groups[label][p.name]) | values[label, p.name]
+        at_end = score.at_budgets(curves[label][p.name], [budgets[p.name]])
+        row["fraction_of_optimum"] = _mean_fraction(at_end, p, worst[p.name])
+        if (contest := contests.get(p.name)) is not None:
+            row |= {"wins": int(contest[i].sum()), "losses": int(contest[:, i].sum())}
+        for over, by_label in standings.items():
+            if by_label and p.name in recorded:
+                row[f"score_{over}"] = by_label[label].by_problem[p.name]
+        return row
+
+    def row_of_all(label: str, own: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        row: dict[str, Any] = {"strategy": label, "problem": ALL}
+        row |= _count_runs([run for run in runs if run.label == label])
+        row["fraction_of_optimum"] = np.mean([each["fraction_of_optimum"] for each in own])
+        row |= {key: sum(each.get(key, 0) for each in own) for key in ("wins", "losses")}
         if ranks is not None:
             row["mean_rank"] = ranks.ranks[label]
-        row |= _count_runs([run for run in runs if run.label == label])
-        row["fraction_of_optimum"] = np.mean([own["fraction_of_optimum"] for own in rows[label]])
-        row |= {k: sum(own.get(k, 0) for own in rows[label]) for k in ("wins", "losses")}
         for over, by_label in standings.items():
             if by_label:
-                own = by_label[label]
-                row |= _with_interval(f"score_{over}", own.score, (own.low, own.high))
-        rows[label].append(row)
+                found = by_label[label]
+                row |= _with_interval(f"score_{over}", found.score, (found.low, found.high))
+        return row
+
+    rows: list[Mapping[str, Any]] = []
+    for i, label in enumerate(labels):
+        own = [row_on(p, i, label) for p in problems]
+        rows += [*own, row_of_all(label, own)]
+    names = [p.name for p in problems]
     return StudyFigures(
-        labels,
-        [p.name for p in problems],
-        budgets,
-        curves,
-        **standings,
-        contests=contests,
-        ranks=ranks,
-        rows=[row for label in labels for row in rows[label]],
+        *(labels, names, budgets, curves), **standings, contests=contests, ranks=ranks, rows=rows
     )
 
 
