@@ -194,9 +194,15 @@ def compute_figures(
     for i, label in enumerate(labels):
         own = [row_on(p, i, label) for p in problems]
         rows += [*own, row_of_all(label, own)]
-    names = [p.name for p in problems]
     return StudyFigures(
-        *(labels, names, budgets, curves), **standings, contests=contests, ranks=ranks, rows=rows
+        labels=labels,
+        problems=[p.name for p in problems],
+        budgets=budgets,
+        curves=curves,
+        **standings,
+        contests=contests,
+        ranks=ranks,
+        rows=rows,
     )
 
 
