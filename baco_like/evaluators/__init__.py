@@ -38,13 +38,12 @@ if TYPE_CHECKING:
     from baco_like.evaluators.executors.pools import *
     from baco_like.evaluators.function.call import *
     from baco_like.evaluators.function.evaluator import *
-    from baco_like.evaluators.function.isolated import isolated_evaluator, isolated_function
+    from baco_like.evaluators.kernels.bench import *
     from baco_like.evaluators.kernels.c import CKernelEvaluator, CKernelSettings
     from baco_like.evaluators.kernels.cuda import CudaSettings, cupy_evaluator
     from baco_like.evaluators.kernels.halide import HalideSettings, halide_evaluator
     from baco_like.evaluators.kernels.opencl import OpenCLSettings, opencl_evaluator
     from baco_like.evaluators.kernels.problems import load_problem
-    from baco_like.evaluators.kernels.settings import *
     from baco_like.evaluators.llvm import LlvmEvaluator, LlvmSettings
     from baco_like.evaluators.protocol import *
     from baco_like.evaluators.registry import create
@@ -65,10 +64,10 @@ _HOMES = (
         "executors.pools",
         "executors.evaluator",
     ),
-    *("function.call", "function.evaluator", "function.isolated", "staged", "wrappers"),
+    *("function.call", "function.evaluator", "staged", "wrappers"),
     *("result_cache", "replay", "command.template", "command.measure", "command.reference"),
     *("command.flags", "command.passes", "command.evaluator", "kernels.problems"),
-    *("kernels.settings", "kernels.c", "kernels.halide", "llvm", "sources", "kernels.opencl"),
+    *("kernels.bench", "kernels.c", "kernels.halide", "llvm", "sources", "kernels.opencl"),
     *("kernels.cuda", "registry", "_processes.process", "_processes.worker"),
 )
 """The modules with the public names, in the order of their imports."""

@@ -13,7 +13,7 @@ from baco_like._plugins import Plugin, Registry
 from baco_like._tables import TEXT, Key, Shape, Table, keys_of, shown, suggestion
 from baco_like.evaluators import llvm, replay
 from baco_like.evaluators.command import evaluator as command
-from baco_like.evaluators.function import isolated
+from baco_like.evaluators.function import evaluator as function
 from baco_like.evaluators.kernels import c as c_kernels
 from baco_like.evaluators.kernels import cuda, halide, opencl
 from baco_like.evaluators.protocol import KIND, Evaluator, RunArguments
@@ -62,7 +62,7 @@ _MODULES = {
     "c": c_kernels,
     "command": command,
     "cupy": cuda,
-    "function": isolated,
+    "function": function,
     "halide": halide,
     "llvm": llvm,
     "opencl": opencl,
@@ -75,7 +75,7 @@ DEFINITIONS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "c": (c_kernels.CKernelSettings,),
     "command": (command.Commands,),
     "cupy": (cuda.CudaSettings,),
-    "function": (isolated.isolated_function,),
+    "function": (function.isolated_function,),
     "halide": (halide.HalideSettings,),
     "llvm": (llvm.LlvmSettings,),
     "opencl": (opencl.OpenCLSettings,),

@@ -2,7 +2,7 @@
 
 - `problems` and `arguments`: problem files; the names that they need are imported from this package;
 - `c`, `opencl`, `cuda`, `halide`: the evaluators, each with its worker (`c_worker`, ...);
-- `timing`: measures a kernel in the worker; `worker_bench`: asks the worker; `settings`: what all languages have.
+- `timing`: measures a kernel in the worker; `bench`: the settings of all languages, and what asks the worker.
 """
 
 from baco_like.evaluators.comparison import BFLOAT16, from_bfloat16, to_bfloat16

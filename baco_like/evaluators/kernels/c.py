@@ -40,13 +40,17 @@ from baco_like.evaluators._processes.temporary import (
 from baco_like.evaluators._processes.worker import Reply
 from baco_like.evaluators.command.measure import section_bytes
 from baco_like.evaluators.command.reference import ERROR
+from baco_like.evaluators.kernels.bench import (
+    KernelBench,
+    KernelSettings,
+    WorkerKernel,
+    read_settings,
+)
 from baco_like.evaluators.kernels.problems import (
     completion,
     find_problem,
     load_problem,
 )
-from baco_like.evaluators.kernels.settings import KernelSettings, read_settings
-from baco_like.evaluators.kernels.worker_bench import KernelBench, WorkerKernel
 from baco_like.evaluators.protocol import RunArguments
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError, Infeasible

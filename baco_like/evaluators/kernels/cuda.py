@@ -34,8 +34,12 @@ from typing_extensions import override
 
 from baco_like._optional import require_installed
 from baco_like._tables import Count, Given, Natural, Positive, Table
-from baco_like.evaluators.kernels.settings import KernelSettings, read_settings
-from baco_like.evaluators.kernels.worker_bench import WorkerKernel, make_bench
+from baco_like.evaluators.kernels.bench import (
+    KernelSettings,
+    WorkerKernel,
+    make_bench,
+    read_settings,
+)
 from baco_like.evaluators.protocol import RunArguments
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from baco_like._optional import require_installed
 from baco_like._tables import Count, Table
-from baco_like.evaluators.kernels.settings import KernelSettings, read_settings
-from baco_like.evaluators.kernels.worker_bench import make_bench
+from baco_like.evaluators.kernels.bench import KernelSettings, make_bench, read_settings
 from baco_like.evaluators.protocol import RunArguments
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.exceptions import EvaluatorError

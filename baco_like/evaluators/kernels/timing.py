@@ -2,7 +2,7 @@
 
 This module runs in the worker. The languages differ only in how a kernel is made and launched (`CompiledKernel`) and in
 their memory (`baco_like.evaluators.kernels.arguments.Block`). The requests come from
-`baco_like.evaluators.kernels.worker_bench`.
+`baco_like.evaluators.kernels.bench`.
 
 One measurement is a first launch whose result is checked, warm-ups, and the timed samples, each with a check.
 The outputs are filled before each launch, so that a launch that skips its work is found. At last a kernel that may be
