@@ -1,9 +1,7 @@
 """Kernels of taco: the layout of tensors, the spaces, and all failures, with a script in place of taco."""
 
 import itertools
-import os
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +21,6 @@ from baco_like.records.trial import Status
 from baco_like.spaces.space import Space
 
 HERE = Path(__file__).parent
-COMPARISON = HERE.parents[2] / "benchmarks" / "quality" / "taco.py"
 EINSUMS = {
     "spmm": "ij,jk->ik",
     "sddmm": "ij,ik,kj->ij",
@@ -220,41 +217,6 @@ def test_made_tensors_have_rows_of_different_lengths():
 def test_wrong_tables(entries, parameters, message):
     whole = {"kind": "c", "problem": "taco_kernels.py", "size": 10, **entries}
     check_refusal(Table("evaluator", whole), parameters, message)
-
-
-@needs_cc
-def test_the_papers_comparison(taco, tmp_path):
-    tensors.write(tmp_path / "B.mtx", tensors.draw((30, 20), np.random.default_rng(0)))
-    path = f"{Path(taco).parent}{os.pathsep}{os.environ['PATH']}"
-    options = ["--problems", "spmm,mttkrp", *("--seeds", "1", "--budget", "3")]
-    options += ["--threads", "2", "--repeats", "1"]
-    chosen = ["--contenders", "uniform sampling", "--data", str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(COMPARISON), *options, *chosen],
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(HERE.parents[2])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    head, _, *rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
-    assert "| after 1 | after 2 | after 3 | runs that reach it |" in head
-    assert [row.split(" | ")[:2] for row in rows] == [
-        ["| spmm, B", "uniform sampling"],
-    ]
-    assert all(row.endswith("| 0.0 |") for row in rows)
-
-
-def test_the_comparison_says_what_is_missing(tmp_path):
-    done = subprocess.run(
-        [sys.executable, str(COMPARISON)],
-        env={**os.environ, "PATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert "the program 'taco' is not on PATH" in done.stderr
 
 
 @pytest.mark.skipif(shutil.which("taco") is None, reason="needs the program taco")
