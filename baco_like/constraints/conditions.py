@@ -5,7 +5,7 @@ true. Elsewhere it is *inactive*: the configuration does not have it, and its co
 *resting value*. So each configuration has exactly one row of codes, and sampling, counting and the search for
 duplicates need no special case: "inactive, or any value" is one more known constraint, `RestingConstraint`.
 
-A comparison that contains an inactive parameter is unknown, and so is what depends on it (`language.three_valued`). A
+A comparison that contains an inactive parameter is unknown, and so is what depends on it (`language.analysis`). A
 parameter is active where its condition is true, not where it is unknown. For conditions of ``and`` and ``or`` this is
 the rule of ConfigSpace, where such a comparison is false (Lindauer et al. 2019, "BOAH", section 3). As there, a known
 constraint that reads an inactive parameter is not applied (`GuardedConstraint`).

@@ -246,7 +246,7 @@ class ListedParameter(IndexedParameter):
         """Number of values."""
         return len(self.values)
 
-    @property
+    @cached_property
     def extent(self) -> Extent:
         """Type and bounds of `column`."""
         return extent_of(self.values)

@@ -15,7 +15,7 @@ from baco_like.exceptions import SpaceError
 from baco_like.parameters import distances, priors
 from baco_like.parameters.bases import ListedParameter, checked_default
 from baco_like.parameters.protocol import ParameterKind
-from baco_like.parameters.values import Lookup, Value, domain_values, indices, is_number, shorten
+from baco_like.parameters.values import Lookup, Value, domain_values, indices, shorten
 
 
 @final
@@ -58,7 +58,7 @@ class Ordinal(ListedParameter):
         given = domain_values(values)
         numeric = _are_numbers(given)
         order = sorted(range(len(given)), key=given.__getitem__) if numeric else range(len(given))
-        listed = tuple(given[i] for i in order)
+        listed = tuple(map(given.__getitem__, order))
         positions = _positions(listed, numeric, log)
         weights = None if prior is None else priors.weights(prior, len(listed))
         sorted_weights = None if weights is None else tuple(weights[i] for i in order)
@@ -83,15 +83,16 @@ def _are_numbers(values: Sequence[Any]) -> bool:
     Raises:
         SpaceError: They are neither.
     """
-    if any(isinstance(value, bool) for value in values):
+    types = set(map(type, values))
+    if bool in types:
         raise SpaceError(
             f"an ordinal's values must be numbers or strings, got {shorten(values)}; use Categorical"
         )
-    if len({is_number(value) for value in values}) > 1:
+    if str in types and len(types) > 1:
         raise SpaceError(
             f"numbers and strings have no common order in {shorten(values)}; use Categorical"
         )
-    return is_number(values[0])
+    return str not in types
 
 
 def _positions(values: Sequence[Any], numeric: bool, log: bool) -> Array:

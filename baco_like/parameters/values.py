@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -59,6 +60,11 @@ def is_number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def are_numbers(values: Iterable[Any]) -> bool:
+    """Whether all of some plain values are ints or floats."""
+    return set(map(type, values)) <= {int, float}
+
+
 def domain_values(
     values: Iterable[Any], what: str = "values", *, are_categories: bool = False
 ) -> tuple[Any, ...]:
@@ -74,7 +80,8 @@ def domain_values(
     if not plain_values:
         raise SpaceError(f"the domain is empty; give at least one of its {what}")
     for value in plain_values:
-        _check_value(value, are_categories)
+        if type(value) is not int:  # there may be millions
+            _check_value(value, are_categories)
     return plain_values
 
 
@@ -158,9 +165,14 @@ class Lookup:
         if len(self._exact) < len(keys):
             twice = next(v for i, v in enumerate(values) if self._exact[keys[i]] != i)
             raise SpaceError(f"value {twice!r} occurs twice; remove one of them")
-        numbers = {v: i for i, v in enumerate(values) if type(v) in (int, float)}
-        counts = Counter(v for v in values if type(v) in (int, float))
-        self._numbers = {v: i for v, i in numbers.items() if counts[v] == 1}
+
+    @cached_property
+    def _numbers(self) -> dict[int | float, int]:
+        numbers = [
+            (value, index) for (kind, value), index in self._exact.items() if kind in (int, float)
+        ]
+        counts = Counter(value for value, _ in numbers)
+        return {value: index for value, index in numbers if counts[value] == 1}
 
     def find_all(self, values: Sequence[Any]) -> list[int | None]:
         """Return the index of each value, or None."""
@@ -168,6 +180,8 @@ class Lookup:
             found = list(map(self._exact.get, value_keys(values)))
         except TypeError:  # not hashable
             found = [None] * len(values)
+        if None not in found:
+            return found
         return [self.find(v) if i is None else i for v, i in zip(values, found, strict=True)]
 
     def find(self, value: Any) -> int | None:
@@ -251,11 +265,12 @@ def extent_of(values: Sequence[Any]) -> Extent:
         return Extent(ColumnKind.BOOL, int(min(values)), int(max(values)))
     if types == {str}:
         return Extent(ColumnKind.STRING)
-    if not all(map(is_number, values)):
+    if not types <= {int, float}:
         return Extent(ColumnKind.OBJECT)
     low, high = min(values), max(values)
     if types == {float}:
         return Extent(ColumnKind.FLOAT, low, high)
     kind, limit = (ColumnKind.INT, INT64) if types == {int} else (ColumnKind.NUMBER, EXACT)
-    exact = all(abs(value) <= limit for value in values if isinstance(value, int))
-    return Extent(kind if exact else ColumnKind.OBJECT, low, high)
+    ints = (low, high) if kind is ColumnKind.INT else (v for v in values if type(v) is int)
+    largest = max(map(abs, ints))
+    return Extent(kind if largest <= limit else ColumnKind.OBJECT, low, high)

@@ -18,7 +18,7 @@ from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.protocol import Parameter, is_permutation, is_sequence
-from baco_like.parameters.values import in_order, is_number, make_plain
+from baco_like.parameters.values import are_numbers, in_order, make_plain
 
 GivenParameter: TypeAlias = Parameter | Iterable[Any]
 """A parameter, or a list: of numbers for an `Ordinal`, of strings or booleans for a `Categorical`."""
@@ -80,7 +80,7 @@ def parameter_from_values(name: str, values: Iterable[Any]) -> Parameter:
             f"parameter {name!r} must be a parameter or a list of values, got {values!r:.60}"
         )
     plain_values = make_plain(in_order(values))
-    numeric = bool(plain_values) and all(map(is_number, plain_values))
+    numeric = bool(plain_values) and are_numbers(plain_values)
     make: Callable[..., Parameter] = Ordinal if numeric else Categorical
     return make_named(name, make, plain_values)
 

@@ -3,7 +3,7 @@
 A permutation is read as the sequence of its elements; its columns hold the position of each element.
 
 The running value at a place depends on the element there and on the running value behind it. So it serves both whole
-columns and the trees of `feasible.sequences`, which have one node for each combination of running values.
+columns and the trees of `feasible.group`, which have one node for each combination of running values.
 """
 
 from __future__ import annotations

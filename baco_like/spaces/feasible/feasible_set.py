@@ -186,7 +186,7 @@ class FeasibleSet:
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
         """Return for each row, legal or not, a feasible row at the least distance; ties are broken at random.
 
-        `feasible.distance` defines the distance, summed over the parameters. With reals or rejection the row is
+        `feasible.tree` defines the distance, summed over the parameters. With reals or rejection the row is
         feasible and close, but not always the closest.
         """
         parts = [factor.nearest(codes[:, factor.columns], rng) for factor in self.chain]

@@ -169,7 +169,7 @@ def _merge_equivalent(
 
 
 class RunningFold:
-    """The value of the terms of a fold so far (see `language.folds`)."""
+    """The value of the terms of a fold so far (see `language.analysis`)."""
 
     def __init__(
         self, expression: Expression, numbers: Mapping[int, list[Any]], order: Sequence[int]
