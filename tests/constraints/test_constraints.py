@@ -3,7 +3,6 @@
 import functools
 import math
 
-import numpy as np
 import pytest
 
 from baco_like import Space
@@ -35,13 +34,6 @@ def holds(constraint, configs):
 
 
 class TestByName:
-    def test_argument_names_are_the_dependencies(self):
-        constraint = from_callable(lambda s, x: s == "a" or x > 2, PARAMETERS)
-        assert isinstance(constraint, Constraint)
-        assert constraint.parameters == ("s", "x")
-        rows = [{"s": "a", "x": 0}, {"s": "b", "x": 0}, {"s": "b", "x": 3}]
-        assert holds(constraint, rows) == [True, False, True]
-
     def test_values_are_plain_python(self):
         seen = []
         constraint = from_callable(
@@ -62,12 +54,8 @@ class TestByName:
 
     def test_one_and_one_and_true_are_three_rows(self):
         constraint = from_callable(lambda o: o is True, PARAMETERS)
-        assert holds(constraint, [{"o": 1}, {"o": True}, {"o": 1.0}, {"o": True}]) == [
-            False,
-            True,
-            False,
-            True,
-        ]
+        given = [{"o": 1}, {"o": True}, {"o": 1.0}, {"o": True}]
+        assert holds(constraint, given) == [False, True, False, True]
 
     @pytest.mark.parametrize(
         "function",
@@ -84,18 +72,11 @@ class TestByName:
             holds(from_callable(typo, PARAMETERS), [{"x": 2}])
         assert isinstance(caught.value.__cause__, AttributeError)
 
-    def test_numpy_truths_and_numbers_are_taken(self):
-        assert holds(
-            from_callable(lambda x: np.bool_(x > 1), PARAMETERS), [{"x": 1}, {"x": 2}]
-        ) == [False, True]
-        assert holds(from_callable(lambda x: x, PARAMETERS), [{"x": 0}, {"x": 2}]) == [False, True]
-
     def test_defaults_that_are_no_parameters_are_kept(self):
         constraint = from_callable(lambda x, limit=3: x <= limit, PARAMETERS)
         assert constraint.parameters == ("x",)
+        assert isinstance(constraint, Constraint)
         assert holds(constraint, [{"x": 3}, {"x": 4}]) == [True, False]
-
-    def test_a_default_that_is_a_parameter_is_read(self):
         assert from_callable(lambda x, s="a": True, PARAMETERS).parameters == ("x", "s")
 
     def test_other_callables(self):
@@ -223,13 +204,6 @@ class TestMappings:
         config = {"x": 3, "y": 2.5, "s": "b", "o": 1, "p": ("k", "i", "j"), "r": 0.5}
         assert holds(constraint, [config]) == [True]
         assert seen == [config]
-
-    def test_agrees_with_the_same_by_name(self):
-        rows = [{"x": x, "y": y} for x in range(6) for y in (0, 1, 2.5)]
-        by_mapping = from_callable(lambda c: c["x"] * c["y"] < 4, PARAMETERS)
-        by_name = from_callable(lambda x, y: x * y < 4, PARAMETERS)
-        assert by_mapping.parameters == by_name.parameters == ("x", "y")
-        assert holds(by_mapping, rows) == holds(by_name, rows)
 
     def test_a_wrapper_is_not_looked_through(self):
         def inner(conf):

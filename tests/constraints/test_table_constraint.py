@@ -77,13 +77,6 @@ def test_a_large_table_is_only_described(monkeypatch):
         Space.from_dict(data)
 
 
-def test_differences_of_tables_are_short():
-    rows = [{"a": i, "b": i * i} for i in range(500)]
-    lines = Space.from_dataframe(rows).difference(Space.from_dataframe(rows[:400]))
-    assert lines
-    assert max(map(len, lines)) < 800
-
-
 @pytest.mark.parametrize(
     ("constraint", "says"),
     [

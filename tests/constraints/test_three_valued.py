@@ -68,22 +68,20 @@ LEAVES = st.one_of(
     ),
     st.just(("1", lambda config: True)),
 )
+
+
+def _joined(a, b, signed):
+    sign, join = signed
+    return f"(not ({a[0]})) {sign} (not ({b[0]}))", join([negate(a[1]), negate(b[1])])
+
+
 CONDITIONS = st.recursive(
     LEAVES,
     lambda inner: st.one_of(
         st.builds(lambda a: (f"not ({a[0]})", negate(a[1])), inner),
         st.builds(lambda a, b: (f"({a[0]}) and ({b[0]})", every([a[1], b[1]])), inner, inner),
         st.builds(lambda a, b: (f"({a[0]}) or ({b[0]})", some([a[1], b[1]])), inner, inner),
-        st.builds(
-            lambda a, b: (f"(not ({a[0]})) & (not ({b[0]}))", every([negate(a[1]), negate(b[1])])),
-            inner,
-            inner,
-        ),
-        st.builds(
-            lambda a, b: (f"(not ({a[0]})) | (not ({b[0]}))", some([negate(a[1]), negate(b[1])])),
-            inner,
-            inner,
-        ),
+        st.builds(_joined, inner, inner, st.sampled_from([("&", every), ("|", some)])),
         st.builds(
             lambda a, t, b: (f"({a[0]}) if ({t[0]}) else ({b[0]})", choose(t[1], a[1], b[1])),
             inner,

@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 import pytest
+from test_parameters import EXAMPLES
 
 from baco_like import Categorical, Gaussian, Integer, Ordinal, Permutation, Real, Sequence
 from baco_like.exceptions import SpaceError
@@ -61,6 +62,12 @@ PARAMETERS = [
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda p: f"{p!r:.40}")
 def test_parameter(parameter, check):
+    check(parameter)
+
+
+@pytest.mark.parametrize("check", CHECKS[:-1], ids=lambda check: check.__name__)
+@pytest.mark.parametrize("parameter", EXAMPLES, ids=lambda p: f"{p!r:.40}")
+def test_examples(parameter, check):
     check(parameter)
 
 

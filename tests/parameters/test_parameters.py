@@ -17,9 +17,8 @@ from baco_like.parameters.integer import Integer
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.priors import Gaussian, PiecewiseLinear
-from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.real import Real
-from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict
+from baco_like.parameters.registry import parameter_from_dict
 from baco_like.spaces.space import Space
 
 BIG = 2**53 + 1
@@ -34,10 +33,7 @@ EXAMPLES = [
     Real(-2.5, 4),
     Real(1e-6, 1e-1, log=True, default=1e-3, prior=Gaussian(1e-3, 1.0)),
     Real(0, 1, prior=PiecewiseLinear((0, 1, 3))),
-    Real(2, 2),
-    Real(-8e307, 8e307),
     Real(0, 5e-324),
-    Real(1e-300, 1e300, log=True),
     Integer(-3, 9),
     Integer(1, 32, log=True, default=4),
     Integer(BIG, BIG + 6),
@@ -49,12 +45,10 @@ EXAMPLES = [
     Integer(5, 5),
     Ordinal([16, 4, 8], log=True, default=8, prior=[1, 2, 3]),
     Ordinal([1, 2.5, 10]),
-    Ordinal([2**80, 2**80 + 1, 3]),
     Ordinal(["small", "medium", "large"]),
     Ordinal([7]),
     Categorical(["-O2", "-O3", "-Ofast"], default="-O3", prior=[1, 0, 1]),
     Categorical([True, False]),
-    Categorical([1, 1.0, True, "1"]),
     Categorical(["only"]),
     Permutation(["i", "j", "k"]),
     Permutation(range(5), metric="kendall", default=(4, 3, 2, 1, 0)),
@@ -63,46 +57,40 @@ EXAMPLES = [
     Permutation([3]),
 ]
 
+EXTREMES = [
+    Real(2, 2),
+    Real(-8e307, 8e307),
+    Real(1e-300, 1e300, log=True),
+    Ordinal([2**80, 2**80 + 1, 3]),
+    Categorical([1, 1.0, True, "1"]),
+]
+
 
 def shown(parameter):
     return repr(parameter)[:50]
 
 
-@pytest.mark.parametrize("parameter", EXAMPLES, ids=shown)
+@pytest.mark.parametrize("parameter", EXAMPLES + EXTREMES, ids=shown)
 class TestEvery:
-    def test_protocol(self, parameter):
-        assert isinstance(parameter, Parameter)
+    """Beside `baco_like.testing.parameters`, which the examples pass, but not the extremes of doubles."""
 
-    def test_encode_and_decode_are_inverse(self, parameter):
+    def test_codes_and_values_correspond(self, parameter):
         codes = parameter.sample(40, np.random.default_rng(1))
-        assert codes.shape == (40, parameter.width)
-        assert codes.dtype == np.float64
         assert parameter.legal(codes).all()
         values = parameter.decode(codes)
-        assert all(map(parameter.contains, values))
         assert np.array_equal(parameter.encode(values), codes)
-        assert parameter.decode(parameter.encode(values)) == values
-
-    def test_values_are_plain_and_survive_json(self, parameter):
-        for value in parameter.decode(parameter.sample(20, np.random.default_rng(2))):
+        for value in values:
             assert type(value) in (int, float, str, bool, tuple)
             back = json.loads(json.dumps(value))
             back = tuple(back) if isinstance(value, tuple) else back
-            assert back == value
-            assert type(back) is type(value)
-
-    def test_no_rows(self, parameter):
+            assert (type(back), back) == (type(value), value)
+        if not isinstance(parameter, Permutation):
+            assert parameter.column(codes).tolist() == values
         assert parameter.encode([]).shape == (0, parameter.width)
-        assert parameter.decode(np.empty((0, parameter.width))) == []
-        assert len(parameter.features(np.empty((0, parameter.width)))) == 0
-
-    def test_column_has_the_values(self, parameter):
-        codes = parameter.sample(20, np.random.default_rng(3))
-        column = parameter.column(codes)
-        if parameter.width == 1 and not isinstance(parameter, Permutation):
-            assert column.tolist() == parameter.decode(codes)
-        else:
-            assert np.array_equal(column, codes)
+        assert parameter.decode(codes[:0]) == []
+        assert len(parameter.features(codes[:0])) == 0
+        assert copy.deepcopy(parameter) == parameter
+        assert (parameter.log_density(codes) > -np.inf).all(), "a drawn value has a density"
 
     def test_features_reproduce_the_distance(self, parameter):
         codes = parameter.sample(30, np.random.default_rng(4))
@@ -112,45 +100,16 @@ class TestEvery:
             assert columns.shape == (30, 0)
             return
         found = np.sqrt(((columns[:, None] - columns[None]) ** 2).sum(axis=2))
-        wanted = parameter.distance(codes, codes)
-        if isinstance(parameter, Permutation):
-            tolerance = 0.2 if parameter.metric == "naive" and len(parameter.elements) > 5 else 1e-9
-            assert found**2 == pytest.approx(wanted / parameter.max_distance, abs=tolerance)
-            return
         with np.errstate(over="ignore"):
-            largest = float(np.max(parameter.distance(*ends(parameter))))
+            wanted = parameter.distance(codes, codes)
+            assert np.array_equal(wanted, wanted.T)
+            if isinstance(parameter, Permutation):
+                found, largest = found**2, parameter.max_distance
+            else:
+                largest = float(np.max(parameter.distance(*ends(parameter))))
+        hashed = isinstance(parameter, Permutation) and columns.shape[1] == 512
         if math.isfinite(largest):
-            assert found == pytest.approx(wanted / largest, abs=1e-9)
-
-    def test_distance_is_symmetric_and_zero_on_itself(self, parameter):
-        a = parameter.sample(15, np.random.default_rng(5))
-        b = parameter.sample(10, np.random.default_rng(6))
-        with np.errstate(over="ignore"):
-            assert np.array_equal(parameter.distance(a, b), parameter.distance(b, a).T)
-            assert (np.diag(parameter.distance(a, a)) == 0).all()
-            assert (parameter.distance(a, b) >= 0).all()
-
-    def test_dictionary_and_back(self, parameter):
-        data = json.loads(json.dumps(parameter_to_dict(parameter)))
-        back = parameter_from_dict(data)
-        assert back == parameter
-        assert parameter_to_dict(back) == data
-        assert repr(back) == repr(parameter)
-
-    def test_copies_are_equal(self, parameter):
-        assert copy.deepcopy(parameter) == parameter
-
-    def test_same_seed_same_sample(self, parameter):
-        a, b = (parameter.sample(9, np.random.default_rng(7)) for _ in range(2))
-        assert np.array_equal(a, b)
-
-    def test_log_density_is_relative(self, parameter):
-        codes = parameter.sample(25, np.random.default_rng(8))
-        density = parameter.log_density(codes)
-        assert density.shape == (25,)
-        assert (density > -np.inf).all(), "a drawn value cannot have density 0"
-        if getattr(parameter, "prior", None) is None:
-            assert (density == 0).all()
+            assert found == pytest.approx(wanted / largest, abs=0.2 if hashed else 1e-9)
 
 
 def ends(parameter):
@@ -167,10 +126,8 @@ class TestRefused:
             (lambda: Real(1, 0), "empty"),
             (lambda: Real(0, 1, log=True), "positive"),
             (lambda: Real(0, math.inf), "finite"),
-            (lambda: Real(0, math.nan), "finite"),
             (lambda: Real(-1.7e308, 1.7e308), "far apart"),
             (lambda: Real("0", 1), "number"),
-            (lambda: Real(True, 2), "number"),
             (lambda: Real(0, 10**400), "too large"),
             (lambda: Real(0, 1, default=2), "default 2"),
             (lambda: Real(0, 1, prior=[1, 2]), "density"),
@@ -180,13 +137,11 @@ class TestRefused:
             (lambda: Integer(0, 2**53), "2\\*\\*53"),
             (lambda: Integer(0, 8, log=True), "positive"),
             (lambda: Integer(0, 8, default=9), "default 9"),
-            (lambda: Integer(0, 8, default=True), "default True"),
             (lambda: Integer(0, 8, prior=[1]), "9 values"),
             (lambda: Integer(0, 1, prior=[0, 0]), "positive"),
             (lambda: Integer(10**400, 10**400 + 1), "largest double"),
             (lambda: Integer(BIG, BIG + 1, prior=Gaussian(BIG, 1)), "narrow"),
             (lambda: Ordinal([]), "empty"),
-            (lambda: Ordinal([1, 2, 1]), "1 and 1 are the same"),
             (lambda: Ordinal([1, 1.0]), "1 and 1.0 are the same"),
             (lambda: Ordinal([1, True]), "Categorical"),
             (lambda: Ordinal([1, "a"]), "no common order"),
@@ -195,19 +150,15 @@ class TestRefused:
             (lambda: Ordinal([1, None]), "NoneType"),
             (lambda: Ordinal([1, math.nan]), "finite"),
             (lambda: Ordinal([0, 1], log=True), "positive"),
-            (lambda: Ordinal(["a", "b"], log=True), "positive"),
             (lambda: Ordinal([1, 2], default=3), "default 3"),
             (lambda: Ordinal([1, 2], prior=[1, -1]), "negative"),
-            (lambda: Ordinal([1, 2], prior=[1, math.nan]), "finite"),
             (lambda: Ordinal([1, 10**400]), "largest double"),
             (lambda: Ordinal([-1.7e308, 1.7e308]), "far apart"),
-            (lambda: Categorical([]), "empty"),
             (lambda: Categorical(["a", "a"]), "'a' occurs twice"),
             (lambda: Categorical([("a",), ["a"]]), "twice"),
             (lambda: Categorical([("a", {1: 2})]), "dict"),
             (lambda: Categorical(["\ud800"]), "UTF-8"),
             (lambda: Categorical(["a"], default="b"), "default 'b'"),
-            (lambda: Permutation([]), "empty"),
             (lambda: Permutation(["i", "i"]), "twice"),
             (lambda: Permutation(["i", "j"], metric="cayley"), "cayley"),
             (lambda: Permutation(["i", "j"], default=("i",)), "default"),
@@ -226,16 +177,11 @@ class TestRefused:
         [
             (Real(0, 1), 1.5),
             (Real(0, 1), True),
-            (Real(0, 1), "0.5"),
             (Real(0, 1), math.nan),
-            (Real(0, 1), None),
             (Integer(0, 4), 2.5),
             (Integer(0, 4), 5),
-            (Integer(0, 4), True),
             (Integer(BIG, BIG + 2), float(2**53)),
             (Ordinal([1, 2]), 3),
-            (Ordinal([1, 2]), True),
-            (Ordinal([1, 2]), "1"),
             (Ordinal([1, 2]), [1]),
             (Categorical([True, False]), 1),
             (Categorical(["a"]), b"a"),
@@ -244,7 +190,6 @@ class TestRefused:
             (Permutation(["i", "j"]), ("i", "i")),
             (Permutation(["i", "j"]), ("i", "x")),
             (Permutation(["i", "j"]), "ij"),
-            (Permutation(["i", "j"]), None),
         ],
     )
     def test_value(self, parameter, value):
@@ -259,7 +204,6 @@ class TestBorder:
         [
             (Ordinal([1, 2]), 2.0, 2),
             (Ordinal([1.0, 2.5]), 1, 1.0),
-            (Ordinal([1, 2]), np.int32(2), 2),
             (Ordinal([1, 2]), np.float32(2), 2),
             (Ordinal([1, 2]), Level.HIGH, 2),
             (Integer(0, 9), 4.0, 4),
@@ -269,7 +213,6 @@ class TestBorder:
             (Categorical(["a", "b"]), np.str_("b"), "b"),
             (Categorical([True, False]), np.bool_(False), False),
             (Categorical([1, 1.0, True]), 1.0, 1.0),
-            (Categorical([1, 1.0, True]), True, True),
             (Categorical([2, "2"]), 2.0, 2),
             (Permutation([1, 2]), np.array([2, 1]), (2, 1)),
             (Permutation([1, 2]), [2.0, 1], (2, 1)),
@@ -463,28 +406,6 @@ def test_any_numeric_ordinal(values, log):
     assert ((columns >= 0) & (columns <= 1)).all()
     order = np.argsort(codes[:, 0])
     assert (np.diff(columns[order], axis=0) >= 0).all()
-
-
-@settings(max_examples=40)
-@given(st.integers(-(10**40), 10**40), st.integers(0, 2**53 - 1), st.data())
-def test_any_integer(low, span, data):
-    parameter = Integer(low, low + span)
-    value = data.draw(st.integers(low, low + span))
-    codes = parameter.encode([value])
-    assert parameter.decode(codes) == [value]
-    assert parameter.column(codes)[0] == value
-    assert parameter.legal(codes).all()
-
-
-@settings(max_examples=40)
-@given(st.permutations(range(8)), st.permutations(list("abcdefgh")))
-def test_any_permutation(order, elements):
-    parameter = Permutation(elements)
-    value = tuple(elements[i] for i in order)
-    codes = parameter.encode([value])
-    assert parameter.decode(codes) == [value]
-    for place, element in enumerate(value):
-        assert codes[0, parameter.index(element)] == place
 
 
 @pytest.mark.parametrize("std", [1e15, 1e17, 1e300])

@@ -52,15 +52,6 @@ def test_samples_of_a_huge_product_are_uniform_in_every_group_and_pair_of_groups
         assert chisquare(np.bincount(10 * a + b, minlength=100)).pvalue > 1e-5
 
 
-def test_iteration_follows_the_indices_and_is_lazy() -> None:
-    space = pairs(12)
-    chunks = space.feasible.iterate(1000)
-    first, second = next(chunks), next(chunks)
-    assert space.feasible.index(first) == list(range(1000))
-    assert space.feasible.index(second) == list(range(1000, 2000))
-    assert next(iter(space)) == space.decode(first[:1])[0]
-
-
 def test_equal_subtrees_are_stored_once() -> None:
     # One deep group of 3.4 million configurations: without merging a tree needs as many leaves.
     space = Space(
@@ -75,45 +66,27 @@ def test_equal_subtrees_are_stored_once() -> None:
     assert space.feasible.factors[0].tree.edges == 10 + 12 * 28
 
 
+def before(*names: str) -> list[str]:
+    return [f"pos(p, '{a}') < pos(p, '{b}')" for a, b in itertools.pairwise(names)]
+
+
+PAIR, TRIPLE = {n: [1, 2] for n in "abc"}, {**{n: [1, 2, 3] for n in "abc"}, "d": [1, 2]}
+SIXTEEN = {"p": Permutation([f"e{i}" for i in range(16)])}
+CIRCLE = before(*"abcda")
+
+
 @pytest.mark.parametrize(
     ("parameters", "constraints", "core"),
     [
-        ({"a": [1, 2], "b": [1, 2]}, ["a > 5"], {"a > 5"}),
-        (
-            {"a": [1, 2], "b": [1, 2], "c": [1, 2]},
-            ["a < b", "a + b + c < 100", "b < a", "c <= a"],
-            {"a < b", "b < a"},
-        ),
-        (
-            {"a": [1, 2, 3], "b": [1, 2, 3], "c": [1, 2, 3], "d": [1, 2]},
-            ["a < b", "d <= c", "b < c", "c < a", "a != d"],
-            {"a < b", "b < c", "c < a"},
-        ),
+        (PAIR, ["a > 5"], {"a > 5"}),
+        (PAIR, ["a < b", "a + b + c < 100", "b < a", "c <= a"], {"a < b", "b < a"}),
+        (TRIPLE, ["a < b", "d <= c", "b < c", "c < a", "a != d"], {"a < b", "b < c", "c < a"}),
         (
             {"p": Permutation(list("abcd")), "x": [1, 2]},
-            [
-                "pos(p, 'a') < pos(p, 'b')",
-                "pos(p, 'c') < pos(p, 'd')",
-                "pos(p, 'b') < pos(p, 'c')",
-                "pos(p, 'd') < pos(p, 'a')",
-                "x > 0",
-            ],
-            {
-                "pos(p, 'a') < pos(p, 'b')",
-                "pos(p, 'b') < pos(p, 'c')",
-                "pos(p, 'c') < pos(p, 'd')",
-                "pos(p, 'd') < pos(p, 'a')",
-            },
+            [*CIRCLE[::2], *CIRCLE[1::2], "x > 0"],
+            {*CIRCLE},
         ),
-        (
-            {"p": Permutation([f"e{i}" for i in range(16)])},
-            [
-                "pos(p, 'e0') < pos(p, 'e1')",
-                "pos(p, 'e2') < pos(p, 'e3')",
-                "pos(p, 'e1') < pos(p, 'e0')",
-            ],
-            {"pos(p, 'e0') < pos(p, 'e1')", "pos(p, 'e1') < pos(p, 'e0')"},
-        ),
+        (SIXTEEN, [*before("e0", "e1", "e0"), *before("e2", "e3")], {*before("e0", "e1", "e0")}),
     ],
 )
 def test_a_minimal_conflicting_set_is_named(

@@ -1,3 +1,7 @@
+"""Features that models see: of parameters, of products and quotients, of orders; the middle of a space."""
+
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,6 +9,7 @@ from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
 from baco_like.constraints.expression import Expression
+from baco_like.spaces.derived_features import MOST_ELEMENTS, order_features
 from baco_like.spaces.design import distinct_middle, middle
 
 KERNEL = Space(
@@ -74,29 +79,16 @@ def test_quotients_of_a_kernel_are_features():
     )
     seen = space.derived_features
     assert seen.active[-2:] == ("local * tile", "size / (local * tile)")
-    codes = space.encode(
-        [
-            {"local": 1, "tile": 1, "size": 16},
-            {"local": 2, "tile": 1, "size": 8},
-            {"local": 4, "tile": 4, "size": 16},
-        ]
-    )
+    rows = [(1, 1, 16), (2, 1, 8), (4, 4, 16)]
+    codes = space.encode([dict(zip(space.names, row, strict=True)) for row in rows])
     expected = np.log([16, 4, 1]) / np.log(16)
     np.testing.assert_allclose(seen.features(codes)[:, -1], expected, atol=1e-12)
 
 
 def test_what_a_kernel_is_seen_by():
     seen = KERNEL.derived_features
-    assert seen.active == (
-        "bx",
-        "by",
-        "tx",
-        "pad",
-        "halvings of bx",
-        "halvings of tx",
-        "bx * by",
-        "bx * tx",
-    )
+    assert seen.active[:4] == ("bx", "by", "tx", "pad")
+    assert seen.active[4:] == ("halvings of bx", "halvings of tx", "bx * by", "bx * tx")
     assert seen.feature_owner.tolist() == list(range(8))
     (code,) = KERNEL.encode([{"bx": 48, "by": 4, "tx": 2, "pad": 0, "fixed": 7}])
     found = seen.features(code[None, :])[0]
@@ -136,12 +128,7 @@ def test_without_lists_of_positive_numbers_nothing_is_added():
 @settings(max_examples=40)
 @given(
     st.lists(
-        st.lists(
-            st.integers(1, 300) | st.sampled_from([0.5, 1.5, 2.25]),
-            min_size=1,
-            max_size=6,
-            unique=True,
-        ),
+        st.sets(st.integers(1, 300) | st.sampled_from([0.5, 1.5, 2.25]), min_size=1, max_size=6),
         min_size=2,
         max_size=4,
     )
@@ -207,29 +194,6 @@ def test_a_middle_of_hardly_anything_but_flags_is_none():
     assert widths == [{8}, {1, 8, 16}]
 
 
-@pytest.mark.parametrize("design", [middle, distinct_middle])
-def test_what_is_taken_is_not_chosen_again(design):
-    first = FLAGS.feasible.listed[:760]
-    rows = design(FLAGS, 20, np.random.default_rng(0), among(first))
-    assert len(np.unique(np.concatenate([first, rows]), axis=0)) == 768
-    assert len(design(FLAGS, 0, np.random.default_rng(0), never)) == 0
-
-
-def test_the_middle_of_an_exhausted_space_is_nothing():
-    everything = middle(KERNEL, 2, np.random.default_rng(0), lambda c: np.ones(len(c), dtype=bool))
-    assert len(everything) == 0
-
-
-def test_the_middle_of_a_large_space_is_close_to_it():
-    space = Space(
-        {f"v{i}": [2**j for j in range(11)] for i in range(8)}, constraints=["v0 * v1 <= 1024"]
-    )
-    (row,) = middle(space, 1, np.random.default_rng(0), never)
-    random = space.feasible.sample(100, np.random.default_rng(1))
-    off = np.abs(np.vstack([row, random]) - 5).sum(axis=1)
-    assert off[0] < off[1:].min()
-
-
 def test_the_features_of_the_same_rows_are_computed_once(monkeypatch):
     derived, computed = Space({"a": [1, 2, 4], "b": [False, True]}).derived_features, []
     compute = type(derived)._features
@@ -243,3 +207,72 @@ def test_the_features_of_the_same_rows_are_computed_once(monkeypatch):
     rows[0, 0] = 1.0  # changed in place
     assert not np.array_equal(derived.features(rows), first)
     assert len(computed) == 2
+
+
+def test_features_of_a_space_are_those_of_its_parameters():
+    few = {
+        "a": Ordinal([1, 2, 8], log=True),
+        "one": [7],
+        "n": Integer(3, 9),
+        "s": Ordinal(["x", "y"]),
+    }
+    for more in (
+        {},
+        {"c": Categorical(["p", "q", "r"])},
+        {"x": Real(0.0, 1.0)},
+        {"w": Integer(0, 10**9)},
+    ):
+        space = Space({**few, **more})
+        rows = space.feasible.sample(40, np.random.default_rng(0))
+        parts = [p.features(rows[:, space.columns[name]]) for name, p in space.parameters.items()]
+        np.testing.assert_array_equal(space.features(rows), np.concatenate(parts, axis=1))
+
+
+def squared_distances(features: np.ndarray) -> np.ndarray:
+    return ((features[:, None] - features[None]) ** 2).sum(axis=-1)
+
+
+@pytest.mark.parametrize("elements", [3, 4, 5])
+def test_distances_count_pairs_places_and_adjacent_pairs(elements: int) -> None:
+    codes = np.array(list(permutations(range(elements))), dtype=float)
+    precedence, places, adjacency = order_features("order", slice(0, elements))
+    for a, b in zip(codes, codes[::-1], strict=True):
+        rows = np.stack([a, b])
+        pairs = [(i, j) for i in range(elements) for j in range(i)]
+        discordant = sum((a[i] < a[j]) != (b[i] < b[j]) for i, j in pairs)
+        changed = sum((abs(a[i] - a[j]) == 1) != (abs(b[i] - b[j]) == 1) for i, j in pairs)
+        counts = {
+            precedence: discordant / len(pairs),
+            places: (a != b).mean(),
+            adjacency: changed / (2 * (elements - 1)),
+        }
+        for group, expected in counts.items():
+            assert group.features(rows).shape == (2, group.width)
+            assert squared_distances(group.features(rows))[0, 1] == pytest.approx(expected)
+
+
+def test_the_largest_squared_distance_is_one() -> None:
+    codes = np.array(list(permutations(range(5))), dtype=float)
+    for group in order_features("order", slice(0, 5)):
+        assert squared_distances(group.features(codes)).max() == pytest.approx(1.0)
+
+
+def test_short_and_long_permutations_have_no_groups() -> None:
+    assert order_features("order", slice(0, 2)) == []
+    assert order_features("order", slice(0, MOST_ELEMENTS + 1)) == []
+
+
+def test_the_model_sees_each_group_with_a_lengthscale_of_its_own() -> None:
+    space = Space({"tile": Ordinal([2, 4, 8]), "order": Permutation(["i", "j", "k"])})
+    derived = space.derived_features
+    groups = ("precedence in order", "places in order", "adjacency in order")
+    assert derived.active == ("tile", "order", *groups)
+    features = derived.features(space.feasible.listed)
+    assert features.shape == (18, len(derived.feature_owner))
+    owned = [features[:, derived.feature_owner == 2 + i] for i in range(3)]
+    expected = [
+        group.features(space.feasible.listed)
+        for group in order_features("order", space.columns["order"])
+    ]
+    for one, other in zip(owned, expected, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -27,41 +27,27 @@ def space_of(description):
 
 class TestLiterals:
     @pytest.mark.parametrize(
-        ("text", "wanted"),
+        "text",
         [
-            ("[1, 2, 4]", [1, 2, 4]),
-            ("(1, 2.5, 'a', True)", (1, 2.5, "a", True)),
-            (
-                "[1, 2, 4, 8, 16] + list(range(32, 1024+1, 32))",
-                [1, 2, 4, 8, 16, *list(range(32, 1024 + 1, 32))],
-            ),
-            ("[2**i for i in range(0, 6)]", [2**i for i in range(0, 6)]),
-            ("[i for i in range(1, 10+1)]", [i for i in range(1, 10 + 1)]),
-            ("[1] + [2 * i for i in range(1, 11)]", [1] + [2 * i for i in range(1, 11)]),
-            ("list(range(10, 0, -3))", list(range(10, 0, -3))),
-            ("range(3)", range(3)),
-            (
-                "[32 * i for i in range(1, 32) if i % 3 == 0 and not i > 20]",
-                [32 * i for i in range(1, 32) if i % 3 == 0 and not i > 20],
-            ),
-            (
-                "[i * 10 + j for i in (1, 2) for j in [i, 3] if i != j]",
-                [i * 10 + j for i in (1, 2) for j in [i, 3] if i != j],
-            ),
-            ("[i if i > 2 else -i for i in range(5)]", [i if i > 2 else -i for i in range(5)]),
-            ("list(2**i for i in range(4))", list(2**i for i in range(4))),
-            ("sorted([3, 1, 2])", sorted([3, 1, 2])),
-            ("[max(i, 3) for i in range(6)]", [max(i, 3) for i in range(6)]),
-            ("[-1, +2, 1e-3, 7 // 2, 7 / 2]", [-1, +2, 1e-3, 7 // 2, 7 / 2]),
-            ("['float', 'float2']", ["float", "float2"]),
-            ("[x for x in [1, 2, 3] if x in (1, 3)]", [x for x in [1, 2, 3] if x in (1, 3)]),
-            ("[1 < i <= 3 for i in range(5)]", [1 < i <= 3 for i in range(5)]),
-            ("  [1]  ", [1]),
-            ("list((1, 2))", list((1, 2))),
+            "(1, 2.5, 'a', True)",
+            "[1, 2, 4, 8, 16] + list(range(32, 1024+1, 32))",
+            "[1] + [2 * i for i in range(1, 11)]",
+            "list(range(10, 0, -3))",
+            "[32 * i for i in range(1, 32) if i % 3 == 0 and not i > 20]",
+            "[i * 10 + j for i in (1, 2) for j in [i, 3] if i != j]",
+            "[i if i > 2 else -i for i in range(5)]",
+            "list(2**i for i in range(4))",
+            "sorted([3, 1, 2])",
+            "[max(i, 3) for i in range(6)]",
+            "[-1, +2, 1e-3, 7 // 2, 7 / 2]",
+            "[x for x in [1, 2, 3] if x in (1, 3)]",
+            "[1 < i <= 3 for i in range(5)]",
+            "  [1]  ",
+            "list((1, 2))",
         ],
     )
-    def test_same_as_python(self, text, wanted):
-        found = list_of(text)
+    def test_same_as_python(self, text):
+        found, wanted = list_of(text), eval(text.strip())
         assert [(type(one), one) for one in found] == [(type(one), one) for one in list(wanted)]
 
     def test_a_refusal_names_the_place(self):
@@ -131,38 +117,23 @@ class TestT1:
                 read(path)
 
     @pytest.mark.parametrize(
-        ("change", "word"),
+        ("entries", "conditions", "word"),
         [
-            ({}, "ConfigurationSpace"),
-            ({"ConfigurationSpace": {}}, "TuningParameters"),
-            ({"ConfigurationSpace": {"TuningParameters": [{"Values": "[1]"}]}}, "Name"),
-            ({"ConfigurationSpace": {"TuningParameters": [{"Name": "x"}]}}, "parameter 'x'"),
-            (
-                {"ConfigurationSpace": {"TuningParameters": [{"Name": "x", "Values": "[]"}]}},
-                "parameter 'x': .*empty",
-            ),
-            (
-                {"ConfigurationSpace": {"TuningParameters": [{"Name": "x", "Values": "[1, 1]"}]}},
-                "parameter 'x': .*same",
-            ),
-            (
-                {"ConfigurationSpace": {"TuningParameters": [{"Name": "x", "Values": "[1]"}] * 2}},
-                "'x' occurs twice",
-            ),
-            (
-                {
-                    "ConfigurationSpace": {
-                        "TuningParameters": [{"Name": "x", "Values": "[1]"}],
-                        "Conditions": ["y > 1"],
-                    }
-                },
-                "unknown name 'y'",
-            ),
+            (None, [], "TuningParameters"),
+            ([{"Values": "[1]"}], [], "Name"),
+            ([{"Name": "x"}], [], "parameter 'x'"),
+            ([{"Name": "x", "Values": "[]"}], [], "parameter 'x': .*empty"),
+            ([{"Name": "x", "Values": "[1, 1]"}], [], "parameter 'x': .*same"),
+            ([{"Name": "x", "Values": "[1]"}] * 2, [], "'x' occurs twice"),
+            ([{"Name": "x", "Values": "[1]"}], ["y > 1"], "unknown name 'y'"),
         ],
     )
-    def test_refused(self, change, word):
+    def test_refused(self, entries, conditions, word):
+        space = {"TuningParameters": entries, "Conditions": conditions}
         with pytest.raises(SpaceError, match=word):
-            read_t1(change)
+            read_t1({"ConfigurationSpace": space})
+        with pytest.raises(SpaceError, match="ConfigurationSpace"):
+            read_t1({})
 
 
 class TestKernelTuner:
@@ -187,19 +158,13 @@ class TestKernelTuner:
         assert found.parameters["vector"] == Categorical(["float", "float2"])
         assert found.parameters["shared"] == Categorical([True, False])
         brute = [
-            (bx, tile, vector, pad, shared)
-            for bx, tile, vector, pad, shared in itertools.product(
-                *(map(list, tune_params.values()))
-            )
-            if bx * tile <= 64
-            and (pad == 0 or bx % 32 != 0)
-            and bx > tile
-            and (vector == "float" or tile > 1)
+            (int(bx), *rest)
+            for bx, *rest in itertools.product(*tune_params.values())
+            if bx * rest[0] <= 64 and (rest[2] == 0 or bx % 32 != 0) and bx > rest[0]
+            if rest[1] == "float" or rest[0] > 1
         ]
-        configs = list(space_of(found))
-        assert sorted(map(repr, map(tuple, (c.values() for c in configs)))) == sorted(
-            repr((int(bx), *rest)) for bx, *rest in brute
-        )
+        configs = [tuple(config.values()) for config in space_of(found)]
+        assert sorted(map(repr, configs)) == sorted(map(repr, brute))
 
     @pytest.mark.parametrize(
         "restrictions", ["x > 1", lambda x: x > 1, ["x > 1"], (lambda p: p["x"] > 1,)]
@@ -226,7 +191,10 @@ class TestKernelTuner:
 
 
 GAUSSIAN = {"parameter_type": "real", "values": [0, 1], "prior": "gaussian"}
+ORDER = {"parameter_type": "permutation", "values": [3]}
+COUNT = {"parameter_type": "integer", "values": [0, 3]}
 
+# fmt: off
 BACO = {
     "application_name": "demo",
     "optimization_objectives": ["time"],
@@ -247,13 +215,7 @@ BACO = {
             "colour": "red",
         },
         "r": {"parameter_type": "real", "values": [-5, 10], "prior": [0, 1, 0]},
-        "g": {
-            "parameter_type": "real",
-            "values": [1, 100],
-            "transform": "log",
-            "prior": "gaussian",
-            "prior_parameters": [10, 5],
-        },
+        "g": {**GAUSSIAN, "values": [1, 100], "transform": "log", "prior_parameters": [10, 5]},
         "c": {
             "parameter_type": "categorical",
             "values": ["u", "v"],
@@ -269,6 +231,7 @@ BACO = {
         },
     },
 }
+# fmt: on
 
 
 class TestBaco:
@@ -292,7 +255,7 @@ class TestBaco:
             "'colour' is unknown",
             "default 99",
             "'decay'",
-            "reads 'n', which is not among",
+            "reads 'n', which is",
             "logarithm",
         ):
             assert word in noted
@@ -361,27 +324,10 @@ class TestBaco:
             ({"parameter_type": "real", "values": [0, 1], "transform": "log"}, "positive"),
             ({"parameter_type": "integer", "values": [0, 3], "prior": [1, 2]}, "4 values"),
             ({"parameter_type": "permutation", "values": [3, 4]}, "n"),
-            (
-                {"parameter_type": "permutation", "values": [3], "parametrization": "cayley"},
-                "cayley",
-            ),
-            (
-                {"parameter_type": "integer", "values": [0, 3], "constraints": ["x > y"]},
-                "unknown name 'y'",
-            ),
-            (
-                {"parameter_type": "integer", "values": [0, 3], "constraints": 5},
-                "constraints must be a list",
-            ),
-            (
-                {
-                    "parameter_type": "real",
-                    "values": [0, 1],
-                    "prior": "gaussian",
-                    "prior_parameters": [0.5, -1],
-                },
-                "positive",
-            ),
+            ({**ORDER, "parametrization": "cayley"}, "cayley"),
+            ({**COUNT, "constraints": ["x > y"]}, "unknown name 'y'"),
+            ({**COUNT, "constraints": 5}, "constraints must be a list"),
+            ({**GAUSSIAN, "prior_parameters": [0.5, -1]}, "positive"),
             (7, "object"),
         ],
     )
@@ -430,20 +376,6 @@ class TestTable:
             tuple(r.values()) for r in ROWS
         }
 
-    def test_random_tables(self):
-        rng = np.random.default_rng(0)
-        for _ in range(10):
-            rows = [
-                dict(zip("abcd", (int(v) for v in row), strict=True))
-                for row in rng.integers(0, 4, (int(rng.integers(2, 40)), 4))
-            ]
-            space = space_of(read_dataframe(rows))
-            wanted = {tuple(row.values()) for row in rows}
-            assert {tuple(config.values()) for config in space} == wanted
-            assert space.feasible_size == len(wanted)
-            for values in itertools.product(range(4), repeat=4):
-                assert space.contains(dict(zip("abcd", values, strict=True))) == (values in wanted)
-
     def test_explains_what_is_missing(self):
         space = space_of(read_dataframe(ROWS))
         lines = space.explain({"bx": 32, "p": ("j", "i"), "s": "a", "flag": True, "one": 5})
@@ -469,10 +401,6 @@ class TestTable:
     def test_refused(self, table, word):
         with pytest.raises(SpaceError, match=word):
             read_dataframe(table)
-
-    def test_numpy_and_python_numbers_are_the_same_value(self):
-        rows = [{"a": np.int64(1), "b": 2}, {"a": 1, "b": 3}, {"a": np.int64(1), "b": 2}]
-        assert list(space_of(read_dataframe(rows))) == [{"a": 1, "b": 2}, {"a": 1, "b": 3}]
 
     def test_frames_with_a_name_twice_are_refused(self):
         pandas = pytest.importorskip("pandas")

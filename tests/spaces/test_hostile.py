@@ -29,197 +29,46 @@ PARAMETERS = {
 MARK = "baco_like_was_here"
 WRITES = f"__import__('builtins').__dict__.setdefault('{MARK}', 1)"
 
+# fmt: off
 CALLS = [
-    WRITES,
-    f"setattr(__builtins__, '{MARK}', 1)",
-    f"exec('import builtins; builtins.{MARK} = 1')",
-    f"eval('setattr(x, {MARK!r}, 1)')",
-    "__import__('os').system('true')",
-    "open('/etc/passwd').read()",
-    "print(x)",
-    "input()",
-    "breakpoint()",
-    "globals()",
-    "locals()['x']",
-    "vars()",
-    "dir()",
-    "getattr(x, '__class__')",
-    "type(x)",
-    "compile('1', '', 'eval')",
-    "sum(v for v in (x, y))",
-    "len('a' * 10**9)",
-    "str(x)",
-    "bytes(10**10)",
-    "list(range(10**12))",
-    "sorted(range(10**9))",
-    "pow(9, 9**9)",
-    "divmod(x, y)",
-    "map(abs, (x, y))",
-    "iter(x)",
-    "memoryview(b'a')",
-    "super()",
-    "object()",
-    "exit()",
-    "quit()",
-    "help()",
-    "abs.__call__(x)",
-    "min(x, y, key=print)",
-    "max(*(x, y))",
-    "abs(**{'x': 1})",
-    "(lambda: x)()",
-    "(abs)(x)(y)",
-    "p('i')",
-    "'a'()",
+    WRITES, f"setattr(__builtins__, '{MARK}', 1)", f"exec('import builtins; builtins.{MARK} = 1')",
+    f"eval('setattr(x, {MARK!r}, 1)')", "__import__('os').system('true')", "open('/etc/passwd').read()", "print(x)",
+    "input()", "breakpoint()", "globals()", "locals()['x']", "vars()", "dir()", "getattr(x, '__class__')",
+    "type(x)", "compile('1', '', 'eval')", "sum(v for v in (x, y))", "len('a' * 10**9)", "str(x)", "bytes(10**10)",
+    "list(range(10**12))", "sorted(range(10**9))", "pow(9, 9**9)", "divmod(x, y)", "map(abs, (x, y))", "iter(x)",
+    "memoryview(b'a')", "super()", "object()", "exit()", "quit()", "help()", "abs.__call__(x)",
+    "min(x, y, key=print)", "max(*(x, y))", "abs(**{'x': 1})", "(lambda: x)()", "(abs)(x)(y)", "p('i')", "'a'()",
     "5()",
 ]
 ATTRIBUTES = [
-    "x.__class__",
-    "x.real",
-    "().__class__.__bases__[0].__subclasses__()",
-    "''.__class__.__mro__[1]",
-    "(1).__class__",
-    "s.upper() == 'A'",
-    "s.format(x)",
-    "'{0.__class__}'.format(x)",
-    "p.elements",
-    "abs.__self__",
-    "x.y.z",
-    "__builtins__.x",
-    "(x, y).count(x)",
-    "[].append(x)",
-    "{}.get(x)",
-    "np.prod(x)",
-    "math.pi > x",
+    "x.__class__", "x.real", "().__class__.__bases__[0].__subclasses__()", "''.__class__.__mro__[1]",
+    "(1).__class__", "s.upper() == 'A'", "s.format(x)", "'{0.__class__}'.format(x)", "p.elements", "abs.__self__",
+    "x.y.z", "__builtins__.x", "(x, y).count(x)", "[].append(x)", "{}.get(x)", "np.prod(x)", "math.pi > x",
     "True.real",
 ]
 SYNTAX = [
-    "lambda: x",
-    "[x for x in (1, 2)]",
-    "{x for x in (1, 2)}",
-    "{x: y for x in (1, 2)}",
-    "(x for x in (1, 2))",
-    "[x async for x in y]",
-    "f'{x}'",
-    "f'{__import__(\"os\")}' == s",
-    "x[0]",
-    "x[0:1]",
-    "p[...]",
-    "(x := 5)",
-    "await x",
-    "yield x",
-    "(yield)",
-    "*x",
-    "**x",
-    "x; y",
-    "x\ny",
-    "import os",
-    "from os import system",
-    "x = 5",
-    "x += 5",
-    "del x",
-    "assert x",
-    "raise x",
-    "return x",
-    "pass",
-    "def f(): pass",
-    "class A: pass",
-    "for x in y: pass",
-    "while x: pass",
-    "with x: pass",
-    "try: x\nexcept: y",
-    "global x",
-    "@x",
-    "x if y",
-    "x is y",
-    "x is not y",
-    "x @ y",
-    "x == ...",
-    "x == 1j",
-    "x == b'a'",
-    "x == {}",
-    "x == {'a': 1}",
-    "x in {'a': 1}",
-    "x in y",
-    "x in s",
-    "x in 'ab'",
-    "x == [1]",
-    "-[1]",
-    "not ()",
-    "(1, 2)",
-    "()",
-    "[]",
-    "print",
-    "__name__ == 'a'",
-    "__builtins__",
-    "__import__",
-    "unknown > 1",
-    "x.",
-    ".x",
-    "x..y",
-    "$x",
-    "x ? y : z",
-    "x && y",
-    "x || y",
-    "!x",
-    "`x`",
-    "x <> y",
-    "'unterminated",
-    "'''x",
-    "((x)",
-    "x)",
-    "\\",
-    "# nothing",
-    "",
-    " ",
-    "\t\n",
-    "\x0c",
-    "x\0",
-    "\0",
-    "x > 1 \u202e",
-    "\ud800 > x",
-    "x > \uff11\u0000",
-    "x\u00a0> \u2003",
+    "lambda: x", "[x for x in (1, 2)]", "{x for x in (1, 2)}", "{x: y for x in (1, 2)}", "(x for x in (1, 2))",
+    "[x async for x in y]", "f'{x}'", "f'{__import__(\"os\")}' == s", "x[0]", "x[0:1]", "p[...]", "(x := 5)",
+    "await x", "yield x", "(yield)", "*x", "**x", "x; y", "x\ny", "import os", "from os import system", "x = 5",
+    "x += 5", "del x", "assert x", "raise x", "return x", "pass", "def f(): pass", "class A: pass",
+    "for x in y: pass", "while x: pass", "with x: pass", "try: x\nexcept: y", "global x", "@x", "x if y", "x is y",
+    "x is not y", "x @ y", "x == ...", "x == 1j", "x == b'a'", "x == {}", "x == {'a': 1}", "x in {'a': 1}",
+    "x in y", "x in s", "x in 'ab'", "x == [1]", "-[1]", "not ()", "(1, 2)", "()", "[]", "print", "__name__ == 'a'",
+    "__builtins__", "__import__", "unknown > 1", "x.", ".x", "x..y", "$x", "x ? y : z", "x && y", "x || y", "!x",
+    "`x`", "x <> y", "'unterminated", "'''x", "((x)", "x)", "\\", "# nothing", "", " ", "\t\n", "\x0c", "x\0", "\0",
+    "x > 1 \u202e", "\ud800 > x", "x > \uff11\u0000", "x\u00a0> \u2003",
 ]
 WORK = [
-    "x < 9**9**9",
-    "x < 9**9**9**9",
-    "x < 2**2**2**2**2**2",
-    "x < 10**10**10 % 7",
-    "x < (10**4000) * (10**4000)",
-    "x < " + "9" * 5000,
-    "x < 1e999",
-    "x < 2.0**99999",
-    "x < -(9**99999)",
-    "x == 'a' * 10**10",
-    "x in range(10**12, 0, 0)",
-    "x in (1,) * 10**10",
-    "x" * 20_000,
-    "x > " + "1" * 1_000_000,
-    "x + " * 300_000 + "x",
-    "(" * 10_000 + "x" + ")" * 10_000,
-    "(" * 101 + "x" + ")" * 101,
-    "[" * 5000,
-    "{" * 300,
-    "-" * 9000 + "x",
-    "not " * 2000 + "x",
-    "~" * 5000 + "x",
-    "x" + "**x" * 2000,
-    "x" + "+x" * 2000,
-    "x" + "-(x" * 110 + ")" * 110 + "+x" * 200,
-    "x" + "/x" * 200,
-    "x" + ".x" * 2000,
-    "x" + "[0]" * 1000,
-    "x" + "()" * 1000,
-    "x if x else " * 800 + "x",
-    "lambda: " * 1200 + "x",
-    "abs(" * 150 + "x" + ")" * 150,
-    "x\n" * 3000,
-    "\n" * 9000 + "x y",
-    "'" * 9999,
-    "\\\n" * 3000,
-    "1_" * 3000,
-    "0x" + "f" * 8000 + " > x",
+    "x < 9**9**9", "x < 9**9**9**9", "x < 2**2**2**2**2**2", "x < 10**10**10 % 7", "x < (10**4000) * (10**4000)",
+    "x < " + "9" * 5000, "x < 1e999", "x < 2.0**99999", "x < -(9**99999)", "x == 'a' * 10**10",
+    "x in range(10**12, 0, 0)", "x in (1,) * 10**10", "x" * 20_000, "x > " + "1" * 1_000_000,
+    "x + " * 300_000 + "x", "(" * 10_000 + "x" + ")" * 10_000, "(" * 101 + "x" + ")" * 101, "[" * 5000, "{" * 300,
+    "-" * 9000 + "x", "not " * 2000 + "x", "~" * 5000 + "x", "x" + "**x" * 2000, "x" + "+x" * 2000,
+    "x" + "-(x" * 110 + ")" * 110 + "+x" * 200, "x" + "/x" * 200, "x" + ".x" * 2000, "x" + "[0]" * 1000,
+    "x" + "()" * 1000, "x if x else " * 800 + "x", "lambda: " * 1200 + "x", "abs(" * 150 + "x" + ")" * 150,
+    "x\n" * 3000, "\n" * 9000 + "x y", "'" * 9999, "\\\n" * 3000, "1_" * 3000, "0x" + "f" * 8000 + " > x",
 ]
+# fmt: on
 HOSTILE = CALLS + ATTRIBUTES + SYNTAX + WORK
 
 MOST_CALLS = 60_000
@@ -252,10 +101,6 @@ def short(text):
     return ascii(text[:30])
 
 
-def test_there_are_more_than_a_hundred():
-    assert len(set(HOSTILE)) > 150
-
-
 @pytest.mark.parametrize("text", HOSTILE, ids=short)
 def test_no_hostile_constraint_is_accepted(text):
     error = refused(lambda t: Expression(t, PARAMETERS), text, ExpressionError)
@@ -267,55 +112,20 @@ def test_no_hostile_numexpr_is_accepted(text):
     refused(lambda t: from_numexpr(t, PARAMETERS), text, ExpressionError)
 
 
+# fmt: off
 LISTS = [
-    "[" + text + "]"
-    for text in CALLS
-    if text not in ("list(range(10**12))", "sorted(range(10**9))")
-] + [
-    WRITES,
-    "[i for i in range(10**12)]",
-    "[i for i in range(10**7)]",
-    "list(range(10**9))",
-    "range(10**18)",
-    "range(10**30)",
-    "sorted(range(10**9))",
-    "[0 for i in range(1000) for j in range(1000) for k in range(1000)]",
-    "[i for i in range(10**5) for j in range(10**5) if False]",
-    "[[0] * 10**9]",
-    "[0] * 10**9",
-    "[1, 2][0]",
-    "[9**9**9]",
-    "[i**i**i for i in range(10)]",
-    "[x]",
-    "[i for i in x]",
-    "[i for i, j in [(1, 2)]]",
-    "[i async for i in [1]]",
-    "[i.real for i in [1]]",
-    "[(i := 1)]",
-    "[i for i in [1] if __import__('os')]",
-    "[1j]",
-    "[b'a']",
-    "[lambda: 1]",
-    "[f'{1}']",
-    "[*range(3)]",
-    "{1: 2}",
-    "5",
-    "'abc'",
-    "[1 / 0]",
-    "[-'a']",
-    "['a' * 10**10]",
-    "['%01000000000d' % 5]",
-    "['a' + 'b']",
-    "[1, 2",
-    "",
-    "[" * 5000,
-    "[1, " * 5000,
-    "[-" + "-" * 5000 + "1]",
-    "[1] + " * 200 + "[1]",
-    "[\0]",
-    "list(list(range(10**8)))",
+    *(f"[{text}]" for text in CALLS if text not in ("list(range(10**12))", "sorted(range(10**9))")),
+    WRITES, "[i for i in range(10**12)]", "[i for i in range(10**7)]", "list(range(10**9))", "range(10**18)",
+    "range(10**30)", "sorted(range(10**9))", "[0 for i in range(1000) for j in range(1000) for k in range(1000)]",
+    "[i for i in range(10**5) for j in range(10**5) if False]", "[[0] * 10**9]", "[0] * 10**9", "[1, 2][0]",
+    "[9**9**9]", "[i**i**i for i in range(10)]", "[x]", "[i for i in x]", "[i for i, j in [(1, 2)]]",
+    "[i async for i in [1]]", "[i.real for i in [1]]", "[(i := 1)]", "[i for i in [1] if __import__('os')]", "[1j]",
+    "[b'a']", "[lambda: 1]", "[f'{1}']", "[*range(3)]", "{1: 2}", "5", "'abc'", "[1 / 0]", "[-'a']",
+    "['a' * 10**10]", "['%01000000000d' % 5]", "['a' + 'b']", "[1, 2", "", "[" * 5000, "[1, " * 5000,
+    "[-" + "-" * 5000 + "1]", "[1] + " * 200 + "[1]", "[\0]", "list(list(range(10**8)))",
     "[i for i in range(99999)] + [i for i in range(99999)]",
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize("text", LISTS, ids=short)
@@ -325,12 +135,8 @@ def test_no_hostile_list_is_accepted(text):
 
 def t1(values="[1, 2]", **condition):
     entry = {"Name": "x", "Type": "int", "Values": values}
-    return {
-        "ConfigurationSpace": {
-            "TuningParameters": [entry],
-            "Conditions": [condition] if condition else [],
-        }
-    }
+    conditions = [condition] if condition else []
+    return {"ConfigurationSpace": {"TuningParameters": [entry], "Conditions": conditions}}
 
 
 @pytest.mark.parametrize("text", [*LISTS, "[" * 90 + "]" * 90], ids=short)
@@ -381,26 +187,13 @@ def test_broken_files_are_refused_in_our_words(data):
             read(broken)
 
 
+# fmt: off
 KEYS = [
-    "ConfigurationSpace",
-    "TuningParameters",
-    "Conditions",
-    "Name",
-    "Values",
-    "Default",
-    "Expression",
-    "Parameters",
-    "input_parameters",
-    "x",
-    "parameter_type",
-    "values",
-    "parameter_default",
-    "constraints",
-    "dependencies",
-    "transform",
-    "prior",
-    "prior_parameters",
+    "ConfigurationSpace", "TuningParameters", "Conditions", "Name", "Values", "Default", "Expression", "Parameters",
+    "input_parameters", "x", "parameter_type", "values", "parameter_default", "constraints", "dependencies",
+    "transform", "prior", "prior_parameters",
 ]
+# fmt: on
 
 
 def mutated(document, data):
@@ -417,35 +210,15 @@ def mutated(document, data):
 
 
 T1 = t1("[1, 2, 4]", Expression="x * 2 <= 4", Parameters=["x"])
-BACO = {
-    "input_parameters": {
-        "x": {
-            "parameter_type": "ordinal",
-            "values": [1, 2, 4],
-            "constraints": ["x < 3"],
-            "transform": "log",
-        },
-        "r": {
-            "parameter_type": "real",
-            "values": [0, 1],
-            "prior": "gaussian",
-            "prior_parameters": [0.5, 0.1],
-        },
-        "i": {
-            "parameter_type": "integer",
-            "values": [0, 3],
-            "prior": [1, 2, 3, 4],
-            "parameter_default": 2,
-        },
-        "c": {"parameter_type": "categorical", "values": ["a", "b"], "parameter_default": "a"},
-        "p": {
-            "parameter_type": "permutation",
-            "values": [3],
-            "constraints": ["p_0 != 1"],
-            "parametrization": "kendall",
-        },
-    }
-}
+# fmt: off
+BACO = {"input_parameters": {
+    "x": {"parameter_type": "ordinal", "values": [1, 2, 4], "constraints": ["x < 3"], "transform": "log"},
+    "r": {"parameter_type": "real", "values": [0, 1], "prior": "gaussian", "prior_parameters": [0.5, 0.1]},
+    "i": {"parameter_type": "integer", "values": [0, 3], "prior": [1, 2, 3, 4], "parameter_default": 2},
+    "c": {"parameter_type": "categorical", "values": ["a", "b"], "parameter_default": "a"},
+    "p": {"parameter_type": "permutation", "values": [3], "constraints": ["p_0 != 1"], "parametrization": "kendall"},
+}}
+# fmt: on
 
 
 @settings(max_examples=150)

@@ -58,20 +58,6 @@ class TestClosedForms:
             ),
         )
 
-    def test_a_space_of_more_configurations_than_any_float(self):
-        check(
-            Space(
-                {f"t{i}": Integer(1, 64) for i in range(300)},
-                [f"({' * '.join(f't{i}' for i in range(300))}) % 2 == 1"],
-            ),
-            32**300,
-        )
-
-    def test_bytes_with_a_given_sum(self):
-        names = [f"b{i}" for i in range(20)]
-        space = Space({name: Integer(0, 255) for name in names}, [f"{' + '.join(names)} == 255"])
-        check(space, math.comb(274, 19))
-
     def test_both_sides_of_a_comparison(self):
         left, right = [[f"{side}{i}" for i in range(20)] for side in "ab"]
         space = Space(
@@ -228,19 +214,10 @@ class TestTables:
 
     def test_mixed_types_and_further_constraints(self):
         rng = np.random.default_rng(0)
-        values = (
-            ["a", 1, 1.5, True],
-            [0.1, 0.25, 7.5],
-            [True, False],
-            list(range(40)),
-            list(range(60)),
-        )
-        rows = [
-            {f"c{i}": some[k] for i, (some, k) in enumerate(zip(values, picks, strict=True))}
-            for picks in zip(
-                *(rng.integers(0, len(some), 2500).tolist() for some in values), strict=True
-            )
-        ]
+        values = ["a", 1, 1.5, True], [0.1, 0.25, 7.5], [True, False], [*range(40)], [*range(60)]
+        columns = [[some[k] for k in rng.integers(0, len(some), 2500).tolist()] for some in values]
+        names = [f"c{i}" for i in range(5)]
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
         plain = Space.from_dataframe(rows)
         extra = ["c3 + c4 <= 50", "c0 != 'a' or c2", "c1 * 2 > 0.3"]
         space = Space(
@@ -273,14 +250,6 @@ class TestTables:
             tuple(row) for row in rows if tuple(row[[3, 1, 4, 0]]) in kept and row.sum() <= 25
         }
         assert {tuple(config.values()) for config in space} == wanted
-
-    def test_no_row_of_a_table_is_left(self):
-        plain = Space.from_dataframe([{"a": i, "b": i, "c": i % 2} for i in range(400)])
-        with pytest.raises(SpaceError, match="no configuration satisfies"):
-            Space(plain.parameters, [*plain.constraints, "a < 200", "b >= 200"])
-        assert (
-            Space(plain.parameters, [*plain.constraints, "a < 200", "b >= 199"]).feasible_size == 1
-        )
 
     def test_a_table_that_applies_only_where_a_parameter_is_active(self):
         table, rows = self.frame(300, 3, 40)

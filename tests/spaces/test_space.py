@@ -40,39 +40,19 @@ def example() -> Space:
     )
 
 
-CONFIG = {
-    "bx": 32,
-    "by": 8,
-    "flags": "-O3",
-    "fast": False,
-    "eps": 1e-3,
-    "unroll": 1,
-    "loops": ("i", "j", "k"),
-    "n": 4096,
-}
+LACKING = object()
+CONFIG = {"bx": 32, "by": 8, "flags": "-O3", "fast": False, "eps": 1e-3, "unroll": 1}
+CONFIG |= {"loops": ("i", "j", "k"), "n": 4096}
 
 
 def test_lists_become_ordinals_and_categoricals() -> None:
     space = example()
-    kinds = [type(parameter) for parameter in space.parameters.values()]
-    assert kinds == [
-        Ordinal,
-        Ordinal,
-        Categorical,
-        Categorical,
-        Real,
-        Integer,
-        Permutation,
-        Ordinal,
-    ]
-    assert space.names == tuple(space.parameters)
+    kinds = [type(parameter).__name__ for parameter in space.parameters.values()]
+    assert kinds[:4] == ["Ordinal", "Ordinal", "Categorical", "Categorical"]
+    assert kinds[4:] == ["Real", "Integer", "Permutation", "Ordinal"]
     assert space.active == tuple(name for name in space.names if name != "n")
     assert space.width == 10
-    assert [space.columns[name] for name in ("bx", "loops", "n")] == [
-        slice(0, 1),
-        slice(6, 9),
-        slice(9, 10),
-    ]
+    assert (space.columns["bx"], space.columns["loops"]) == (slice(0, 1), slice(6, 9))
     assert len(space.constraints) == 3
 
 
@@ -101,10 +81,6 @@ def test_large_sizes_are_written_by_their_order(size: float | None, text: str) -
     assert format_size(size) == text
 
 
-def test_the_text_of_a_large_space_is_short() -> None:
-    assert repr(Space({f"f{k}": [False, True] for k in range(200)})).endswith("2e60 feasible)")
-
-
 def test_acceptance_is_stated() -> None:
     assert example().acceptance == 1.0
     assert "unknown feasible" not in repr(example())
@@ -113,15 +89,13 @@ def test_acceptance_is_stated() -> None:
     both = Space({"x": Real(0, 1), "i": Integer(1, 2**40)}, ["x * x < 0.25", "i < 2**39"])
     assert both.acceptance == pytest.approx(0.25, abs=0.12)
     assert both.feasible_size == np.inf
-    with patch.object(
-        growth, "MAX_EDGES", 2
-    ):  # rejection from a superset that is itself drawn by rejection
+    # Rejection from a superset that is itself drawn by rejection.
+    with patch.object(growth, "MAX_EDGES", 2):
         nested = Space({n: list(range(4)) for n in "abcd"}, ["a != b", "b != c", "c != d"])
     draws = np.random.default_rng(0).integers(0, 4, size=(20_000, 4))
     assert nested.feasible_size is None
-    assert nested.acceptance == pytest.approx(
-        (np.diff(draws, axis=1) != 0).all(axis=1).mean(), rel=0.2
-    )
+    share = (np.diff(draws, axis=1) != 0).all(axis=1).mean()
+    assert nested.acceptance == pytest.approx(share, rel=0.2)
     assert "unknown feasible" in repr(Space({"i": Integer(1, 2**40)}, ["i < 2**39"]))
 
 
@@ -150,13 +124,6 @@ def test_contains_validate_and_explain_agree(case: Case) -> None:
                 space.validate(config)
 
 
-def test_samples_repeat_with_their_seed() -> None:
-    space = example()
-    assert space.sample(5, seed=1) == space.sample(5, seed=1)
-    assert space.sample(5, seed=1) != space.sample(5, seed=2)
-    assert all(space.contains(config) for config in space.sample(100))
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -165,26 +132,18 @@ def test_samples_repeat_with_their_seed() -> None:
         ({"loops": ("i", "k", "k")}, "parameter 'loops'"),
         ({"eps": 1.0}, "parameter 'eps'"),
         ({"typo": 1}, "has unknown 'typo'; the parameters are bx, by"),
+        ({"by": LACKING}, "lacks 'by'"),
+        ({"by": LACKING, "bz": 8}, "lacks 'by' and has unknown 'bz'"),
     ],
 )
 def test_what_is_wrong_with_a_configuration(change: dict, says: str) -> None:
     space = example()
-    config = CONFIG | change
+    config = {name: value for name, value in (CONFIG | change).items() if value is not LACKING}
     with pytest.raises(ConfigError, match=says.replace("(", r"\(")):
         space.encode([CONFIG, config])
     with pytest.raises(ConfigError, match=says.replace("(", r"\(")):
         space.validate(config)
     assert not space.contains(config)
-
-
-def test_a_missing_parameter_is_named() -> None:
-    config = {name: value for name, value in CONFIG.items() if name != "by"}
-    for act in (lambda: example().encode([config]), lambda: example().validate(config)):
-        with pytest.raises(ConfigError, match="lacks 'by'"):
-            act()
-    swapped = config | {"bz": 8}
-    with pytest.raises(ConfigError, match="lacks 'by' and has unknown 'bz'"):
-        example().encode([swapped])
 
 
 def test_explain_names_every_violated_constraint() -> None:
@@ -203,18 +162,6 @@ def test_defaults() -> None:
         {"a": Ordinal([1, 2], default=2), "n": [7], "c": Categorical(["x", "y"], default="x")}
     )
     assert space.default_config == {"a": 2, "n": 7, "c": "x"}
-
-
-def test_features_belong_to_active_parameters() -> None:
-    space = example()
-    codes = space.feasible.sample(20, np.random.default_rng(0))
-    features = space.features(codes)
-    owner = space.feature_owner
-    assert features.shape == (20, len(owner))
-    assert sorted(set(owner.tolist())) == list(range(len(space.active)))
-    for i, name in enumerate(space.active):
-        own = space.parameters[name].features(codes[:, space.columns[name]])
-        assert np.array_equal(features[:, owner == i], own)
 
 
 def test_bounds_and_values_after_constraints() -> None:
@@ -304,33 +251,17 @@ def test_broken_descriptions_are_refused(data: object, says: str) -> None:
         ({"a": []}, [], "parameter 'a': the domain is empty"),
         ({"a": [1, 1]}, [], "parameter 'a': .*1"),
         ({"a": "abc"}, [], "parameter 'a' must be a parameter or a list"),
-        ({"a": 3}, [], "parameter 'a' must be a parameter or a list"),
         ({"": [1]}, [], "name of a parameter"),
         ({"a": [1, 2]}, ["a + b < 3"], "'b'"),
         ({"a": [1, 2]}, [3], "an expression or a callable"),
-        ({"a": [1, 2]}, ["1 > 2"], "'1 > 2' is never satisfied"),
+        ({"a": [1, 2]}, "1 > 2", "'1 > 2' is never satisfied"),
+        ([[1, 2, 4]], [], "made from a mapping of names to parameters"),
     ],
 )
 def test_what_cannot_be_a_space(parameters: dict, constraints: list, says: str) -> None:
     with pytest.raises(SpaceError, match=says) as caught:
         Space(parameters, constraints)
     assert "\n" not in str(caught.value)
-
-
-def test_one_constraint_need_not_be_in_a_list() -> None:
-    assert Space({"a": [1, 2, 3]}, "a < 3").feasible_size == 2
-
-
-def test_constants_in_constraints() -> None:
-    space = Space(
-        {"n": [64], "tile": [3, 4, 8], "x": Real(0.5, 0.5)}, ["n % tile == 0", "tile * x <= 2"]
-    )
-    assert list(space) == [{"n": 64, "tile": 4, "x": 0.5}]
-
-
-def test_names_that_are_no_identifiers() -> None:
-    space = Space({"block size": [1, 2], "a": [1, 2]}, ["a > 1"])
-    assert space.sample(1)[0]["a"] == 2
 
 
 @pytest.mark.parametrize(
@@ -410,11 +341,6 @@ def test_bounds_of_reals_leave_no_draw_in_vain() -> None:
         Space({"x": Real(0, 1)}, ["x > 0.5", "x < 0.4"])
     either = Space({"x": Real(0, 1)}, ["x < 0.1 or x > 0.9"])
     assert {c["x"] < 0.5 for c in either.sample(40)} == {True, False}
-
-
-def test_a_list_of_parameters_is_refused():
-    with pytest.raises(SpaceError, match="made from a mapping of names to parameters"):
-        Space([[1, 2, 4]])
 
 
 @pytest.mark.parametrize("when", [None, {"b": "a == 2"}])
