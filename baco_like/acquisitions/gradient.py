@@ -17,8 +17,8 @@ import numpy as np
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.acquisitions.functions import comparable
 from baco_like.acquisitions.protocol import Score
+from baco_like.parameters.numeric import Real, RealColumns
 from baco_like.parameters.protocol import Parameter, ParameterKind, is_continuous
-from baco_like.parameters.real import Real, RealColumns
 from baco_like.spaces.space import Space
 
 _DIFFERENCE = 1e-5

@@ -18,7 +18,7 @@ from baco_like._optional import needs_extra
 from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import SpaceError
 from baco_like.parameters import Categorical, Integer, Ordinal, Real
-from baco_like.parameters.integer import MAX_VALUES
+from baco_like.parameters.numeric import MAX_VALUES
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.values import value_key
 from baco_like.spaces import Space

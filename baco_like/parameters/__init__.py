@@ -1,9 +1,8 @@
 """The parameter types (real, integer, ordinal, categorical, permutation, sequence), and how to add another one."""
 
 from baco_like.parameters.bases import ListedParameter
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.listed import Categorical, Ordinal
+from baco_like.parameters.numeric import Integer, Real, SteppedReal
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.priors import Gaussian, PiecewiseLinear
 from baco_like.parameters.protocol import (
@@ -16,7 +15,6 @@ from baco_like.parameters.protocol import (
     is_permutation,
     is_sequence,
 )
-from baco_like.parameters.real import Real, SteppedReal
 from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict, register_parameter
 from baco_like.parameters.sequence import Sequence
 from baco_like.parameters.values import ColumnKind, Extent

@@ -89,18 +89,6 @@ def checked_default(parameter: Parameter, default: Any | None) -> Any | None:
         raise SpaceError(f"default {error}") from None
 
 
-def check_bounds(low: float, high: float, log: bool) -> None:
-    """Check the bounds of a number.
-
-    Raises:
-        SpaceError: The domain is empty, or not positive with ``log``.
-    """
-    if low > high:
-        raise SpaceError(f"the domain [{low!r}, {high!r}] is empty; low must not exceed high")
-    if log and low <= 0:
-        raise SpaceError(f"log=True needs positive bounds, got low = {low!r}")
-
-
 class IndexedParameter(ParameterDefaults):
     """A parameter whose codes are ``range(cardinality)``.
 
@@ -167,52 +155,6 @@ class IndexedParameter(ParameterDefaults):
             owner = np.repeat(rows, count)
             kept = (others != codes[owner])[:, 0]
         return others[kept], owner[kept]
-
-
-class SteppedNumber(IndexedParameter):
-    """A parameter of the numbers ``low``, ``low + step``, ..., ``high``; it may have a density as its prior."""
-
-    low: Any
-    high: Any
-    step: Any = 1
-    log = False
-
-    def column(self, codes: Codes) -> Column:
-        """Return the numbers, ``(n, 1)`` -> ``(n,)``."""
-        raise NotImplementedError
-
-    def decode(self, codes: Codes) -> list[Any]:
-        """Return the numbers as Python numbers."""
-        return list(self.column(codes).tolist())
-
-    @property
-    def _ends(self) -> tuple[float, float]:
-        """The ends of the numbers' intervals: half a step below ``low`` and above ``high``."""
-        return float(self.low) - 0.5 * self.step, float(self.high) + 0.5 * self.step
-
-    @override
-    def sample(self, n: int, rng: Rng) -> Codes:
-        """Return n codes from the prior, by default uniform on the parameter's scale.
-
-        With a density, each number has the interval from half a step below it to half a step above it.
-        """
-        if not isinstance(self.prior, priors.Density):
-            return super().sample(n, rng)
-        if self.cardinality == 1:
-            return np.zeros((n, 1))
-        drawn = priors.sample_density(self.prior, *self._ends, self.log, n, rng)
-        steps = np.rint((drawn - float(self.low)) / self.step)
-        return np.asarray(np.clip(steps, *self.code_range)[:, None])
-
-    @override
-    def log_density(self, codes: Codes) -> Array:
-        """Return the log ratio of the prior's density to the uniform density, ``(n, 1)`` -> ``(n,)``."""
-        if not isinstance(self.prior, priors.Density):
-            return super().log_density(codes)
-        if self.cardinality == 1:
-            return np.zeros(len(codes))
-        numbers = float(self.low) + codes[:, 0] * self.step
-        return priors.density_log(self.prior, numbers, *self._ends, self.log)
 
 
 class ListedParameter(IndexedParameter):

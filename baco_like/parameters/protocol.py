@@ -195,6 +195,13 @@ class SequenceParameter(Parameter, Protocol):
         """Return legal sequences close to rows of any numbers, ``(n, width)``."""
 
 
+def listed_values(parameter: Parameter) -> Sequence[Any] | None:
+    """Return what constraints compare with: the elements of a permutation or sequence, or the values, if listed."""
+    if is_permutation(parameter) or is_sequence(parameter):
+        return parameter.elements
+    return parameter.values
+
+
 def is_continuous(parameter: Parameter | None) -> TypeGuard[ContinuousParameter]:
     """Whether a parameter is one continuous number."""
     if parameter is None or parameter.width > 1:

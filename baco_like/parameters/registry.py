@@ -9,13 +9,11 @@ from typing import Any
 from baco_like._plugins import Plugin, Registry
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.bases import TYPE_NAMES
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.listed import Categorical, Ordinal
+from baco_like.parameters.numeric import Integer, Real
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.priors import prior_from_dict
 from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.real import Real
 from baco_like.parameters.sequence import Sequence
 
 VERSION = 1

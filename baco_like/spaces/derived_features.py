@@ -23,8 +23,8 @@ from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Features, Ints
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
+from baco_like.parameters.numeric import Real, RealColumns
 from baco_like.parameters.protocol import Parameter, ParameterKind
-from baco_like.parameters.real import Real, RealColumns
 from baco_like.parameters.values import is_number
 from baco_like.spaces.activity import ActiveSources, Activity
 from baco_like.spaces.feasible.feasible_set import FeasibleSet

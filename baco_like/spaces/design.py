@@ -159,7 +159,7 @@ def distinct_middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
 
 def has_distinct_middle(space: Space, rng: Rng) -> bool:
     """Return whether few configurations are nearest to the middle, so that `middle` is a choice and not chance."""
-    _, off = _by_distance(space, rng, lambda codes: np.zeros(len(codes), dtype=np.bool_))
+    _, off = _by_distance(space, rng, exclude_nothing)
     return bool((off == off.min()).mean() < _VAGUE)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
 from unicodedata import normalize
 
@@ -15,9 +15,8 @@ from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.protocol import Parameter, is_permutation, is_sequence
+from baco_like.parameters.listed import Categorical, Ordinal
+from baco_like.parameters.protocol import Parameter, listed_values
 from baco_like.parameters.values import are_numbers, in_order, make_plain
 
 GivenParameter: TypeAlias = Parameter | Iterable[Any]
@@ -205,10 +204,7 @@ def _check_truths(
 
 def _describe_values(value: object, parameter: Parameter) -> str:
     """Return the values of a parameter for a message, with the closest one to a value that it does not have."""
-    if is_permutation(parameter) or is_sequence(parameter):
-        domain: Sequence[Any] | None = parameter.elements
-    else:
-        domain = parameter.values
+    domain = listed_values(parameter)
     if domain is None:
         return f"its values are numbers: {parameter!r}"
     shown = f"its values are {list(domain)!r:.200}"

@@ -9,11 +9,7 @@ from baco_like import Space
 from baco_like.constraints.callables import from_callable
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.real import Real
+from baco_like.parameters import Categorical, Integer, Ordinal, Permutation, Real
 
 PARAMETERS = {
     "x": Integer(0, 5),

@@ -16,11 +16,7 @@ from baco_like.constraints.language.reader import read
 from baco_like.constraints.language.vectorised import compile_node
 from baco_like.constraints.language.writer import write
 from baco_like.exceptions import ExpressionError, SpaceError
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.real import Real
+from baco_like.parameters import Categorical, Integer, Ordinal, Permutation, Real
 from baco_like.parameters.values import ColumnKind
 from baco_like.spaces.space import Space
 

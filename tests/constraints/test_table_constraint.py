@@ -8,8 +8,7 @@ import pytest
 from baco_like.constraints import table
 from baco_like.exceptions import JournalError, SpaceError
 from baco_like.optimizer import Optimizer
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.real import Real
+from baco_like.parameters import Ordinal, Real
 from baco_like.spaces.space import Space
 
 ROWS = [

@@ -15,10 +15,7 @@ from baco_like.integrations.hypermapper.messages import (
     parse_names,
     split_cells,
 )
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.real import Real
+from baco_like.parameters import Integer, Ordinal, Permutation, Real
 from baco_like.results.hypermapper import Feasibility, Layout
 
 LAYOUT = Layout(

@@ -6,12 +6,15 @@ import math
 import numpy as np
 import pytest
 
-from baco_like.parameters import distances, permutation
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.real import Real
+from baco_like.parameters import (
+    Categorical,
+    Integer,
+    Ordinal,
+    Permutation,
+    Real,
+    distances,
+    permutation,
+)
 
 METRICS = ("spearman", "kendall", "hamming", "naive")
 LOOPS = ["l1", "l2", "l3", "l4"]

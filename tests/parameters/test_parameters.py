@@ -12,12 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.permutation import Permutation
+from baco_like.parameters import Categorical, Integer, Ordinal, Permutation, Real
 from baco_like.parameters.priors import Gaussian, PiecewiseLinear
-from baco_like.parameters.real import Real
 from baco_like.parameters.registry import parameter_from_dict
 from baco_like.spaces.space import Space
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from baco_like.exceptions import SpaceError
-from baco_like.parameters.permutation import Permutation
+from baco_like.parameters import Permutation
 from baco_like.spaces.space import Space
 
 MOST = 600

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from baco_like.exceptions import SpaceError
-from baco_like.parameters.permutation import Permutation
+from baco_like.parameters import Permutation
 from baco_like.spaces.space import Space
 
 RNG = np.random.default_rng

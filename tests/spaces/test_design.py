@@ -12,11 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.permutation import Permutation
+from baco_like.parameters import Integer, Ordinal, Permutation, Real
 from baco_like.parameters.priors import Gaussian
-from baco_like.parameters.real import Real
 from baco_like.spaces.design import (
     biased_walk,
     distinct_middle,

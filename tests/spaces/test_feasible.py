@@ -17,10 +17,7 @@ from scipy.stats import chisquare
 
 from baco_like.constraints.expression import Expression
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.parameters import permutation
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.real import Real
+from baco_like.parameters import Integer, Permutation, Real, permutation
 from baco_like.spaces.feasible import growth, rules
 from baco_like.spaces.feasible.filtered import Filtered
 from baco_like.spaces.feasible.orders import Extensions, Interleaved, OrderRules, interleave

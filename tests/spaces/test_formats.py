@@ -9,12 +9,8 @@ import pytest
 from baco_like import Space
 from baco_like.constraints.expression import Expression
 from baco_like.exceptions import SpaceError
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.permutation import Permutation
+from baco_like.parameters import Categorical, Integer, Ordinal, Permutation, Real
 from baco_like.parameters.priors import Gaussian, PiecewiseLinear
-from baco_like.parameters.real import Real
 from baco_like.spaces.formats.baco import from_numexpr, read_baco
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.description import read_kernel_tuner

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 import baco_like
 from baco_like.constraints.expression import Expression
 from baco_like.exceptions import ExpressionError, SpaceError
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.permutation import Permutation
+from baco_like.parameters import Categorical, Integer, Permutation
 from baco_like.spaces.formats.baco import from_numexpr, read_baco
 from baco_like.spaces.formats.t1 import MAX_STEPS, list_of, read_t1
 

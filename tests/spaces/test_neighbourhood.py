@@ -11,9 +11,7 @@ from brute_force import Case, cases, index_distances
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.real import Real
+from baco_like.parameters import Integer, Permutation, Real
 from baco_like.spaces.neighbourhoods import (
     RandomChanges,
     adjacent,

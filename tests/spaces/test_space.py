@@ -15,11 +15,7 @@ from hypothesis import given, settings
 
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.optimizer import Optimizer
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.real import Real
+from baco_like.parameters import Categorical, Integer, Ordinal, Permutation, Real
 from baco_like.spaces.feasible import growth
 from baco_like.spaces.space import Space, format_size
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baco_like.parameters.real import Real
+from baco_like.parameters import Real
 from baco_like.spaces.neighbourhoods import hamming
 from baco_like.spaces.space import Space
 

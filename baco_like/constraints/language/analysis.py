@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -21,7 +21,7 @@ from baco_like.constraints.language.vectorised import (
     vectorise,
 )
 from baco_like.parameters import ColumnKind
-from baco_like.parameters.protocol import Parameter, is_permutation, is_sequence
+from baco_like.parameters.protocol import Parameter, listed_values
 from baco_like.parameters.values import Category, is_number
 
 UnmatchedLiteral: TypeAlias = tuple[str, Category]
@@ -147,10 +147,7 @@ def _is_element(node: Node) -> TypeGuard[tree.Reading]:
 
 
 def _is_unmatched(value: Category, parameter: Parameter) -> bool:
-    if is_permutation(parameter) or is_sequence(parameter):
-        domain: Sequence[Category] | None = parameter.elements
-    else:
-        domain = parameter.values
+    domain = listed_values(parameter)
     if domain is None:
         return value is None or isinstance(value, str | tuple)
     numbers = is_number(value) and any(is_number(own) for own in domain)

@@ -19,8 +19,7 @@ from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError, SpaceWarning
 from baco_like.parameters.protocol import Parameter, is_continuous, is_permutation, is_sequence
 from baco_like.spaces.feasible.conflict import conflict_error, is_surely_empty
-from baco_like.spaces.feasible.factor import Box, Factor
-from baco_like.spaces.feasible.feasible_set import FeasibleSet
+from baco_like.spaces.feasible.feasible_set import Box, Factor, FeasibleSet
 from baco_like.spaces.feasible.filtered import Filtered, Hopeless
 from baco_like.spaces.feasible.group import (
     SequenceGroup,

@@ -22,8 +22,7 @@ from baco_like.exceptions import SpaceError
 from baco_like.parameters.permutation import Ranks
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.conflict import quote
-from baco_like.spaces.feasible.factor import FactorDefaults
-from baco_like.spaces.feasible.feasible_set import FeasibleSet
+from baco_like.spaces.feasible.feasible_set import FactorDefaults, FeasibleSet
 from baco_like.spaces.feasible.machines import core
 from baco_like.spaces.feasible.work import Work, row_cost
 

@@ -19,7 +19,7 @@ from baco_like.constraints.protocol import Constraint
 from baco_like.parameters.permutation import Ranks
 from baco_like.parameters.protocol import ParameterKind, SequenceParameter
 from baco_like.parameters.sequence import END
-from baco_like.spaces.feasible.factor import FactorDefaults
+from baco_like.spaces.feasible.feasible_set import FactorDefaults
 from baco_like.spaces.feasible.rules import ParameterDomain, mixed_radix, whole_numbers
 from baco_like.spaces.feasible.single_rows import ValueStep, is_small
 from baco_like.spaces.feasible.tree import (

@@ -29,7 +29,7 @@ from baco_like.parameters.permutation import (
     rank_dtype,
 )
 from baco_like.parameters.protocol import Parameter, is_permutation
-from baco_like.spaces.feasible.factor import Box, Factor, FactorDefaults, sort_elements
+from baco_like.spaces.feasible.feasible_set import Box, Factor, FactorDefaults, sort_elements
 from baco_like.spaces.feasible.rules import join_ranks, split_ranks
 from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree, nearest_paths, random_ranks
 from baco_like.spaces.feasible.work import TooLarge

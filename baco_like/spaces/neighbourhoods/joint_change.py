@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from baco_like._typing import Codes, Ints, Rng
-from baco_like.spaces.feasible.factor import Factor
+from baco_like.spaces.feasible.feasible_set import Factor
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.neighbourhoods.single_change import (
     Neighbours,

@@ -18,8 +18,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.parameters.permutation import all_swaps
 from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation, is_sequence
-from baco_like.spaces.feasible.factor import Box, Factor
-from baco_like.spaces.feasible.feasible_set import FeasibleSet
+from baco_like.spaces.feasible.feasible_set import Box, Factor, FeasibleSet
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.rows import find_first_rows, replace_columns, sort_by_owner, thin
 from baco_like.spaces.space import Space

@@ -22,9 +22,7 @@ from baco_like.evaluators import (
 )
 from baco_like.evaluators.kernels import complete_config
 from baco_like.exceptions import EvaluatorError
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.real import Real
+from baco_like.parameters import Ordinal, Permutation, Real
 from baco_like.records.trial import Status, Trial
 from baco_like.spaces.space import Space
 

@@ -17,8 +17,7 @@ from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.command import measure as energy
 from baco_like.evaluators.protocol import RunArguments
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.permutation import Permutation
+from baco_like.parameters import Categorical, Permutation
 from baco_like.records.trial import Status, Trial
 from baco_like.spaces.space import Space
 
