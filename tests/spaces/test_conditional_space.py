@@ -331,7 +331,7 @@ def test_files_of_results_lack_inactive_parameters(tmp_path):
         when={"n": "s == 'v'", "t": "n > 1", "o": "s == 'u'", "x": "s == 'u'", "wide": "s == 'v'"},
     )  # fmt: skip
     optimizer = Optimizer(space, strategy="random_search", storage=tmp_path / "run.jsonl")
-    for trial in optimizer.suggest(8):
+    for trial in optimizer.suggest(30):
         optimizer.observe(trial, float(len(trial.config)))
     configs = [dict(trial.config) for trial in optimizer.trials]
     recorded = read(tmp_path / "run.jsonl")
