@@ -29,7 +29,7 @@ _RULE = (
 )
 
 Scalar: TypeAlias = str | int | float | bool
-Values: TypeAlias = dict[str, Scalar | tuple[Scalar, ...] | None]
+Values: TypeAlias = dict[str, Scalar | tuple[Any, ...] | None]
 
 
 class _Entry(Struct, forbid_unknown_fields=True, kw_only=True):
