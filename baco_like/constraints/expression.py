@@ -149,10 +149,14 @@ class Expression:
     @cached_property
     def junction(self) -> tuple[str, tuple[Expression, ...]] | None:
         """``and`` or ``or`` with the expressions that it joins, whose text is the whole; None for other conditions."""
+        words = {"and": "and", "&": "and", "or": "or", "|": "or"}
         node = self._tree
-        if not isinstance(node, tree.Operation) or node.operator not in ("and", "or"):
+        if not isinstance(node, tree.Operation) or node.operator not in words:
             return None
-        return node.operator, tuple(Expression(self.text, self._read, part) for part in node.parts)
+        if node.operator in "&|" and not tree.is_condition(node):
+            return None
+        parts = tuple(Expression(self.text, self._read, part) for part in node.parts)
+        return words[node.operator], parts
 
     def where_known(self, active: Mapping[str, str]) -> Expression:
         """Return a condition that holds where this one is true in three-valued logic; see `three_valued`.

@@ -99,20 +99,6 @@ def test_kernels_over_permutations_are_positive_definite(metric, m):
     assert np.linalg.eigvalsh(matern).min() > -1e-10
 
 
-def test_the_number_itself_is_no_valid_distance_for_the_matern_kernel():
-    # Why features carry the root: over all of S5 the kernel of Spearman's number is not positive definite.
-    parameter = Permutation(range(5))
-    codes = parameter.encode(list(itertools.permutations(range(5))))
-
-    def smallest(d):
-        matern = (1 + math.sqrt(5) * d + 5 / 3 * d**2) * np.exp(-math.sqrt(5) * d)
-        return np.linalg.eigvalsh(matern).min()
-
-    number = parameter.distance(codes, codes) / parameter.max_distance
-    assert smallest(number) < -1e-3
-    assert smallest(np.sqrt(number)) > -1e-10
-
-
 @pytest.mark.parametrize("m", [6, 9, 20])
 def test_hashed_features_of_the_naive_metric(m):
     parameter = Permutation(range(m), metric="naive")

@@ -51,9 +51,13 @@ def test_rows_that_are_no_sequences_are_refused(parameter, seed):
     known = {tuple(row) for row in Space({"p": parameter}).feasible.listed.tolist()}
     expected = [tuple(row) in known for row in rows.tolist()]
     assert parameter.legal(rows).tolist() == expected
-    near = parameter.nearest(rows, rng)
+    feasible = Space({"p": parameter}).feasible
+    near = feasible.nearest(rows, rng)
     assert parameter.legal(near).all()
     np.testing.assert_array_equal(near[expected], rows[expected])
+    assert feasible.contains(feasible.closest_others(rows)[0]).all()
+    used = {code for column in range(parameter.width) for code in feasible.used(column)}
+    assert used == {code for row in known for code in row}
 
 
 @pytest.mark.parametrize("distinct", [False, True])

@@ -79,18 +79,6 @@ def test_ten_million_values_are_not_listed():
     assert Space({"x": parameter}).feasible.count == 10**7 + 1
 
 
-def test_neighbours_and_counts():
-    space = Space({"x": STEP, "tile": [1, 2, 4]}, constraints=["x * tile <= 1"])
-    assert space.feasible.count == 21 + 11 + 6
-    row = space.encode([{"x": 0.5, "tile": 1}])
-    near, _ = neighbourhoods.adjacent(space, row, np.random.default_rng(0))
-    assert {(c["x"], c["tile"]) for c in space.decode(near)} == {
-        (9 * 0.05, 1),
-        (11 * 0.05, 1),
-        (0.5, 2),
-    }
-
-
 def test_copies_and_descriptions():
     for parameter in (STEP, Real(-1, 2, step=0.1, default=0.5, prior=Gaussian(0, 1)), Real(0, 1)):
         assert pickle.loads(pickle.dumps(parameter)) == parameter

@@ -246,6 +246,8 @@ def test_reals_and_wide_integers_may_be_conditional():
         assert config.get("unroll", 0) * config.get("x", 0.0) < 7.5
         assert space.contains(config)
     assert space.default_config == {"schedule": "plain"}
+    near, _ = adjacent(space, space.encode(configs[:20]), RNG(0))
+    assert space.feasible.contains(near).all()
 
 
 def test_an_inactive_parameter_may_have_any_value():

@@ -153,21 +153,6 @@ def test_a_design_begins_in_the_middle_of_logarithmic_scales():
     assert {(c["a"], c["b"]) for c in space.decode(rows[1:3])} == {(4, 2), (16, 2)}
 
 
-@pytest.mark.parametrize("space", [KERNEL, Space({"a": Real(0.5, 64.0), "b": [1, 2, 3, 4]})])
-def test_rows_near_the_middle_are_as_near_whether_asked_for_one_by_one_or_at_once(space):
-    def off(rows):
-        return ((space.derived_features.own_features(rows) - 0.5) ** 2).sum(axis=1)
-
-    at_once = middle(space, 5, np.random.default_rng(0), never)
-    single = at_once[:0]
-    for seed in range(5):
-        one = middle(space, 1, np.random.default_rng(seed), among(single))
-        single = np.concatenate([single, one])
-    assert len(np.unique(single, axis=0)) == len(np.unique(at_once, axis=0)) == 5
-    np.testing.assert_allclose(off(single), off(at_once), atol=0.02)
-    assert off(at_once).max() < np.median(off(space.feasible.sample(200, np.random.default_rng(1))))
-
-
 def test_equally_middle_rows_are_a_matter_of_chance():
     space = Space({"f": [0, 1], "c": Categorical(["p", "q"])})
     first = {tuple(middle(space, 1, np.random.default_rng(seed), never)[0]) for seed in range(40)}

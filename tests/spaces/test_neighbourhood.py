@@ -145,6 +145,12 @@ def test_index_distance_of_permutations_is_an_adjacent_swap() -> None:
     found = {config["p"] for config in space.decode(rows)}
     assert found == {("a", "c", "b", "d"), ("a", "b", "d", "c")}
     assert {config["x"] for config in space.decode(rows)} == {1}
+    coupled = Space({"p": Permutation(list("abcd")), "x": [0, 1, 2]}, ["pos(p, 'a') <= x"])
+    listed = coupled.feasible.listed
+    rows, owner = hamming(coupled, listed, RNG(0))
+    swapped = np.flatnonzero(rows[:, -1] == listed[owner, -1])
+    assert len(swapped)
+    assert ((rows != listed[owner])[swapped].sum(axis=1) == 2).all()
 
 
 def test_limits_thin_at_random_and_never_repeat() -> None:
