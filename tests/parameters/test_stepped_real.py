@@ -124,11 +124,10 @@ def test_single_precision_is_read():
 
 def test_optuna():
     pytest.importorskip("optuna")
-    from baco_like.integrations._optuna_conversion import _distribution
-
     from baco_like.integrations._define_by_run import _parameter
+    from baco_like.integrations.optuna import distribution_of
 
-    assert _parameter(_distribution("x", STEP)) == STEP
+    assert _parameter(distribution_of("x", STEP)) == STEP
 
 
 def test_configspace():
