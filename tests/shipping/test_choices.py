@@ -98,6 +98,21 @@ def of_tasks(best=None):
     return make_table([optimizer.shipped_run()], optimizer.space)
 
 
+def with_own():
+    """A run with two sizes, one of which has the only constraint."""
+    tasks = Tasks([{"n": 64}, {"n": 512}], constraints={"n=512": ["tile <= 8"]})
+    optimizer = Optimizer(Space({"tile": [8, 16]}, tasks=tasks))
+    optimizer.observe({"tile": 16, "n": 64}, 1.0)
+    optimizer.observe({"tile": 8, "n": 512}, 1.0)
+    return make_table([optimizer.shipped_run()], optimizer.space)
+
+
+def with_two_sizes():
+    tasks = [{"n": n, "m": m} for n, m in ((8, 8), (8, 1000), (400, 64), (1000, 8))]
+    entries = tuple(entry(tile, **t) for tile, t in zip((8, 16, 32, 64), tasks, strict=True))
+    return ShippedTable(entries, None, SPACE, stamp(), ("tile <= n * m",))
+
+
 def with_bits(text):
     optimizer = Optimizer({"tile": Ordinal([1, 2, 3], default=2)})
     optimizer.observe({"tile": 3}, 1.0)
@@ -116,6 +131,8 @@ TABLES = {
     "one order": lambda: with_tree(Leaf((1, 0, 2))),
     "conditions": with_conditions,
     "constraints of a task": of_tasks,
+    "a constraint of a task alone": with_own,
+    "two sizes": with_two_sizes,
     "one entry": single,
     "bits: and": lambda: with_bits("n & tile == 0"),
     "bits: or": lambda: with_bits("n | tile ^ 3 < 40"),
@@ -128,7 +145,7 @@ TABLES = {
 def asked_of(rows):
     """Return tasks with the descriptors of a table."""
     names = list(rows.kinds)
-    tasks = [{"n": n, "device": d} for n in SIZES for d in DEVICES]
+    tasks = [{"n": n, "device": d, "m": m} for n in SIZES for d in DEVICES for m in (1, 64, 999)]
     return list({str(t := {name: task[name] for name in names}): t for task in tasks}.values())
 
 
@@ -367,7 +384,7 @@ def test_an_unknown_size_never_gets_a_configuration_that_lacks_a_parameter_it_ne
     assert document["conditions"] == {"tile": "n >= 100 and mode == 'block'"}
 
 
-@pytest.mark.parametrize("make", [with_conditions, of_tasks])
+@pytest.mark.parametrize("make", [with_conditions, of_tasks, with_own])
 @pytest.mark.parametrize("kind", ["wisdom", "vllm"])
 def test_programs_that_know_no_constraints_get_no_table_with_some(make, kind, tmp_path):
     with pytest.raises(RunFileError, match="without the constraint"):
