@@ -224,3 +224,21 @@ def test_matplotlib_is_loaded_when_it_is_needed():
     code = "import sys; from baco_like import plot; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_long_names_stay_different_and_wide_values_are_logarithmic():
+    kinds = [f"strategy number {i} of the innermost loop" for i in range(4)]
+    space = {"kind": kinds, "tile": Ordinal([2**i for i in range(12)], log=True)}
+    run = Optimizer(space, {"seconds of the whole program on one core": "minimize"}, seed=1)
+    for power, trial in enumerate(run.suggest(6)):
+        run.observe(trial, 10.0**power)
+    axes = plot.slice(run, "kind")
+    texts = [text.get_text() for text in axes.get_xticklabels()]
+    assert texts == [f"…{i} of the innermost loop"[:24] for i in range(4)]
+    assert axes.get_yscale() == "log"
+    assert axes.get_ylabel() == "seconds of the …gram on one core"
+    ticks = plot.slice(run, "tile").get_xticks()
+    assert 3 <= len(ticks) < 12
+    assert set(ticks) <= {2**i for i in range(12)}
+    axes = plot.parallel_coordinates(run)
+    assert type(axes.collections[0].norm).__name__ == "LogNorm"

@@ -28,7 +28,7 @@ from baco_like.running.findings import evaluation_numbers
 from baco_like.running.telling import candidate_name
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
-"""What a chart draws: one mark for each row."""
+"""The rows that a chart draws; each has one mark."""
 
 Channel: TypeAlias = dict[str, Any]
 """The field of the rows that a place, a length or a colour shows, with its axis or legend."""
@@ -140,7 +140,7 @@ def _fit(values: Sequence[float], wide: float = 5.0, margin: float = 0.03) -> di
     A logarithmic axis ends near the values, not at the next powers of 10.
 
     Args:
-        values: What is drawn.
+        values: The drawn values.
         wide: Ratio of the largest to the smallest value of a logarithmic axis.
         margin: Space at each end, as a share of a logarithmic axis.
     """
