@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import time
 import warnings
@@ -311,6 +312,7 @@ class SlotsEvaluator(FuturesEvaluator):
             int, tuple[Trial, int]
         ] = {}  # pending trials, with the number of the slot
         self._threads: dict[int, ThreadPoolExecutor] = {}  # one thread for each slot
+        self._calls = itertools.count()
         self._surplus = Counter[int]()  # outcomes beyond one of each call, by slot
         super().__init__(lambda: sum(part.capacity for part in self.parts))
 
@@ -323,7 +325,9 @@ class SlotsEvaluator(FuturesEvaluator):
         self._placed[trial.id] = trial, number
         if number not in self._threads:
             self._threads[number] = ThreadPoolExecutor(1, thread_name_prefix="slot")
-        self._pending[trial.id] = self._threads[number].submit(self._measure, number)
+        # Not by the number of the trial, which may be submitted again before its call has returned another outcome.
+        call = self._threads[number].submit(self._measure, number)
+        self._pending[next(self._calls)] = call
 
     def recall(self, trials: Sequence[Trial], fidelity: str | None = None) -> None:
         """Show the observed trials of a resumed run to the evaluator of each slot."""

@@ -220,6 +220,42 @@ def test_an_error_of_a_slot_ends_the_run_after_other_outcomes():
         evaluator.wait()
 
 
+def test_a_trial_may_come_again_before_the_outcome_of_another():
+    permits = threading.Semaphore(0)
+
+    class Backwards:
+        """Evaluates the newest trial first, with a permit."""
+
+        capacity = 3
+
+        def __init__(self, environment):
+            self.trials = []
+
+        def submit(self, trial):
+            self.trials.append(trial)
+
+        def wait(self):
+            assert permits.acquire(timeout=60)
+            return [Outcome.success(self.trials.pop().id, (1.0,))]
+
+        def close(self):
+            self.trials.clear()
+
+    evaluator = SlotsEvaluator(Backwards, TWO[:1])
+    for number in range(3):
+        evaluator.submit(Trial(number, {"x": number}))
+    permits.release()
+    assert [outcome.trial_id for outcome in evaluator.wait()] == [2]
+    evaluator.submit(Trial(2, {"x": 2}))
+    assert len(evaluator._pending) == 3  # one call for each trial
+    permits.release(3)
+    outcomes = []
+    while len(outcomes) < 3:
+        outcomes += evaluator.wait()
+    assert sorted(outcome.trial_id for outcome in outcomes) == [0, 1, 2]
+    evaluator.close()
+
+
 # In run files, on the command line, in Python --------------------------------------------------------------------
 
 RUN_FILE = """
