@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space, SpaceExhausted
+from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
 from baco_like.exceptions import BacoWarning, SpaceError, StrategyError
 
 optuna = pytest.importorskip("optuna")
@@ -140,15 +140,6 @@ def test_failures_are_observed_with_their_word():
     assert words == {("compile", "too large")}
     assert {t.failure for t in observed_trials(study) if t["a"] < 4 and t["b"] == 2} == {"pruned"}
     assert {t.value for t in observed_trials(study) if not t.failure} == {0.0, 1.0, 3.0}
-
-
-def test_the_study_ends_when_the_space_is_exhausted():
-    study = study_of(SMALL)
-    study.optimize(lambda trial: float(suggest_config(trial, SMALL)["b"]), n_trials=50)
-    assert len(study.trials) == SMALL.feasible_size == 10
-    assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
-    with pytest.raises(SpaceExhausted):
-        study.ask(optuna_distributions(SMALL))
 
 
 @pytest.mark.parametrize("failing", [False, True])

@@ -118,8 +118,6 @@ def test_wrong_arguments_are_rejected():
     none = SearchSpace(pyatf.TP("a", pyatf.Set(1, 2), lambda a: a > 2), enable_1d_access=True)
     with pytest.raises(SpaceError, match="no configuration"):
         BacoTechnique(none)
-    with pytest.raises(ValueError, match="bayesain"):
-        BacoTechnique(search_space(), "bayesain")
     with pytest.raises(SpaceError, match="enable_1d_access=True"):
         BacoTechnique({"a": [1, 2]})
 
