@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from baco_like import MaxEvals, Optimizer, Permutation, Real, Space, run
 from baco_like.benchmarking import landscape
+from baco_like.constraints import TableConstraint
 from baco_like.evaluators import ReplayEvaluator
 from baco_like.records.history import History
 from baco_like.records.trial import Outcome
@@ -196,7 +197,9 @@ def observed(table: Recording, budget: int, strategy: str = "random_search") -> 
     parameters = {
         n: Permutation(list("ijk")) if n == "order" else list(d) for n, d in table.domains.items()
     }
-    space = Space(parameters, [lambda config: table.contains(config)])
+    free = Space(parameters)
+    codes = free.encode([dict(zip(table.names, row, strict=True)) for row in table.entries])
+    space = Space(parameters, [TableConstraint.of(free.parameters, codes)])
     optimizer = Optimizer(space, seed=1, strategy=strategy)
     run(optimizer, ReplayEvaluator(table), MaxEvals(budget))
     return optimizer
