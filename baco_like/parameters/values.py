@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -150,8 +149,6 @@ def real_number(value: Any, what: str) -> float:
 class Lookup:
     """From value to index, by type and value first and by number second.
 
-    A number that occurs twice (1 and 1.0) is found by type and value only.
-
     Args:
         values: The values in the order of their indices.
 
@@ -168,11 +165,8 @@ class Lookup:
 
     @cached_property
     def _numbers(self) -> dict[int | float, int]:
-        numbers = [
-            (value, index) for (kind, value), index in self._exact.items() if kind in (int, float)
-        ]
-        counts = Counter(value for value, _ in numbers)
-        return {value: index for value, index in numbers if counts[value] == 1}
+        known = self._exact.items()
+        return {value: index for (kind, value), index in known if kind in (int, float)}
 
     def find_all(self, values: Sequence[Any]) -> list[int | None]:
         """Return the index of each value, or None."""
