@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, InitVar, dataclass, fields, is_dataclass, replace
 from functools import cache
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from typing_extensions import override
 
@@ -398,7 +398,8 @@ def _hints(make: Callable[..., Any]) -> dict[str, Any]:
     for own, names in sources:
         for name, hint in own.items():
             with suppress(Exception):  # whatever an annotation of a plug-in raises
-                hints[name] = eval(hint, names) if isinstance(hint, str) else hint
+                alone = SimpleNamespace(__annotations__={name: hint})
+                hints[name] = get_type_hints(alone, names, include_extras=True)[name]
     return hints
 
 
