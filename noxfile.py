@@ -15,6 +15,7 @@ MINIMUM = [
     "scikit-learn==1.3.*",
     "threadpoolctl==3.2.*",
     "typing-extensions==4.8.*",
+    "msgspec==0.19.*",
     "tomli==2.0.*",
 ]
 # Dependencies of the strategies without a model.
@@ -23,6 +24,7 @@ WITHOUT_TORCH = [
     "scipy",
     "scikit-learn",
     "typing-extensions",
+    "msgspec",
     "tomli; python_version<'3.11'",
 ]
 
