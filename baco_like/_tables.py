@@ -398,6 +398,8 @@ def _hints(make: Callable[..., Any]) -> dict[str, Any]:
     for own, names in sources:
         for name, hint in own.items():
             with suppress(Exception):  # whatever an annotation of a plug-in raises
+                if isinstance(hint, str):  # Python 3.10 evaluates no InitVar
+                    hint = re.sub(r"^InitVar\[(.*)\]$", r"\1", hint)
                 alone = SimpleNamespace(__annotations__={name: hint})
                 hints[name] = get_type_hints(alone, names, include_extras=True)[name]
     return hints
