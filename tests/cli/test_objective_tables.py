@@ -1,6 +1,7 @@
 """Run files with several objectives: what is read and refused, the files of the result, and the texts of `show`."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -9,32 +10,7 @@ from baco_like.cli import main
 from baco_like.cli.run_file import read
 from baco_like.records import Objective
 
-TEXT = """\
-[space.a]
-type = "ordinal"
-values = [1, 2, 4]
-default = 2
-[space.b]
-type = "ordinal"
-values = [1, 2, 4]
-default = 1
-
-[[objective]]
-name = "time"
-unit = "ms"
-[[objective]]
-name = "rate"
-direction = "maximize"
-
-[evaluator]
-kind = "command"
-run = "printf 'time: %s%s rate: %s' {a} {b} {a}"
-measure = "regex"
-pattern = 'time: (?P<value>\\S+) rate: (?P<rate>\\S+)'
-
-[budget]
-evaluations = 8
-"""
+TEXT = (Path(__file__).parent / "golden" / "objectives.toml").read_text()
 
 
 @pytest.fixture

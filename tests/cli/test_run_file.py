@@ -6,6 +6,7 @@ import importlib
 import shutil
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,54 +30,8 @@ from baco_like.running.confirming import Confirm
 from baco_like.running.measuring import Recheck
 from baco_like.strategies import default_settings
 
-GOOD = """\
-[space.tile]
-type = "ordinal"
-values = [8, 16, 32, 64]
-log = true
-default = 16
-[space.eps]
-type = "real"
-low = 1e-6
-high = 1e-1
-log = true
-[space.depth]
-type = "integer"
-low = 1
-high = 8
-default = 2
-[space.flags]
-type = "categorical"
-values = ["-O2", "-O3"]
-[space.order]
-type = "permutation"
-elements = ["i", "j", "k"]
-metric = "kendall"
-default = ["j", "i", "k"]
-
-[constraints]
-known = ["64 % tile == 0", "pos(order, 'k') > pos(order, 'i')"]
-
-[objective]
-name = "time"
-unit = "ms"
-direction = "minimize"
-
-[evaluator]
-kind = "command"
-run = "echo {tile} {eps} {depth} {flags} {order}"
-measure = "wall"
-
-[budget]
-evaluations = 60
-seconds = 600
-
-[optimizer]
-strategy = "bayesian"
-seed = 3
-initial = 12
-design = "uniform"
-"""
+GOLDEN = Path(__file__).with_name("golden")
+GOOD = (GOLDEN / "command.toml").read_text()
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -352,31 +307,16 @@ VALUES = st.recursive(
     ),
     max_leaves=4,
 )
-PLACES = st.sampled_from(
-    [
-        ("space", "tile"),
-        ("space", "tile", "values"),
-        ("space", "tile", "default"),
-        ("space", "tile", "log"),
-        ("space", "eps", "low"),
-        ("space", "depth", "high"),
-        ("space", "order", "elements"),
-        ("space", "order", "default"),
-        ("space", "order", "metric"),
-        ("space", "flags", "values"),
-        ("constraints", "known"),
-        ("constraints",),
-        ("objective", "name"),
-        ("objective", "unit"),
-        ("evaluator", "run"),
-        ("evaluator", "timeout"),
-        ("evaluator", "memory"),
-        ("evaluator", "kind"),
-        ("budget", "evaluations"),
-        ("optimizer", "seed"),
-        ("optimizer",),
-    ]
-)
+
+
+def places(table: dict[str, Any], *path: str) -> Iterator[tuple[str, ...]]:
+    """Yield the place of each key, also within tables."""
+    for key, value in table.items():
+        yield (*path, key)
+        yield from places(value, *path, key) if isinstance(value, dict) else ()
+
+
+PLACES = st.sampled_from(list(places(runfile.tomllib.loads(GOOD))))
 
 
 @given(PLACES, VALUES)
@@ -402,26 +342,7 @@ def test_racing_with_repeats_as_documented(tmp_path: Path) -> None:
     assert runfile.read(path).search.noise == "repeat"
 
 
-FLAGS = """
-[flags]
-compiler = ""
-level = ["-O2", "-O3"]
-on_off = ["-funroll-loops"]
-params = { n = [4, 8], m = { low = 1, high = 9, default = 3 } }
-groups = { model = ["", "-fa -fb"] }
-[evaluator]
-kind = "command"
-run = "echo {flags} {order:-}"
-measure = "wall"
-[objective]
-unit = "ms"
-[budget]
-evaluations = 3
-[space.order]
-type = "permutation"
-elements = ["i", "j"]
-default = ["i", "j"]
-"""
+FLAGS = (GOLDEN / "flags.toml").read_text()
 
 
 def test_flags_are_parameters_and_belong_to_the_context(tmp_path):
