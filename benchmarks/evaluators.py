@@ -186,35 +186,30 @@ def in_worker(folder: Path, kind: str, name: str, size: int, serve, config: dict
         kind: The evaluator's kind.
         name: The file of examples/kernels.
         size: The problem's size.
-        serve: Returns a server for this process from its settings.
+        serve: Returns a server for this process from the settings of the evaluator's worker.
         config: The configuration.
         table: Additional keys of the evaluator's table.
     """
     problem, keys = load_problem(KERNELS / f"{name}.py"), problem_keys(name, size)
     evaluator = make_evaluator(problem.space(size), folder, kind=kind, **keys, **table)
-    limits = {"timeout": 10.0, "build_timeout": 30.0, "launch_timeout": 30.0, "tolerance": 1e-5}
-    server = serve({**keys, "constants": {}, "input_seed": 0, "limits": limits})
-    kernel = server.compile(complete_config(kind, problem.domains(), config))
-    kernel.prepare()
-    kernel.run()
-    return Case(evaluator, config, kernel.run, REPEATS)
+    server = serve(evaluator.bench.worker._opening["settings"])
+    kernel = server._compile(complete_config(kind, problem.domains(), config))
+    kernel.arguments.place(is_new=True)
+    kernel.time(1, 60.0)
+    return Case(evaluator, config, lambda: kernel.time(1, 60.0), REPEATS)
 
 
 def halide_case(folder: Path, size: int) -> Case:
     order = ("yo", "xo", "ko", "yi", "ki", "xi")
     config = {"order": order, "tx": 16, "ty": 4, "tk": 16, "vec": 8}
 
-    def serve(settings: dict):
-        return halide_worker.serve({**settings, "target": "host"})
-
-    return in_worker(folder, "halide", "halide_matmul", size, serve, config, threads=1)
+    return in_worker(
+        folder, "halide", "halide_matmul", size, halide_worker.serve, config, threads=1
+    )
 
 
 def opencl_case(folder: Path, size: int) -> Case:
-    def serve(settings: dict):
-        return opencl_worker.serve({**settings, "options": [], "platform": "", "device": 0})
-
-    return in_worker(folder, "opencl", "opencl_convolution", size, serve, {})
+    return in_worker(folder, "opencl", "opencl_convolution", size, opencl_worker.serve, {})
 
 
 CASES = {
@@ -254,10 +249,10 @@ def measure(evaluator, number: int, config: dict):
     if not isinstance(evaluator, StagedEvaluator):  # there is nothing to compile
         outcome, wall = evaluate(evaluator, number, config)
         return outcome.repeats, wall
-    built = evaluator._bench.build(trial, seconds)
+    built = evaluator.bench.build(trial, seconds)
     started = time.perf_counter()
     try:
-        values = built.measure(REPEATS, None)
+        values = built.measure(REPEATS, None, near=0.0)  # like most: not near the best
         return values, time.perf_counter() - started - seconds.get("launch", 0.0)
     finally:
         built.discard()
