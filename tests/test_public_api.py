@@ -173,7 +173,6 @@ PUBLIC = {
         "Expression",
         "TableConstraint",
         "from_callable",
-        "parse",
     ],
     "baco_like.parameters": [
         "Categorical",
