@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from baco_like.evaluators.command.passes import *
     from baco_like.evaluators.command.reference import *
     from baco_like.evaluators.command.template import *
+    from baco_like.evaluators.executors.base import *
     from baco_like.evaluators.executors.evaluator import *
-    from baco_like.evaluators.executors.futures import *
-    from baco_like.evaluators.executors.pools import *
+    from baco_like.evaluators.executors.executors import *
     from baco_like.evaluators.function.call import *
     from baco_like.evaluators.function.evaluator import *
     from baco_like.evaluators.kernels.bench import *
@@ -60,8 +60,8 @@ _HOMES = (
         "protocol",
         "repeats",
         "slots",
-        "executors.futures",
-        "executors.pools",
+        "executors.base",
+        "executors.executors",
         "executors.evaluator",
     ),
     *("function.call", "function.evaluator", "staged", "wrappers"),

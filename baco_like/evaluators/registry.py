@@ -58,30 +58,19 @@ Factory = Callable[[Table, RunArguments], Evaluator]
 It checks its arguments and makes no folders and no processes; these are made when the first trial is evaluated.
 """
 
-_MODULES = {
-    "c": c_kernels,
-    "command": command,
-    "cupy": cuda,
-    "function": function,
-    "halide": halide,
-    "llvm": llvm,
-    "opencl": opencl,
-    "replay": replay,
+_KINDS: Mapping[str, tuple[Any, tuple[Callable[..., Any], ...]]] = {
+    "c": (c_kernels, (c_kernels.CKernelSettings,)),
+    "command": (command, (command.Commands,)),
+    "cupy": (cuda, (cuda.CudaSettings,)),
+    "function": (function, (function.isolated_function,)),
+    "halide": (halide, (halide.HalideSettings,)),
+    "llvm": (llvm, (llvm.LlvmSettings,)),
+    "opencl": (opencl, (opencl.OpenCLSettings,)),
+    "replay": (replay, (replay.ReplayTable, Repeats)),
 }
+"""The module of each kind, and the classes and functions that define its table, besides ``kind`` and `Common`."""
 
-KINDS: Mapping[str, Factory] = {kind: module.from_table for kind, module in _MODULES.items()}
-
-DEFINITIONS: Mapping[str, tuple[Callable[..., Any], ...]] = {
-    "c": (c_kernels.CKernelSettings,),
-    "command": (command.Commands,),
-    "cupy": (cuda.CudaSettings,),
-    "function": (function.isolated_function,),
-    "halide": (halide.HalideSettings,),
-    "llvm": (llvm.LlvmSettings,),
-    "opencl": (opencl.OpenCLSettings,),
-    "replay": (replay.ReplayTable, Repeats),
-}
-"""The classes and functions that define the table of each kind, besides ``kind`` and `Common`."""
+KINDS: Mapping[str, Factory] = {kind: module.from_table for kind, (module, _) in _KINDS.items()}
 
 REGISTRY: Registry[Factory] = Registry("baco_like.evaluators", "evaluator", KINDS)
 """`KINDS`, and the evaluators of plug-ins."""
@@ -142,7 +131,7 @@ def kind_keys(kind: str) -> Sequence[Key]:
         PluginError: The plug-in cannot be imported.
     """
     part = REGISTRY.find(kind)
-    makes = (part.load(),) if isinstance(part, Plugin) else DEFINITIONS[kind]
+    makes = (part.load(),) if isinstance(part, Plugin) else _KINDS[kind][1]
     keys: dict[str, Key] = {}
     for key in (key for make in makes for key in keys_of(make)):
         keys.setdefault(key.name, key)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from baco_like.evaluators.executors.futures import end_calls, wait_for_first
+from baco_like.evaluators.executors.base import end_calls, wait_for_first
 from baco_like.evaluators.repeats import BestValues, Repeats, takes_little
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.reading import read_metrics

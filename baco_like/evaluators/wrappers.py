@@ -14,7 +14,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from baco_like.evaluators.executors.futures import FuturesEvaluator, end_calls
+from baco_like.evaluators.executors.base import FuturesEvaluator, end_calls
 from baco_like.evaluators.protocol import Evaluator, collect_rest, recall_history, take_late
 from baco_like.evaluators.repeats import BestValues, Repeats
 from baco_like.evaluators.result_cache import ResultCache

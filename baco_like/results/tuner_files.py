@@ -1,8 +1,8 @@
 """The JSON files of other tuners: T4 results, caches of Kernel Tuner (complete or cut off), and results of KTT.
 
-T4 is the format of the benchmark hub, and KTT's other format. A result of KTT has a configuration (a list of names and
-values), a status and durations in the file's unit of time; it measures durations only, each once. Values without a place
-in a format are written to the row under our own key, which other readers ignore.
+T4 is the format of the benchmark hub, and the other format of KTT. A result of KTT has a configuration (a list of names
+and values), a status and durations in the file's unit of time; it measures durations only, each once. Values without a
+place in a format are written to the row under our own key, which other readers ignore.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
-from baco_like.evaluators.executors.futures import exit_after
+from baco_like.evaluators.executors.base import exit_after
 
 J = TypeVar("J")
 R = TypeVar("R")

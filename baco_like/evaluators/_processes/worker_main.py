@@ -64,7 +64,7 @@ def main(requests: int, replies: int, mark: int) -> None:
     Args:
         requests: Descriptor to read from.
         replies: Descriptor to write to.
-        mark: The soft limit of file locks by which `group` finds what this process leaves behind.
+        mark: The soft limit of file locks by which its parent finds what this process leaves behind.
     """
     if sys.platform == "linux":
         # It fails if an administrator has set a lower hard limit.

@@ -22,7 +22,7 @@ from typing_extensions import override
 
 from baco_like._checks import whole_number
 from baco_like._forks import renew_lock_in_child
-from baco_like.evaluators.executors.futures import (
+from baco_like.evaluators.executors.base import (
     FuturesEvaluator,
     SubmitsCalls,
     WorkerCount,
@@ -34,7 +34,7 @@ from baco_like.evaluators.executors.futures import (
     submit_call,
     without_tag,
 )
-from baco_like.evaluators.executors.pools import adapt_executor
+from baco_like.evaluators.executors.executors import adapt_executor
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial

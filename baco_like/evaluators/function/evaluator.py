@@ -21,7 +21,7 @@ from typing_extensions import override
 from baco_like._checks import whole_number
 from baco_like._tables import Bytes, Count, Given, Group, Positive, Shape, Table
 from baco_like.evaluators._processes.worker import Worker
-from baco_like.evaluators.executors.futures import (
+from baco_like.evaluators.executors.base import (
     FuturesEvaluator,
     LostWorker,
     SubmitsCalls,
@@ -33,7 +33,7 @@ from baco_like.evaluators.executors.futures import (
     submit_call,
     without_tag,
 )
-from baco_like.evaluators.executors.pools import adapt_executor
+from baco_like.evaluators.executors.executors import adapt_executor
 from baco_like.evaluators.function.call import DEFAULT_FAILURES, FunctionCall
 from baco_like.evaluators.protocol import KIND, RunArguments
 from baco_like.evaluators.repeats import ONCE, Repeats

@@ -32,9 +32,9 @@ from baco_like.evaluators import (
     ProcessLanes,
     RayExecutor,
 )
+from baco_like.evaluators.executors.base import answer, count_workers, is_lost
 from baco_like.evaluators.executors.evaluator import beat
-from baco_like.evaluators.executors.futures import answer, count_workers, is_lost
-from baco_like.evaluators.executors.pools import DaskExecutor
+from baco_like.evaluators.executors.executors import DaskExecutor
 from baco_like.exceptions import MissingExtra
 from baco_like.records import Utilisation, read_utilisation
 from baco_like.records.workers import worker_record
@@ -458,8 +458,8 @@ def test_a_cluster_of_ray_without_nodes_ends_the_run(monkeypatch):
     ray.cluster_resources = lambda: {"CPU": cpus[0]} if cpus[0] else {}
     monkeypatch.setitem(sys.modules, "ray", ray)
     clock = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr("baco_like.evaluators.executors.pools.time", clock)
-    monkeypatch.setattr("baco_like.evaluators.executors.futures._RECOUNT_INTERVAL", 0.0)
+    monkeypatch.setattr("baco_like.evaluators.executors.executors.time", clock)
+    monkeypatch.setattr("baco_like.evaluators.executors.base._RECOUNT_INTERVAL", 0.0)
     executor = RayExecutor()
     evaluators = [
         ExecutorEvaluator(object, executor, capacity=4),
@@ -710,8 +710,8 @@ def test_a_worker_gives_signs_of_life(tmp_path):
 
 
 def test_workers_may_come_and_go(monkeypatch):
-    monkeypatch.setattr("baco_like.evaluators.executors.futures._RECOUNT_INTERVAL", 0.0)
-    monkeypatch.setattr("baco_like.evaluators.executors.futures._WAIT_SLICE", 0.01)
+    monkeypatch.setattr("baco_like.evaluators.executors.base._RECOUNT_INTERVAL", 0.0)
+    monkeypatch.setattr("baco_like.evaluators.executors.base._WAIT_SLICE", 0.01)
 
     class Client:
         def __init__(self):
@@ -748,7 +748,7 @@ def test_workers_may_come_and_go(monkeypatch):
 
 
 def test_a_cluster_that_does_not_answer_keeps_its_number_of_workers(monkeypatch):
-    monkeypatch.setattr("baco_like.evaluators.executors.futures._RECOUNT_INTERVAL", 0.0)
+    monkeypatch.setattr("baco_like.evaluators.executors.base._RECOUNT_INTERVAL", 0.0)
 
     class Cluster:
         answers = True

@@ -128,25 +128,25 @@ def jobs(tmp_path, monkeypatch):
 
 
 def test_a_job_that_ends_without_a_result_is_a_lost_worker(jobs, monkeypatch):
-    monkeypatch.setattr("baco_like.evaluators.executors.pools._RESULT_TIMEOUT", 0.05)
+    monkeypatch.setattr("baco_like.evaluators.executors.executors._RESULT_TIMEOUT", 0.05)
     with SubmititExecutor(jobs, 2, interval=0.001) as executor:
         lost, late, good = (executor.submit(abs, -n) for n in (1, 2, 3))
         jobs.jobs[2].finish()
         assert good.result(30) == 3
-        monkeypatch.setattr("baco_like.evaluators.executors.pools._RESULT_TIMEOUT", 60.0)
+        monkeypatch.setattr("baco_like.evaluators.executors.executors._RESULT_TIMEOUT", 60.0)
         jobs.jobs[1].finish(with_result=False)
         with pytest.raises(TimeoutError):
             late.result(0.05)
         jobs.jobs[1].finish()  # the file system shows it at last
         assert late.result(30) == 2
-        monkeypatch.setattr("baco_like.evaluators.executors.pools._RESULT_TIMEOUT", 0.05)
+        monkeypatch.setattr("baco_like.evaluators.executors.executors._RESULT_TIMEOUT", 0.05)
         jobs.jobs[0].finish(with_result=False)
         with pytest.raises(LostWorker, match=r"job 7 has ended without a result \(PREEMPTED\)"):
             lost.result(30)
 
 
 def test_a_lost_job_is_sent_again(jobs, tmp_path, monkeypatch):
-    monkeypatch.setattr("baco_like.evaluators.executors.pools._RESULT_TIMEOUT", 0.0)
+    monkeypatch.setattr("baco_like.evaluators.executors.executors._RESULT_TIMEOUT", 0.0)
     submit = jobs.submit
 
     def submit_and_finish(fn, *args):

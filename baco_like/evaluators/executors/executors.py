@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from baco_like._checks import whole_number
 from baco_like._optional import require
-from baco_like.evaluators.executors.futures import LostWorker
+from baco_like.evaluators.executors.base import LostWorker
 from baco_like.evaluators.slots import Slot, resolve_slots
 from baco_like.exceptions import EvaluatorError
 
