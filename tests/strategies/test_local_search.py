@@ -222,6 +222,23 @@ def test_given_up_costs_count_as_failures_and_early_improvements_count_at_once()
 # Runs with pending, lost and reported trials.
 
 
+@pytest.mark.parametrize("improvement", ["first", "best"])
+@pytest.mark.parametrize("name", NAMES)
+def test_several_pending_trials_with_a_lost_one(name, improvement):
+    run = Run(create_strategy(name, {"improvement": improvement}), SPACE, rugged, seed=2)
+    rng, pending, seen = RNG(0), [], set()
+    lost = run.ask(1)
+    for _ in range(60):
+        pending += run.ask(6 - len(pending))
+        seen |= {tuple(code) for _, code in pending}
+        for _ in range(3):
+            run.tell(*pending.pop(int(rng.integers(len(pending)))))
+    assert tuple(lost[0][1]) not in seen
+    assert {"neighbour", "spare"} <= {trial.tag["phase"] for trial in run.history.trials}
+    assert run.state.turn > 5
+    assert len(run.state.spares) <= 64
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_lost_neighbour_is_skipped(name):
     """With one worker of two hanging, the climb ends in a local minimum and the next one begins."""

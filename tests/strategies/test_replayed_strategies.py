@@ -194,6 +194,13 @@ def test_it_restarts_in_a_known_region_and_proposes_nothing_when_all_is_known():
     )
 
 
+def test_a_space_of_one_configuration_is_evaluated():
+    optimizer = Optimizer(Space({"a": [3]}), strategy=Walk(), seed=2)
+    trial = optimizer.suggest()
+    optimizer.observe(trial, 1.0)
+    assert trial.origin == "strategy"
+
+
 @pytest.mark.parametrize("value", [-1e308, 1e308, 0.0, 5e-324])
 def test_extreme_values_stay_finite(value):
     values = iter([value, -value, value / 3, None, 1.0])
