@@ -36,7 +36,7 @@ def record(asked: runfile.RunFile, journal: Path) -> Optimizer:
         storage=journal,
     )
     start, before = time.perf_counter(), len(optimizer.trials)
-    reason = run(optimizer, asked.create_evaluator(), MaxEvals(asked.evaluations or 10**9))
+    reason = run(optimizer, asked.create_evaluator(), MaxEvals(asked.budget.evaluations or 10**9))
     seconds, done = time.perf_counter() - start, len(optimizer.trials) - before
     print(f"{len(optimizer.trials)} trials, {done} new ones in {seconds:.0f} s; {reason}")
     return optimizer

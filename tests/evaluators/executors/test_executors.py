@@ -83,7 +83,7 @@ def sequential(table):
 def dask(workers):
     """Start a cluster of processes on this machine; yields the client."""
     distributed = pytest.importorskip("distributed")
-    settings = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    settings = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with (
         distributed.LocalCluster(n_workers=workers, silence_logs=50, **settings) as cluster,
         distributed.Client(cluster) as client,
@@ -130,7 +130,7 @@ def dask_in_threads():
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
