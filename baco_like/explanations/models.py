@@ -20,11 +20,11 @@ from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.exceptions import TrialError
 from baco_like.records import History, Status, sign_of
 from baco_like.spaces import Space
-from baco_like.strategies.auto import PRIORS
 from baco_like.surrogates.forest import Growth, Tree, grow_trees, predict_by_tree
 from baco_like.surrogates.gp.fit import Effort, chosen_rows
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.model import GPModel
+from baco_like.surrogates.gp.prior import SMOOTH_PRIORS
 from baco_like.surrogates.protocol import Data
 from baco_like.surrogates.transform import Scale, fit_transform
 
@@ -175,7 +175,7 @@ def fit_processes(
     """
     scale, data = training_data(history, ok, count)
     data = data.rows(chosen_rows(data.y, FITTED_ROWS, rng))
-    surrogate = GaussianProcess(priors=PRIORS, effort=Effort(fitted_rows=FITTED_ROWS))
+    surrogate = GaussianProcess(priors=SMOOTH_PRIORS, effort=Effort(fitted_rows=FITTED_ROWS))
     return scale, data, surrogate.fit_draws(history.space.derived_features, data, rng, models)
 
 

@@ -31,7 +31,7 @@ from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
 from baco_like.spaces.fidelity import Fidelity
 from baco_like.strategies import protocol
-from baco_like.strategies.auto import FAILED_AS, PRIORS
+from baco_like.strategies.auto import FAILED_AS
 from baco_like.strategies.bayesian.bayesian import Bayesian, BayesianState
 from baco_like.strategies.bayesian.fitting import with_quantities
 from baco_like.strategies.per_second import total_seconds
@@ -45,6 +45,7 @@ from baco_like.strategies.protocol import (
 )
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.model import GPModel
+from baco_like.surrogates.gp.prior import SMOOTH_PRIORS
 from baco_like.surrogates.protocol import Model
 
 
@@ -163,7 +164,7 @@ _MODEL_PHASES = ("design", "explore", "model", "restart")
 
 def _make_model_based() -> Bayesian:
     # The acquisition over levels needs correlations, which a table of candidates does not keep.
-    surrogate = GaussianProcess(priors=PRIORS, mean="constant")
+    surrogate = GaussianProcess(priors=SMOOTH_PRIORS, mean="constant")
     return Bayesian(surrogate, view=with_quantities, failed_as=FAILED_AS, holds=False)
 
 

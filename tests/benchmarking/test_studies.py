@@ -48,6 +48,7 @@ from baco_like.benchmarking.studies.figures import (
 )
 from baco_like.benchmarking.studies.parallel import run_parallel
 from baco_like.benchmarking.studies.plots import joined_groups
+from baco_like.benchmarking.studies.report import TITLES
 from baco_like.benchmarking.studies.runs import budget_on
 from baco_like.benchmarking.studies.store import run_missing
 from baco_like.cli import main
@@ -521,6 +522,9 @@ def test_the_table_has_every_figure(
     assert f"{figures.evaluations['best'].score:.3f} (" in text
     lines = list(csv.DictReader(studies.to_csv(figures).splitlines()))
     assert list(lines[0]) == list(COLUMNS)
+    # The report has each of these columns, except those that name a row and the ends of intervals.
+    ends = [name for name in COLUMNS if name.endswith(("_low", "_high"))]
+    assert {*TITLES, "strategy", "problem", "runs", "budget"} == {*COLUMNS} - {*ends}
     assert [(line["strategy"], line["problem"]) for line in lines] == [
         (label, problem) for label in ("worst", "best") for problem in ("one", "two", "all")
     ]

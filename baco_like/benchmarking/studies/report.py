@@ -22,7 +22,7 @@ over the budget and over the problems. Time is simulated: the time of compiling,
 recorded, without the strategy's own time."""
 
 
-_TITLES = {
+TITLES = {
     "mean_rank": ("mean rank", ".2f"),
     **{name: (name, ".4g") for name in ("mean", "median", "regret")},
     "score_evaluations": ("score over evaluations", ".3f"),
@@ -68,14 +68,14 @@ def _place(row: Mapping[str, Any]) -> float:
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a table of figures; those that no row has are left out."""
-    names = [name for name in _TITLES if any(_exists(row.get(name)) for row in rows)]
+    names = [name for name in TITLES if any(_exists(row.get(name)) for row in rows)]
     lines = [[row["strategy"], *(_format(row, name) for name in names)] for row in rows]
-    return markdown_table(["strategy", *(_TITLES[name][0] for name in names)], lines)
+    return markdown_table(["strategy", *(TITLES[name][0] for name in names)], lines)
 
 
 def _format(row: Mapping[str, Any], name: str) -> str:
     value, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
-    form = _TITLES[name][1]
+    form = TITLES[name][1]
     if not _exists(value):
         return "-"
     return f"{value:{form}}" + (f" ({low:{form}} to {high:{form}})" if _exists(low) else "")

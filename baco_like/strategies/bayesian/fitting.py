@@ -59,12 +59,12 @@ from baco_like.surrogates import (
 from baco_like.surrogates.forest import ForestFeasibilityModel
 from baco_like.surrogates.gp.growing import EVERY_COUNT, add_rows, last_refit
 from baco_like.surrogates.gp.model import GPModel
-from baco_like.surrogates.gp.prior import LogNormal, Priors
+from baco_like.surrogates.gp.prior import SMOOTH_PRIORS
 from baco_like.surrogates.registry import create_surrogate, fit_feasibility, fit_surrogate
 from baco_like.surrogates.transform import FitScale, Scale, standardise
 
 NEEDED = 2
-"""Number of successes that a surrogate needs."""
+"""Number of successes, or of known margins of a limit, that a surrogate needs."""
 
 
 INCUMBENTS = 5
@@ -221,10 +221,7 @@ def check_successes(history: History) -> None:
         )
 
 
-_NEEDED = 2
-"""Number of known margins that a model needs."""
-
-SURROGATE = GaussianProcess(priors=Priors(lengthscale=LogNormal(4.0, 1.0)), mean="constant")
+SURROGATE = GaussianProcess(priors=SMOOTH_PRIORS, mean="constant")
 """Models the margins, whatever models the objective. The priors are those of `auto`: most metrics are smooth."""
 
 _CAUTION = 2.0
@@ -326,7 +323,7 @@ def fit_margins(
     for j in range(values.shape[1]):
         known = np.flatnonzero(history.inside & ~np.isnan(values[:, j]))
         margins = values[known, j]
-        if len(known) < _NEEDED or np.ptp(margins) <= 1e-12 * np.abs(margins).max():
+        if len(known) < NEEDED or np.ptp(margins) <= 1e-12 * np.abs(margins).max():
             continue
         scale = standardise(margins)
         model, used, last = _hold(history, values[:, j], (limits, j), space, view, seed)
@@ -353,7 +350,7 @@ def _hold(
     known = np.flatnonzero(history.inside & ~np.isnan(margins))
     anchor = history.first(count - count % step)
     rows = known[known < len(anchor)]
-    if len(rows) < _NEEDED or np.ptp(margins[rows]) == 0.0:
+    if len(rows) < NEEDED or np.ptp(margins[rows]) == 0.0:
         anchor, rows = history, known
 
     def fit() -> tuple[GPModel, Ints, int]:

@@ -27,7 +27,7 @@ from baco_like.surrogates.gp.fit import (
 )
 from baco_like.surrogates.gp.kernel import MATERN52, Kernel, parameter_distances
 from baco_like.surrogates.gp.model import ExactPosterior, correlations, safe_cholesky
-from baco_like.surrogates.gp.prior import Gamma, LogNormal, Prior
+from baco_like.surrogates.gp.prior import SMOOTH_PRIORS, Gamma, Prior
 from baco_like.surrogates.gp.task_evidence import (
     LEVEL,
     Coregionalisation,
@@ -191,7 +191,7 @@ class MultiTaskGP:
     """
 
     kernel: Kernel = MATERN52
-    lengthscale: Prior = field(default_factory=lambda: LogNormal(4.0, 1.0))
+    lengthscale: Prior = SMOOTH_PRIORS.lengthscale
     noise: Prior = field(default_factory=lambda: Gamma(1.1, 10.0))
     draws: int = 24
     steps: int = 40
