@@ -168,7 +168,8 @@ def _distinct(name: str, cells: Sequence[Any], active: Mask) -> tuple[list[Any],
 def _number_distinct(given: Sequence[Any]) -> tuple[list[Any], Ints]:
     """Return the plain values that are distinct by type and value, as they appear, and the index of each given one."""
     values = make_plain(given)
-    keys = list(value_keys(values))
+    kinds = set(map(type, values))  # a value of one type is its own key; most columns have one
+    keys = values if len(kinds) == 1 and tuple not in kinds else list(value_keys(values))
     first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
     appears = np.fromiter(map(first.__getitem__, keys), np.int64, len(keys))
     distinct, number = np.unique(appears, return_inverse=True)
