@@ -188,6 +188,11 @@ def test_reserved_and_clashing_names(tmp_path):
         make(Space({"n": [1, 2], "N": [1, 2]}), tmp_path, run="true")
 
 
+def test_a_missing_folder_is_told(space, tmp_path):
+    with pytest.raises(EvaluatorError, match="does not exist"):
+        make(space, tmp_path / "absent", run="true")
+
+
 def test_a_parameter_that_no_command_names_is_told(space, tmp_path):
     with pytest.warns(
         BacoWarning, match=r"parameter 'text': write \{text\} .* as \$BACO_TEXT only"

@@ -353,6 +353,22 @@ def test_an_answer_that_is_no_outcome_of_the_trial_is_a_failure(answer):
     assert "not an outcome of trial 0" in outcome.message
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_answer_of_an_earlier_attempt_counts_and_its_failure_does_not(fails):
+    executor, evaluator = by_hand(lease=0.05, attempts=1000)
+    evaluator.submit(Trial(0, {"x": 0}))
+    executor.calls[0][1].set_running_or_notify_cancel()  # it cannot be taken back
+    while len(executor.calls) < 2:
+        assert evaluator._receive(0.1) == []
+    if fails:
+        executor.calls[0][1].set_exception(ValueError("late"))
+        executor.answer(-1, 7.0)
+    else:
+        executor.answer(0, 7.0)
+    assert [outcome.value for outcome in evaluator.wait()] == [7.0]
+    assert fails or all(future.cancelled() for _, future in executor.calls[1:])
+
+
 @given(st.lists(st.sampled_from(["answer", "lose", "expire"]), min_size=3, max_size=3))
 def test_the_first_answer_of_three_attempts_counts(fates):
     """Else the trial is given up; a configuration that was given up has one more chance. Later answers are kept."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import queue
 import threading
 from collections import Counter
 from functools import partial
@@ -253,6 +254,35 @@ def test_a_trial_may_come_again_before_the_outcome_of_another():
     while len(outcomes) < 3:
         outcomes += evaluator.wait()
     assert sorted(outcome.trial_id for outcome in outcomes) == [0, 1, 2]
+    evaluator.close()
+
+
+def test_a_slot_may_return_several_outcomes_at_once():
+    waits = []
+
+    class Together:
+        capacity = 2
+
+        def __init__(self, environment):
+            self.trials = queue.SimpleQueue()
+
+        def submit(self, trial):
+            self.trials.put(trial)
+
+        def wait(self):
+            waits.append(len(waits))
+            return [Outcome.success(self.trials.get(timeout=20).id, (1.0,)) for _ in range(2)]
+
+        def close(self):
+            pass
+
+    evaluator = SlotsEvaluator(Together, TWO[:1])
+    for first in (0, 2):
+        for number in range(first, first + 2):
+            evaluator.submit(Trial(number, {"x": number}))
+        assert sorted(outcome.trial_id for outcome in evaluator.wait()) == [first, first + 1]
+    assert evaluator.collect(60) == []
+    assert len(waits) == 2  # no call waits for outcomes that another one has returned
     evaluator.close()
 
 

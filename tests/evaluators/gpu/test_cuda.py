@@ -194,6 +194,13 @@ def test_packages_that_are_missing(monkeypatch):
         absent -= {package}
 
 
+def test_a_bound_of_time_is_none_of_energy(gpu):
+    with pytest.raises(EvaluatorError, match=r"slow_ratio = 2\.0: leave it out"):
+        registry.create(
+            table(problem="cuda_problem.py", slow_ratio=2.0, energy_seconds=1.0), SPACE, "mJ", HERE
+        )
+
+
 def table(**entries):
     return Table("evaluator", {"kind": "cupy", "problem": "cuda_gemm.py", "size": 64, **entries})
 
