@@ -178,6 +178,8 @@ def test_a_program_that_cannot_be_checked_is_told(source):
     source.unlink()
     with pytest.raises(EvaluatorError, match="there is no file"):
         make(source)
+    with pytest.raises(ValueError, match='link = "\'m": expected words of a shell'):
+        make(source, link="'m")
 
 
 def test_pieces_give_the_program_of_the_whole_and_are_compiled_once(source, monkeypatch):
