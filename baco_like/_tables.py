@@ -91,7 +91,7 @@ def memory_size(value: int | str) -> int:
 
 
 Given = Annotated[T, "given"]
-"""An argument that comes from the run and is no key."""
+"""An argument that comes from the run, not from the table."""
 
 Group = Annotated[T, "group"]
 """A class whose keys are keys of the same table; a default is required."""
@@ -156,7 +156,7 @@ class Table:
         Args:
             make: The definition of the table.
             others: Further keys that the table may have.
-            given: The arguments that are no keys.
+            given: The arguments that are not keys.
 
         Raises:
             RunFileError: A key is unknown, missing or has a wrong value, or ``make`` refuses the values together.
@@ -373,7 +373,7 @@ def _is(hint: Any, marker: str) -> bool:
 
 @cache
 def _arguments(make: Callable[..., Any]) -> Mapping[str, tuple[Any, Any]]:
-    """Return the type without None and the default of each argument, except for those that are no keys."""
+    """Return the type without None and the default of each argument, except for those that are not keys."""
     hints, arguments = _hints(make), {}
     factories = {f.name: f.default_factory for f in fields(make)} if is_dataclass(make) else {}
     for name, argument in inspect.signature(make).parameters.items():

@@ -134,7 +134,7 @@ def check(args: argparse.Namespace) -> int:
     notes = _compare_facts(checked.table, run_file, args)
     entry = checked.table.find(args.task) if args.task else _only_entry(checked.table)
     if checked.table.stamp.differences(device=_present_device(args)):
-        # Ratios of another device are no baseline.
+        # Ratios of another device do not count as a baseline.
         entry = replace(entry, evidence=replace(entry.evidence, ratios=()))
     result = _measure(run_file, checked.table, entry, args)
     result = replace(result, notes=(*notes, *result.notes))

@@ -1,4 +1,4 @@
-"""Pass pipelines of LLVM: `opt` and `llc` build a program from C or bitcode, whose output must stay that of ``-O0``."""
+"""Pass pipelines of LLVM: `opt` and `llc` build a program from C or bitcode. Its output is compared with ``-O0``."""
 
 from __future__ import annotations
 

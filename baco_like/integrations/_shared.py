@@ -29,7 +29,7 @@ def check_options(
 ) -> dict[str, Any]:
     """Return keyword arguments of `Optimizer`; all but the warm start, which needs the space, are checked.
 
-    An adapter so rejects a mistake when it is created, before the other tool has told it the space.
+    An adapter so rejects a mistake when it is created, before the other tool has passed the space.
 
     Raises:
         ValueError: The strategy or a setting does not exist.

@@ -1,4 +1,4 @@
-"""What a run with tasks recommends, and the rule that picks one of few configurations for a task that was not tuned."""
+"""The recommendation of a run with tasks, and the rule that picks one of few configurations for an untuned task."""
 
 from __future__ import annotations
 

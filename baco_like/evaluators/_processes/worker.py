@@ -88,8 +88,8 @@ _STAGE_WORDS: Mapping[str, str] = {"compile": "compile", "check": "correctness"}
 _KINDS = ("stage", "note", "answer", "error")
 """The kinds of messages, by the key that only they have."""
 
-_MESSAGE_LENGTH = 4000
-"""Characters kept of a handler's exception; compilers may print megabytes."""
+MESSAGE_LENGTH = 4000
+"""Characters kept of a handler's exception and of a tool's output; compilers may print megabytes."""
 
 _CHUNK = 1 << 16
 
@@ -266,7 +266,7 @@ class Reply:
         This is one line, unless the message of an exception has several.
         """
         if self.error is not None:
-            return f"{self.stage}: {self.error[:_MESSAGE_LENGTH]}"
+            return f"{self.stage}: {self.error[:MESSAGE_LENGTH]}"
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
         last = f": {lines[-1][:300]}" if self.ended is not None and lines else ""
         return f"{self.stage}: {self.ended or 'done'}{last}"

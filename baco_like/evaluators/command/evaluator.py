@@ -39,6 +39,7 @@ from baco_like.evaluators._processes.temporary import (
     hash_program,
     require_program,
 )
+from baco_like.evaluators._processes.worker import MESSAGE_LENGTH
 from baco_like.evaluators.command.flags import Flags
 from baco_like.evaluators.command.measure import METHODS, CommandMetrics, Measure
 from baco_like.evaluators.command.passes import PASSES, Passes
@@ -56,9 +57,6 @@ from baco_like.spaces.space import Space
 
 _WORDS = {"build": "compile", "before": "runtime", "run": "runtime", "check": "correctness"}
 """Failure word of a failed command, by stage."""
-
-_MESSAGE_LENGTH = 4000
-"""Characters kept from the end of a failed tool's output; compilers may print megabytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -538,7 +536,7 @@ class BuiltProgram(Built):
                     f"[evaluator] {stage} names {absent[0]!r}, which does not exist in {str(bench.folder)!r}; the "
                     f"default configuration fails ({finished.describe()})"
                 )
-            output = (finished.err.strip() or finished.out.strip())[-_MESSAGE_LENGTH:]
+            output = (finished.err.strip() or finished.out.strip())[-MESSAGE_LENGTH:]
             message = f"{stage}: {finished.describe()}" + (f"\n{output}" if "\n" in output else "")
             raise StageFailure("timeout" if finished.timed_out else _WORDS[stage], message)
         return finished

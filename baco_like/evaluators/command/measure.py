@@ -210,7 +210,7 @@ def _search() -> Worker:
     """Return a process that searches: some patterns take years for a line of 40 letters."""
     return Worker(
         "baco_like.evaluators._processes.worker_main:serve_search",
-        environment={"TMPDIR": tempfile.gettempdir()},  # it needs no folder of its own
+        environment={"TMPDIR": tempfile.gettempdir()},  # it needs no separate folder
     )
 
 

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from baco_like._tables import TEXT, Bytes, Count, Given, Group, Natural, Positive, Table, time_scale
 from baco_like.evaluators._processes.process import Cpus, check_cpus
-from baco_like.evaluators._processes.worker import Reply, Worker
+from baco_like.evaluators._processes.worker import MESSAGE_LENGTH, Reply, Worker
 from baco_like.evaluators.command.reference import ERROR
 from baco_like.evaluators.comparison import Tolerances
 from baco_like.evaluators.kernels.problems import Complete, completion, find_problem
@@ -97,9 +97,6 @@ _MIN_TIMEOUT = 1.0
 
 _COLD_FACTOR = 2.0
 """A first launch with cold caches may take this factor longer than the limit of a run."""
-
-_MESSAGE_LENGTH = 4000
-"""Characters kept from the start of a compiler's message."""
 
 
 def make_bench(
@@ -387,7 +384,7 @@ class WorkerKernel(Built):
             in_launch = reply.stage == "launch" and limits.launch_timeout == limits.timeout
             if not repeats and (in_launch or reply.stage == "run"):
                 bound = timeout * scale
-        message = reply.describe().strip()[:_MESSAGE_LENGTH]
+        message = reply.describe().strip()[:MESSAGE_LENGTH]
         raise StageFailure(word, message, bound=bound, repeats=repeats)
 
 

@@ -152,7 +152,7 @@ class CudaKernel(WorkerKernel):
             StageFailure: A run has failed.
         """
         reply = self._request_measurement({"meter": self.metering.seconds, "count": count})
-        notes, reply.notes = reply.notes, ()  # they are no times
+        notes, reply.notes = reply.notes, ()  # they are not times
         self.read(reply)
         self.power += notes[1::2]
         return notes[::2]
