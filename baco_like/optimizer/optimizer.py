@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -72,15 +72,12 @@ from baco_like.optimizer.warm_start import warm_starts
 from baco_like.records import Aim, ConfirmationPlan, Outcome, StopRule, Trial
 from baco_like.records.aim import GivenObjectives
 from baco_like.records.confirmation import measurement_budget
-from baco_like.records.leases import Lease, read_clocks
+from baco_like.records.leases import Lease, heartbeat, read_clocks
 from baco_like.records.objective import ObservedValue
 from baco_like.records.reading import number_within
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies.protocol import Strategy
-
-_BEATS = 3
-"""Signs of life within one lease: two may fail before the lease ends."""
 
 
 class _NothingPending(Exception):
@@ -481,8 +478,9 @@ class Optimizer(RunView):
         found = (self.history.find(i) for i in ids)
         return [trial for trial in found if trial is not None]
 
-    @contextmanager
-    def heartbeat(self, trials: Trial | Callable[[], Iterable[Trial]]) -> Iterator[None]:
+    def heartbeat(
+        self, trials: Trial | Callable[[], Iterable[Trial]]
+    ) -> AbstractContextManager[None]:
         """Extend the lease of a trial from another thread, three times per lease, while the block runs.
 
         So a lease may be shorter than an evaluation. When this process dies, the leases end.
@@ -493,21 +491,13 @@ class Optimizer(RunView):
         Raises:
             ValueError: The optimizer has no ``lease``.
         """
-        interval, ended = self._require_lease() / _BEATS, threading.Event()
 
         def renew() -> None:
-            while not ended.wait(interval):
-                # A full disk may have space again at the next sign of life.
-                with suppress(BacoError, OSError):
-                    self.renew(trials() if callable(trials) else trials)
+            # A full disk may have space again at the next sign of life.
+            with suppress(BacoError, OSError):
+                self.renew(trials() if callable(trials) else trials)
 
-        thread = threading.Thread(target=renew, name="heartbeat", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
+        return heartbeat(renew, self._require_lease())
 
     def complete_late(self, results: Sequence[Trial]) -> None:
         """Record results of trials that need not be pending any more, so that no measurement is lost.

@@ -11,13 +11,18 @@ visible, the wall clock decides too.
 
 from __future__ import annotations
 
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _OFFSETS = Path("/proc/self/timens_offsets")
+
+BEATS = 3
+"""Signs of life within one lease: two may be lost before the lease ends."""
 
 _TOLERANCE = 2.0
 """Seconds by which two clocks may differ without a report; time servers correct less at once."""
@@ -120,3 +125,26 @@ class Lease:
             return None
         elapsed = now.uptime - start.uptime
         return None if elapsed < 0 else elapsed
+
+
+@contextmanager
+def heartbeat(beat: Callable[[], object], lease: float) -> Iterator[None]:
+    """Call ``beat`` from another thread, `BEATS` times per lease, while the block runs.
+
+    Args:
+        beat: Gives a sign of life. It may fail for a while, and must not raise then.
+        lease: Seconds of the lease.
+    """
+    ended, interval = threading.Event(), lease / BEATS
+
+    def give_signs() -> None:
+        while not ended.wait(interval):
+            beat()
+
+    thread = threading.Thread(target=give_signs, name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

@@ -221,7 +221,7 @@ def test_late_results_are_recorded_whatever_became_of_their_trials(clocks):
 
 
 def test_the_heartbeat_extends_leases_while_its_block_runs(monkeypatch):
-    monkeypatch.setattr("baco_like.optimizer.optimizer._BEATS", 1000)
+    monkeypatch.setattr("baco_like.records.leases.BEATS", 1000)
     run = opened(MemoryJournal())
     trial = run.suggest()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import multiprocessing.util
 import os
 import queue
@@ -12,7 +13,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,7 @@ from baco_like.evaluators.executors.base import (
 from baco_like.evaluators.executors.executors import adapt_executor
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.exceptions import EvaluatorError
+from baco_like.records.leases import heartbeat
 from baco_like.records.trial import Outcome, Status, Trial
 
 _GATHER = 0.05
@@ -320,10 +322,10 @@ def evaluate(
     Args:
         token: Identifies the owner, an `ExecutorEvaluator`; each owner has its own evaluators.
         make: Makes the evaluator.
-        signs: File and interval of the signs of life, or None.
+        signs: File of the signs of life, and seconds of the lease; or None.
         trial: The trial.
     """
-    with contextlib.nullcontext() if signs is None else beat(*signs):
+    with contextlib.nullcontext() if signs is None else give_signs(*signs):
         return _evaluate(token, make, trial)
 
 
@@ -364,10 +366,6 @@ def _close_all() -> None:
             release(token)
 
 
-BEATS = 3
-"""Signs of life within one lease: two may be lost before the lease ends."""
-
-
 class Heartbeats:
     """The folder of one evaluator.
 
@@ -378,15 +376,15 @@ class Heartbeats:
     """
 
     def __init__(self, folder: Path, token: str, lease: float) -> None:
-        self.folder, self.interval = folder / token, lease / BEATS
+        self.folder, self.lease = folder / token, lease
         self._seen: dict[str, str] = {}
 
     def prepare(self, name: str) -> tuple[str, float]:
-        """Return the path and the interval for `beat`; the folder is made now, and an old file is removed."""
+        """Return path and lease for `give_signs`; the folder is made now, and an old file is removed."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / name
         path.unlink(missing_ok=True)
-        return str(path), self.interval
+        return str(path), self.lease
 
     def is_alive(self, name: str) -> bool:
         """Whether the worker has given a sign of life since the last call, or has not begun yet."""
@@ -410,25 +408,14 @@ class Heartbeats:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def beat(path: str, interval: float) -> Iterator[None]:
-    """Write a new number into a file at once, and again after each interval, from a thread of the worker."""
-    ended = threading.Event()
+def give_signs(path: str, lease: float) -> contextlib.AbstractContextManager[None]:
+    """Write a new number into a file at once, and several times per lease while the block runs."""
+    numbers = itertools.count()
 
     def write() -> None:
-        number = 0
-        while True:
-            # A file system may fail for a while; then the run hears nothing, as from a lost worker.
-            with contextlib.suppress(OSError):
-                Path(path).write_text(str(number), encoding="ascii")
-            number += 1
-            if ended.wait(interval):
-                return
+        # A file system may fail for a while; then the run hears nothing, as from a lost worker.
+        with contextlib.suppress(OSError):
+            Path(path).write_text(str(next(numbers)), encoding="ascii")
 
-    thread = threading.Thread(target=write, name="heartbeat", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    write()
+    return heartbeat(write, lease)

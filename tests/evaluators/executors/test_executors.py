@@ -33,7 +33,7 @@ from baco_like.evaluators import (
     RayExecutor,
 )
 from baco_like.evaluators.executors.base import answer, count_workers, is_lost
-from baco_like.evaluators.executors.evaluator import beat
+from baco_like.evaluators.executors.evaluator import give_signs
 from baco_like.evaluators.executors.executors import DaskExecutor
 from baco_like.exceptions import MissingExtra
 from baco_like.records import Utilisation, read_utilisation
@@ -694,7 +694,7 @@ def test_signs_of_life_extend_the_lease(tmp_path, monkeypatch):
 
 def test_a_beat_gives_one_sign_after_another(tmp_path):
     path, seen = tmp_path / "0-1", set[str]()
-    with beat(str(path), 0.001):
+    with give_signs(str(path), 0.003):
         while len(seen - {""}) < 3:  # it is empty for a moment in each write
             if path.exists():
                 seen.add(path.read_text())
