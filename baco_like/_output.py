@@ -75,6 +75,25 @@ def silence(stream: TextIO) -> None:
         os.close(null)
 
 
+@contextmanager
+def open_protocol_streams() -> Iterator[tuple[TextIO, TextIO]]:
+    """Reserve standard input and output for the protocol; other prints go to standard error meanwhile."""
+    sys.stdout.flush()
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    incoming = open(os.dup(0), encoding="utf-8", errors="replace")  # noqa: SIM115
+    outgoing = open(stdout, "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
+    try:
+        yield incoming, outgoing
+    finally:
+        incoming.close()
+        with suppress(OSError):  # the client may have closed its end
+            outgoing.close()
+        sys.stdout.flush()
+        os.dup2(stdout, 1)
+        os.close(stdout)
+
+
 def escape_control_characters(text: str) -> str:
     """Return a text in one line, with line ends, control characters and invalid characters written as escapes.
 

@@ -254,17 +254,25 @@ def _add_check(commands: Any) -> None:
 
 
 def _add_serve(commands: Any) -> None:
-    summary = "speak HyperMapper's and BaCO's client-server protocol over stdin and stdout"
-    add = _command(commands, "exchange.serve", summary)
-    add("scenario", "scenario of HyperMapper or BaCO", "SCENARIO.json", _path)
-    _add_seed(add)
-    add("--strategy", "use this instead of the scenario's", "NAME")
+    add = _command(
+        commands,
+        "serving.serve",
+        "suggest to a program in any language, over stdin and stdout or HTTP",
+        "With --json or --http, answer requests of JSON-RPC 2.0; FILE is a run file, or JSON with a space. Otherwise "
+        "speak HyperMapper's and BaCO's client-server protocol; FILE is a scenario.",
+    )
+    file = "run file or JSON with a space (--json, --http: optional), or scenario"
+    add("file", file, "FILE", _path, nargs="?")
+    add("--json", "messages on stdin and stdout, one per line")
+    add("--seed", "seed of the run (default: the file's, else 0)", "S", _whole(0))
     add("--journal", "keep the run in a journal, or resume it", "FILE", _path)
-    ahead = "proposals to compute while the client measures (default: 0)"
+    add("--folder", "keep each run in a journal of this folder", "DIR", _path)
+    add("--strategy", "of a scenario: use this strategy instead", "NAME")
+    ahead = "of a scenario: proposals to compute while the client measures (default: 0)"
     add("--ahead", ahead, "N", _whole(0), default=0)
-    related = "results of a related task, as of another device, to learn from; may be repeated"
+    related = "of a scenario: results of a related task to learn from; may be repeated"
     add("--prior", related, "FILE", _path, action="append", default=[])
-    folder = "another folder in which the scenario may write; may be repeated"
+    folder = "of a scenario: another folder in which it may write; may be repeated"
     add("--allow-dir", folder, "DIR", _path, action="append", default=[])
     _add_large(add)
 

@@ -1,4 +1,4 @@
-"""The commands that exchange results with other tools: ``export`` and ``serve``."""
+"""The command that exchanges results with other tools: ``export``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 
 from baco_like._output import print_line
 from baco_like.exceptions import RunFileError
-from baco_like.integrations.hypermapper.server import ServeOptions, serve_stdio
 from baco_like.results import read, write
 
 
@@ -26,17 +25,3 @@ def export(args: argparse.Namespace) -> None:
     except (ValueError, OSError) as error:
         raise RunFileError(f"{args.target} cannot be written: {error}") from error
     print_line("\n".join([*recording.notes, f"wrote {count} results to {args.target}"]))
-
-
-def serve(args: argparse.Namespace) -> None:
-    """Speak HyperMapper's and BaCO's client-server protocol until the budget is spent or the client ends."""
-    options = ServeOptions(
-        seed=args.seed,
-        strategy=args.strategy,
-        journal=args.journal,
-        allow_dirs=args.allow_dir,
-        large=args.large,
-        ahead=args.ahead,
-        priors=args.prior,
-    )
-    serve_stdio(args.scenario, options)

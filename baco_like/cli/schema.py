@@ -18,6 +18,7 @@ from baco_like.cli import run_file
 from baco_like.evaluators import Flags, Passes, registry
 from baco_like.exceptions import PluginError
 from baco_like.parameters.registry import BUILT_IN_TYPES
+from baco_like.running import run_tables
 from baco_like.running.confirming import Confirm
 from baco_like.running.measuring import Recheck
 from baco_like.shipping import table_schema
@@ -26,11 +27,11 @@ from baco_like.strategies.registry import REGISTRY, STRATEGIES
 _DEFINITIONS: Mapping[str, Callable[..., Any]] = {
     "flags": Flags,
     "passes": Passes,
-    "constraints": run_file.Constraints,
-    "budget": run_file.Budget,
+    "constraints": run_tables.Constraints,
+    "budget": run_tables.Budget,
     "confirmation": Confirm,
     "drift": Recheck,
-    "tasks": run_file.TasksTable,
+    "tasks": run_tables.TasksTable,
 }
 """The tables that have the same keys in every run file."""
 
@@ -47,16 +48,16 @@ def json_schema() -> dict[str, Any]:
     tables = {name: table_shape(keys_of(make)) for name, make in _DEFINITIONS.items()}
     parameter = _by_choice(
         Key("type", ANY, "Type of the parameter", required=True),
-        {name: run_file.parameter_keys(name) for name in BUILT_IN_TYPES},
+        {name: run_tables.parameter_keys(name) for name in BUILT_IN_TYPES},
     )
     evaluator = _by_choice(
         Key("kind", ANY, "What runs the configurations", required=True),
         _keys_of_all(registry.REGISTRY, registry.kind_keys),
         keys_of(registry.Common),
     )
-    strategy, *other = keys_of(run_file.OptimizerTable)
-    settings = _keys_of_all(REGISTRY, run_file.strategy_keys)
-    warm_start, objective = table_shape(run_file.WARM_START), table_shape(run_file.OBJECTIVE)
+    strategy, *other = keys_of(run_tables.OptimizerTable)
+    settings = _keys_of_all(REGISTRY, run_tables.strategy_keys)
+    warm_start, objective = table_shape(run_file.WARM_START), table_shape(run_tables.OBJECTIVE)
     limits = [{"required": [name]} for name in ("evaluations", "seconds")]
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -69,7 +70,7 @@ def json_schema() -> dict[str, Any]:
             "evaluator": evaluator,
             "budget": {**tables["budget"], "anyOf": limits},
             "optimizer": _by_choice(strategy, settings, other),
-            "fidelity": run_file.FIDELITY,
+            "fidelity": run_tables.FIDELITY,
             "warm_start": {"anyOf": [warm_start, {"type": "array", "items": warm_start}]},
         },
         "additionalProperties": False,
@@ -124,15 +125,15 @@ def reference() -> str:
     for name in STRATEGIES:
         settings = ", ".join(
             f"`{key.name}`" + ("" if key.default is None else f" = `{_toml(key.default)}`")
-            for key in run_file.strategy_keys(name)
+            for key in run_tables.strategy_keys(name)
         )
         strategies.append(f"| `{name}` | {settings} |")
     rows: dict[str, Sequence[Key]] = {
         **{name: keys_of(make) for name, make in _DEFINITIONS.items()},
-        **{f"space.{name}": run_file.parameter_keys(name) for name in BUILT_IN_TYPES},
-        "objective": run_file.OBJECTIVE,
+        **{f"space.{name}": run_tables.parameter_keys(name) for name in BUILT_IN_TYPES},
+        "objective": run_tables.OBJECTIVE,
         "evaluator": keys_of(registry.Common),
-        "optimizer": keys_of(run_file.OptimizerTable),
+        "optimizer": keys_of(run_tables.OptimizerTable),
         "warm_start": run_file.WARM_START,
     }
     kinds = {kind: registry.kind_keys(kind) for kind in registry.KINDS}

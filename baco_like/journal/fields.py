@@ -83,6 +83,20 @@ _OBJECT = Field(_is_object, "a JSON object")
 _OBJECTS = Field(_list_of(_is_object), "a list of JSON objects")
 _NUMBERS = Field(_list_of(is_number), "a list of finite numbers")
 
+_REQUEST = Field(
+    lambda value: (
+        isinstance(value, list)
+        and len(value) in (3, 4)
+        and isinstance(value[0], str)
+        and type(value[1]) in (str, int)
+        and isinstance(value[2], str)
+        and all(map(_is_count, value[3:]))
+    ),
+    "name of the client, id of its request (a text or a whole number), digest, and perhaps a number of trials",
+    required=False,
+)
+"""The request of a client that an event answers, see `baco_like.service`; every event may have one."""
+
 _EVENTS: Mapping[str, Mapping[str, Field]] = {
     "opened": {
         "space": _OBJECT,
@@ -207,6 +221,8 @@ def check_event(event: Mapping[str, Any]) -> None:
     """
     kind = event["event"]
     _check_fields(event, _EVENTS[kind])
+    if "request" in event:
+        _check_fields(event, {"request": _REQUEST})
     if kind == "opened":
         _check_fields(event["options"], _OPTIONS, "options.")
         _check_fields(event["space"], _SPACE, "space.")

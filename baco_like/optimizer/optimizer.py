@@ -24,6 +24,7 @@ from baco_like.exceptions import (
     BacoWarning,
     ConfigError,
     FailureWarning,
+    JournalConflict,
     SpaceExhausted,
     TrialError,
 )
@@ -39,6 +40,7 @@ from baco_like.journal.events import (
     Event,
     abandoned_event,
     confirming_event,
+    describe_error,
     enqueued_event,
     renewed_event,
     suggested_event,
@@ -474,6 +476,23 @@ class Optimizer(RunView):
             return self._find_trials(self._commit(draft, announce=False).ids)
         return []
 
+    @property
+    def suggested_first(self) -> list[int]:
+        """Numbers of the pending trials that `suggest` returns before new ones.
+
+        These are the trials with an expired lease, and those that no process evaluates, if this process is alone.
+        """
+        expired = [] if self.lease is None else self.history.find_expired(read_clocks())
+        return list(dict.fromkeys([*self._run.lost, *expired]))
+
+    def keep(self, trials: Iterable[int]) -> None:
+        """Note that somebody evaluates pending trials of an earlier process, so `suggest` does not return them again.
+
+        Args:
+            trials: Their numbers.
+        """
+        self._run.keep(trials)
+
     def _find_trials(self, ids: Iterable[int]) -> list[Trial]:
         found = (self.history.find(i) for i in ids)
         return [trial for trial in found if trial is not None]
@@ -628,6 +647,54 @@ class Optimizer(RunView):
         """
         with nullcontext() if self._callbacks else self._run.grouped():
             yield
+
+    @contextmanager
+    def answering(
+        self, client: str, request: str | int, digest: str, count: int = 0
+    ) -> Iterator[None]:
+        """Note the request of a client in the events that this thread records within a ``with`` block.
+
+        The trials that are suggested in it get the client as their worker; proposals do not depend on it.
+
+        Args:
+            client: Name of the client.
+            request: Id of the request, which the client never uses again.
+            digest: Text that differs if the request does.
+            count: Number of trials that the request suggests, which may take several events.
+        """
+        with self._run.answering((client, request, digest, *([count] if count else []))):
+            yield
+
+    def append(self, event: Event, after: int) -> int:
+        """Record an event that another process has made from the state after some events; return the next number.
+
+        The event is checked and takes effect like one of this optimizer.
+
+        Args:
+            event: The event.
+            after: The number of events that the other process knew.
+
+        Raises:
+            JournalConflict: There are more events by now; the other process reads them and tries again.
+            TrialError: A field is missing or wrong, or the event does not fit the history.
+            JournalError: The event could not be recorded; the run is unchanged.
+        """
+        number = after
+
+        def draft(state: OptimizerState) -> Draft:
+            nonlocal number
+            if state.mark.number != after:
+                raise JournalConflict(
+                    f"the run has {state.mark.number} events, not {after}; read the others and try again"
+                )
+            number = after + 1
+            return Draft(event)
+
+        try:
+            self._commit(draft)
+        except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+            raise TrialError(f"the event is malformed: {describe_error(error)}") from None
+        return number
 
     def _commit(self, make: Callable[[OptimizerState], Draft], *, announce: bool = True) -> Draft:
         with self._run.lock, thread_limit(self._threads):

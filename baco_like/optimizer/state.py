@@ -85,11 +85,12 @@ class _Unconfirmed(NamedTuple):
 
 
 class _Own(threading.local):
-    """Events of a thread that may not be on the disk yet, and its number of open ``grouped`` blocks."""
+    """What belongs to a thread: events that may not be on the disk yet, ``grouped`` blocks, the request it answers."""
 
     def __init__(self) -> None:
         self.events: list[int] = []
         self.groups = 0
+        self.request: Sequence[Any] | None = None
 
 
 class Draft(NamedTuple):
@@ -326,6 +327,8 @@ class JournaledState:
                 if event["event"] in ("suggested", "observed"):
                     # Only reports read the Unix time; no suggestion depends on it.
                     event = {**event, "at": max(0.0, round(time.time(), 3))}
+                if self._own.request is not None:
+                    event = _answering(event, self._own.request)
                 event = normalise(event)
                 draft = draft._replace(event=event)  # thousands of configurations are kept once
                 history, observations = apply(event, self.state.history, draft.codes)
@@ -346,6 +349,15 @@ class JournaledState:
                 return draft
 
     @contextmanager
+    def answering(self, request: Sequence[Any]) -> Iterator[None]:
+        """Note a request in the events that this thread writes within a ``with`` block; see `Optimizer.answering`."""
+        before, self._own.request = self._own.request, request
+        try:
+            yield
+        finally:
+            self._own.request = before
+
+    @contextmanager
     def taking_part(self) -> Iterator[None]:
         """Take part in the run during a suggestion; see `baco_like.journal.lock`."""
 
@@ -364,6 +376,11 @@ class JournaledState:
     def lost(self) -> list[int]:
         """Pending trials that no process evaluates, if this process has found itself alone."""
         return [] if self._disk is None else lost_trials(self._path)
+
+    def keep(self, ids: Iterable[int]) -> None:
+        """Take trials out of `lost`: somebody evaluates them."""
+        if self._disk is not None:
+            keep_trials(self._path, ids, self.state.history.is_pending)
 
     def taking_lost(
         self, wanted: Callable[[int], bool], n: int
@@ -455,6 +472,12 @@ class JournaledState:
         self.state, observations = apply_events(self.state, events, self._name)
         later = self._unconfirmed[-1].observations if self._unconfirmed else self.unannounced
         later.extend(observations)  # in the order of the journal
+
+
+def _answering(event: Event, request: Sequence[Any]) -> Event:
+    """Return an event with the request that it answers; the trials that it suggests belong to the client."""
+    owner = {"worker": request[0]} if event["event"] == "suggested" else {}
+    return {**event, **owner, "request": list(request)}
 
 
 _logger = logging.getLogger(__name__.rpartition(".")[0])

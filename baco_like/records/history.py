@@ -449,6 +449,11 @@ class History:
             and dict(known[0].config) == dict(trial.config)
         )
 
+    def find_late(self, trial_id: int) -> Trial | None:
+        """Return the trial of which a worker may still report a late result, or None."""
+        known = self._late.get(trial_id)
+        return None if known is None or trial_id in self._pending else known[0]
+
     def _expect_late(self, trials: Iterable[Trial]) -> History:
         """Return the history that accepts one more late result of each of these trials."""
         rows = {t.id: (t, self._late.get(t.id, (t, 0))[1] + 1) for t in trials}

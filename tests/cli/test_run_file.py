@@ -330,7 +330,7 @@ def test_any_value_anywhere_gives_only_documented_errors(
         inner = inner[key]
     inner[place[-1]] = value
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runfile, "_parse_toml", lambda path: document)
+        patch.setattr(runfile, "parse_toml", lambda path: document)
         told = refusal(tmp_path / "run.toml")
     assert "\n" not in told
     assert len(told) < 600

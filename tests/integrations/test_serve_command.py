@@ -96,7 +96,7 @@ def test_the_example(tmp_path):
 def test_only_the_protocol_is_on_standard_output(tmp_path):
     code = (
         "import os\n"
-        "from baco_like.integrations.hypermapper.messages import open_protocol_streams\n"
+        "from baco_like._output import open_protocol_streams\n"
         "with open_protocol_streams() as (incoming, outgoing):\n"
         "    print('noise of Python')\n"
         "    os.system('echo noise of a child')\n"

@@ -1,4 +1,4 @@
-"""Write and parse the messages of HyperMapper's and BaCO's client-server protocol, and open its streams.
+"""Write and parse the messages of HyperMapper's and BaCO's client-server protocol.
 
 The server writes ``Request k``, a line with the parameters' names, and k rows. The client answers with one line of
 names, in any order and with any additional columns, and k rows. The last line of the server is ``End of HyperMapper``.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TextIO
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from baco_like.exceptions import ConfigError
 from baco_like.parameters import Parameter, Real, SteppedReal
@@ -137,28 +136,6 @@ def _matches_value(parameter: Parameter, text: str, value: Any) -> bool:
         return bool(read_value(parameter, text) == value)
     except ConfigError:
         return False
-
-
-# Streams: only the lines of the protocol are on standard output ------------------------------------------------------
-
-
-@contextlib.contextmanager
-def open_protocol_streams() -> Iterator[tuple[TextIO, TextIO]]:
-    """Reserve standard input and output for the protocol; other prints go to standard error meanwhile."""
-    sys.stdout.flush()
-    stdout = os.dup(1)
-    os.dup2(2, 1)
-    incoming = open(os.dup(0), encoding="utf-8", errors="replace")  # noqa: SIM115
-    outgoing = open(stdout, "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
-    try:
-        yield incoming, outgoing
-    finally:
-        incoming.close()
-        with contextlib.suppress(OSError):  # the client may have closed its end
-            outgoing.close()
-        sys.stdout.flush()
-        os.dup2(stdout, 1)
-        os.close(stdout)
 
 
 def report_to_stderr(text: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TextIO, final
 
 from typing_extensions import override
 
-from baco_like._output import explain_os_error
+from baco_like._output import explain_os_error, open_protocol_streams
 from baco_like.exceptions import EvaluatorError, RunFileError, SpaceExhausted, StrategyError
 from baco_like.integrations.hypermapper import files, messages
 from baco_like.integrations.hypermapper.messages import Report
@@ -58,7 +58,7 @@ def serve_stdio(source: Path, options: ServeOptions) -> None:
     Raises:
         BacoError: As for `serve` and `read_scenario`; also if the strategy of the options is unknown.
     """
-    with messages.open_protocol_streams() as (incoming, outgoing):
+    with open_protocol_streams() as (incoming, outgoing):
         scenario = read_scenario(source, options.allow_dirs)
         try:
             default_settings(options.strategy or scenario.strategy)

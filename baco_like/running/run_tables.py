@@ -1,0 +1,397 @@
+"""The tables of a run file that describe a run without its evaluator: space, objectives, tasks, budget, search.
+
+``baco-like tune`` reads them from TOML, and the service from the message ``open``, so the same words mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from baco_like._tables import (
+    POSITIVE,
+    SHARE,
+    TEXT,
+    Count,
+    Key,
+    Natural,
+    Positive,
+    Shape,
+    Table,
+    TableOrFirst,
+    choice,
+    keys_of,
+    whole,
+)
+from baco_like.exceptions import BacoError, RunFileError, SpaceError
+from baco_like.optimizer import Search, Sharing
+from baco_like.optimizer.arguments import default_points
+from baco_like.parameters import Parameter, parameter_from_dict
+from baco_like.parameters.registry import PARAMETER_TYPES, REGISTRY, find_type
+from baco_like.records import Aim, AnyLimit, Cover, Limits, Noise, Objective, SoftLimit
+from baco_like.records.covering import Aggregate
+from baco_like.running.stopping import (
+    AnyOf,
+    IdenticalFailures,
+    LowOutlook,
+    MaxEvals,
+    MaxFailures,
+    MaxTime,
+    NoImprovement,
+    StoppingRule,
+    Target,
+)
+from baco_like.spaces import Space, Tasks
+from baco_like.strategies import default_settings
+from baco_like.strategies.registry import find_maker
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """The table ``[constraints]``.
+
+    Attributes:
+        known: [Expressions](../spaces.md#known-constraints) that every configuration satisfies.
+        limits: [Limits on metrics](../flags.md#keep-size-energy-and-counters), such as ``"size <= 40000"``.
+        soft_limits: [Limits that may be exceeded](../flags.md#soft-limits): the cost of exceeding each by 100 %, such
+            as ``{ "size <= 40000" = 8.0 }``.
+    """
+
+    known: Sequence[str] = ()
+    limits: Sequence[str] = ()
+    soft_limits: Mapping[str, Positive] = field(default_factory=dict)
+
+
+OBJECTIVE = (
+    *keys_of(Objective),
+    Key(
+        "peak",
+        POSITIVE,
+        "Best value that the machine allows, for [the report](../report.md)",
+        convert=float,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class _NoImprovement:
+    """The table ``no_improvement`` of ``[budget]``.
+
+    Attributes:
+        evaluations: Number of evaluations.
+        percent: Smallest improvement that counts.
+    """
+
+    evaluations: Count
+    percent: Annotated[float, Shape(type="number", minimum=0, exclusiveMaximum=100)] = 0.0
+
+
+@dataclass(frozen=True)
+class _Outlook:
+    """The table ``outlook`` of ``[budget]``.
+
+    Attributes:
+        evaluations: Number of evaluations.
+        percent: Expected improvement below which the run ends.
+    """
+
+    evaluations: Count
+    percent: Annotated[float, Shape(SHARE, exclusiveMaximum=100)] = 1.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When a run ends: the table ``[budget]``.
+
+    Attributes:
+        evaluations: Largest number of evaluations; None: no limit; then ``seconds`` is required.
+        builds: Largest number of builds, [equal programs](../flags.md#equal-programs) included; as many as
+            ``evaluations``: equal programs count as evaluations; None: 10 for each evaluation.
+        seconds: Limit of the wall time; without ``evaluations``, [short evaluations](../seconds.md) are preferred;
+            None: no limit.
+        target: End when the best value is this one or better.
+        no_improvement: End after so many evaluations without a new best value;
+            ``{ evaluations = 40, percent = 1 }``: without one that is 1 % better.
+        outlook: End when the next so many evaluations are expected to improve the best value by less than 1 %;
+            ``{ evaluations = 50, percent = 0.5 }``: by less than 0.5 %; see
+            [the outlook](../explain.md#stop-when-little-is-left).
+        max_failures: End after so many failures; configurations beyond a limit do not count.
+        identical_failures: End with exit code 1 if so many evaluations in a row fail with the same message before the
+            first success; 0: never.
+    """
+
+    evaluations: Count | None = None
+    builds: Count | None = None
+    seconds: Positive | None = None
+    target: float | None = None
+    no_improvement: TableOrFirst[_NoImprovement] | None = None
+    outlook: TableOrFirst[_Outlook] | None = None
+    max_failures: Count | None = None
+    identical_failures: Natural = 10
+
+    def __post_init__(self) -> None:
+        if self.evaluations is None and self.seconds is None:
+            raise ValueError("needs 'evaluations', 'seconds' or both")
+
+    @property
+    def stop(self) -> AnyOf:
+        """The rule that ends the search."""
+        rules: list[StoppingRule] = []
+        if evaluations := self.evaluations or self.builds:
+            rules.append(MaxEvals(evaluations, self.builds))
+        if self.seconds is not None:
+            rules.append(MaxTime(self.seconds))
+        if self.identical_failures:
+            rules.append(IdenticalFailures(self.identical_failures))
+        if self.target is not None:
+            rules.append(Target(self.target))
+        if self.max_failures is not None:
+            rules.append(MaxFailures(self.max_failures))
+        if (least := self.no_improvement) is not None:
+            rules.append(NoImprovement(least.evaluations, least.percent / 100))
+        if (expected := self.outlook) is not None:
+            rules.append(LowOutlook(expected.evaluations, expected.percent / 100))
+        return AnyOf(tuple(rules))
+
+
+@dataclass(frozen=True)
+class OptimizerTable:
+    """The table ``[optimizer]``, without the settings of the strategy.
+
+    Attributes:
+        strategy: A [strategy](../strategies.md).
+        seed: The seed of the run.
+        initial: Size of the initial design; None: the strategy's own.
+        noise: ``"repeat"``: a configuration may be suggested again, as ``racing`` needs it.
+        threads: Threads [of a suggestion](../default_strategy.md#threads); 0: no limit; None: ``BACO_LIKE_THREADS``,
+            or 1.
+        ahead: Proposals that are computed [ahead of time](../many_workers.md), while configurations are measured; 0:
+            none.
+    """
+
+    strategy: str = "auto"
+    seed: Natural = 0
+    initial: Count | None = None
+    noise: Noise = "none"
+    threads: Natural | None = None
+    ahead: Natural = 0
+
+
+@dataclass(frozen=True)
+class TasksTable:
+    """The table ``[tasks]``.
+
+    Attributes:
+        list: The descriptors of the tasks.
+        goal: ``each``: the best configuration of each task; ``single``: one for all.
+        within: Instead of ``goal``: the fewest configurations whose combined slowdown is at most this.
+        aggregate: How the slowdowns of the tasks are combined.
+        constraints: Further known constraints by name of a task, such as ``"n=512" = ["tile <= 32"]``.
+    """
+
+    list: Annotated[
+        Sequence[Any],
+        Shape(
+            title="an array of tables, such as `[{ n = 512 }, { n = 4096 }]`, or of names",
+            type="array",
+            minItems=1,
+            items={"anyOf": [{"type": "object"}, {"type": "string"}]},
+        ),
+    ]
+    goal: Annotated[
+        str | int,
+        Shape(
+            title="`each`, `single` or a number of configurations",
+            anyOf=[choice(("each", "single")), whole(1)],
+        ),
+    ] = "each"
+    within: Annotated[float | None, Shape(type="number", minimum=1)] = None
+    aggregate: Aggregate = "geometric_mean"
+    constraints: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+FIDELITY = Shape(
+    type="object",
+    description="one parameter that makes evaluations cheaper, with its values; the last one is the target",
+    additionalProperties={"type": "array", "minItems": 2},
+    maxProperties=1,
+)
+"""The JSON Schema of the table ``[fidelity]``; its only key is a name that the user chooses."""
+
+
+WHEN = Key(
+    "when",
+    TEXT,
+    "An [expression](../spaces.md#conditional-parameters); the parameter is active only where it is true",
+    absent="always active",
+)
+
+
+def parameter_keys(type_name: str) -> tuple[Key, ...]:
+    """Return the keys of a parameter besides ``type``: the arguments of the type's constructor, and its condition."""
+    return (*keys_of(find_type(type_name)), WHEN)
+
+
+def strategy_keys(name: str) -> tuple[Key, ...]:
+    """Return the settings of a strategy, which are keys of ``[optimizer]``."""
+    common = {key.name for key in keys_of(OptimizerTable)}
+    return tuple(key for key in keys_of(find_maker(name)) if key.name not in common)
+
+
+def objective_tables(top: Table) -> list[Table]:
+    """Return the table ``[objective]``, or the tables ``[[objective]]``."""
+    given = top.entries.get("objective", {})
+    if isinstance(given, dict):
+        return [top.table("objective")]
+    if not isinstance(given, list) or not given or not all(isinstance(t, dict) for t in given):
+        raise RunFileError("objective must be a table [objective], or several [[objective]]")
+    return [Table("objective", table) for table in given]
+
+
+def read_aim(
+    top: Table, goal: Cover | None, exact: Callable[[str], bool] = lambda name: False
+) -> Aim:
+    """Return the objectives, the limits on outcomes and the goal.
+
+    Args:
+        top: The whole file.
+        goal: The goal of several tasks.
+        exact: Whether an objective of this name is exact, also if its table does not say so.
+    """
+    tables = objective_tables(top)
+    for table in tables if len(tables) > 1 else ():
+        if not table.has("name"):
+            raise RunFileError("[[objective]] needs the key 'name', as there are several")
+        if table.has("peak"):
+            raise table.error(
+                "peak", table.entries["peak"], "one [objective]; omit it with several"
+            )
+    limits = _read_limits(top.table("constraints"))
+    try:
+        objectives = [
+            replace(o, exact=True) if exact(o.name) else o for o in map(_read_objective, tables)
+        ]
+        return Aim(objectives, limits, goal)
+    except BacoError:
+        raise
+    except ValueError as error:
+        raise RunFileError(f"[objective] {error}") from None
+
+
+def _read_objective(table: Table) -> Objective:
+    values = table.read(OBJECTIVE)
+    del values["peak"]
+    return Objective(**values)
+
+
+def read_optimizer(table: Table, space: Space) -> dict[str, Any]:
+    """Return the seed, the search (other keys are settings of the strategy), and what belongs to each process.
+
+    The default configuration is evaluated first, so it does not count as an initial design.
+    """
+    names = [key.name for key in keys_of(OptimizerTable)]
+    own = {key: value for key, value in table.entries.items() if key in names}
+    given = {key: value for key, value in table.entries.items() if key not in names}
+    read = Table(table.name, own).create(OptimizerTable)
+    default = space.default_config
+    try:
+        settings = {**default_settings(read.strategy), **given}
+        if read.initial is not None:
+            settings["initial"] = read.initial
+        first = None if default is None or space.tasks else [default]
+        search = Search(read.strategy, settings, first, read.noise)
+    except (ValueError, TypeError) as error:
+        raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
+    sharing = Sharing(ahead=read.ahead, threads=read.threads)
+    return {"seed": read.seed, "search": search, "sharing": sharing}
+
+
+def read_space(
+    top: Table, tasks: Tasks | None, generated: Mapping[str, Parameter] = MappingProxyType({})
+) -> Space:
+    """Return the space of ``[space.NAME]``, ``[constraints]`` and ``[fidelity]``.
+
+    Args:
+        top: The whole file.
+        tasks: The tasks.
+        generated: Further parameters, of the tables ``[flags]`` and ``[passes]``.
+    """
+    table = top.table("space")
+    if not table.entries and not generated:
+        raise RunFileError("[space] has no parameter; write one table [space.NAME] per parameter")
+    parameters = {name: _read_parameter(table.table(name)) for name in table.entries}
+    when = {name: entry["when"] for name, entry in table.entries.items() if "when" in entry}
+    if twice := next((name for name in parameters if name in generated), None):
+        owner = "passes" if twice == "passes" else "flags"
+        raise RunFileError(
+            f"[space.{twice}]: [{owner}] has this parameter too; rename or remove one"
+        )
+    known = top.table("constraints").create(Constraints).known
+    fidelity = _read_fidelity(top.table("fidelity"))
+    return Space({**parameters, **generated}, known, fidelity, tasks, when=when)
+
+
+def read_tasks(top: Table) -> tuple[Tasks | None, Cover | None]:
+    """Return the tasks and the goal; None without the table."""
+    if not top.has("tasks"):
+        return None, None
+    table = top.table("tasks")
+    read = table.create(TasksTable)
+    try:
+        tasks = Tasks(read.list, read.constraints)
+    except SpaceError as error:
+        raise SpaceError(f"[tasks] {error}") from None
+    if read.within is not None and table.has("goal"):
+        raise table.error("within", read.within, "no key 'goal' beside it")
+    goal = 1 if read.goal == "single" else read.goal
+    count = goal if isinstance(goal, int) and read.within is None else None
+    return tasks, Cover(count, read.within, read.aggregate)
+
+
+def _read_fidelity(table: Table) -> Mapping[str, Any] | None:
+    """Return the name of the fidelity and its values; None without the table."""
+    for name, values in table.entries.items():
+        if not isinstance(values, list):
+            raise table.error(name, values, "an array of values in increasing order")
+    return table.entries or None
+
+
+def _read_limits(table: Table) -> tuple[AnyLimit, ...]:
+    """Return the limits on outcomes."""
+    read = table.create(Constraints)
+    key = "limits"
+    try:
+        texts = Limits(read.limits).texts
+        key = "soft_limits"
+        return *texts, *(SoftLimit(*item) for item in read.soft_limits.items())
+    except (SpaceError, ValueError) as error:
+        raise SpaceError(f"{table.label(key)}: {error}") from None
+
+
+def _read_parameter(table: Table) -> Parameter:
+    """Return a parameter of a built-in or registered type; its keys are the arguments of the constructor."""
+    own = list(PARAMETER_TYPES)
+    types = own if table.entries.get("type") in own else REGISTRY.names
+    type_key = Key("type", choice(types), required=True)
+    table.read((type_key, *parameter_keys(table.value(type_key))))
+    try:
+        return parameter_from_dict({k: v for k, v in table.entries.items() if k != WHEN.name})
+    except (ValueError, TypeError) as error:  # a registered type may raise any of them
+        raise SpaceError(f"[{table.name}] {one_line(error)}") from None
+
+
+def check_default(space: Space) -> None:
+    """Check that the default configuration is feasible, because it is evaluated first."""
+    default = space.default_config
+    violated = [] if default is None or default_points(space) else space.explain(default)
+    if violated:
+        raise RunFileError(
+            f"[space] the default configuration is not feasible: {'; '.join(violated)}; change or remove a default"
+        )
+
+
+def one_line(error: Exception) -> str:
+    """Return the message of an error in one line of at most 300 characters."""
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,0 +1,479 @@
+"""The messages of the service: the parameters and the result of each method, and the errors.
+
+They are the one definition of the protocol: requests are read by it, and JSON Schema, OpenAPI and the table of the
+documentation are made of it. A request is JSON-RPC 2.0 in one line, such as
+``{"jsonrpc": "2.0", "id": "3f9a-1", "method": "suggest", "params": {"run": "run", "n": 2}}``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from baco_like._tables import keys_of, table_shape
+from baco_like.exceptions import BacoError
+from baco_like.running import run_tables
+
+VERSION = 1
+"""Version of the protocol."""
+
+ERRORS: Mapping[str, int] = {
+    "parse": -32700,
+    "request": -32600,
+    "method": -32601,
+    "params": -32602,
+    "internal": -32603,
+    "config": -32001,
+    "trial": -32002,
+    "exhausted": -32003,
+    "ended": -32004,
+    "space": -32005,
+    "journal": -32006,
+    "no_run": -32007,
+    "limit": -32008,
+    "id_reused": -32009,
+    "conflict": -32010,
+}
+"""The codes of the errors by their words, which are in ``error.data.error``."""
+
+
+class ServiceError(BacoError):
+    """A request that the service refuses.
+
+    Attributes:
+        word: One of `ERRORS`.
+    """
+
+    def __init__(self, word: str, message: str) -> None:
+        super().__init__(message)
+        self.word = word
+
+
+Name = Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+Client = Annotated[str, Meta(min_length=1, max_length=100)]
+RequestId = Annotated[str, Meta(min_length=1, max_length=100)] | int
+TrialId = Annotated[int, Meta(ge=0)]
+Natural = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1, le=10_000)]
+Config = dict[str, Any]
+Number = float | None
+Measured = Number | list[Number]
+
+
+def _table(*classes: Any) -> Meta:
+    """Return the JSON Schema of a table of a run file."""
+    return Meta(extra_json_schema=table_shape([k for c in classes for k in keys_of(c)]))
+
+
+_OBJECTIVE = table_shape(run_tables.OBJECTIVE)
+
+
+class Envelope(Struct):
+    """The part of a request that its answer repeats."""
+
+    id: RequestId | UnsetType | None = UNSET
+
+
+class Request(Struct):
+    """The envelope of a request."""
+
+    method: str
+    jsonrpc: Literal["2.0"]
+    id: RequestId | UnsetType | None = UNSET
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class Params(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The parameters of all methods: the run, which may be left out if one is open, and the name of the client."""
+
+    run: Name | None = None
+    client: Client = "client"
+
+
+class Hello(Params):
+    """Ask for the version and the limits."""
+
+    version: int = VERSION
+
+
+class Open(Params):
+    """Open a new run, or continue one; the tables are those of a run file."""
+
+    space: Config | None = None
+    constraints: Annotated[Config, _table(run_tables.Constraints)] = {}
+    objective: Annotated[
+        Config | list[Config],
+        Meta(extra_json_schema={"anyOf": [_OBJECTIVE, {"type": "array", "items": _OBJECTIVE}]}),
+    ] = {}
+    tasks: Annotated[Config, _table(run_tables.TasksTable)] | None = None
+    fidelity: Annotated[Config, Meta(extra_json_schema=dict(run_tables.FIDELITY))] = {}
+    budget: Annotated[Config, _table(run_tables.Budget)] | None = None
+    optimizer: Config = {}
+    context: Config = {}
+    lease: Annotated[float, Meta(gt=0)] | None = None
+
+
+class Suggest(Params):
+    """Ask for the next trials."""
+
+    n: Count = 1
+    task: str | Config | None = None
+
+
+class Observe(Params):
+    """Report the outcome of a trial, or of a configuration that was chosen elsewhere.
+
+    The value is that of the first objective; ``metrics`` has the others. A value that is not a finite number is null.
+    """
+
+    trial: TrialId | None = None
+    config: Config | None = None
+    value: Number | UnsetType = UNSET
+    values: list[Number] | None = None
+    metrics: dict[str, Measured] = {}
+    failed: str | None = None
+    message: str = ""
+    bound: float | None = None
+    program: str | None = None
+    seconds: float | dict[str, float] | None = None
+    extra: Config = {}
+
+
+class OfConfig(Params):
+    """Name a configuration."""
+
+    config: Config
+
+
+class Abandon(Params):
+    """Give up a trial."""
+
+    trial: TrialId
+    reason: str = ""
+
+
+class Heartbeat(Params):
+    """Say which trials are being evaluated."""
+
+    trials: list[TrialId]
+
+
+class OfTask(Params):
+    """Name a task, or none for all."""
+
+    task: str | Config | None = None
+
+
+class Recommend(Params):
+    """Ask for the recommended configuration."""
+
+    weights: dict[str, float] | None = None
+    limits: list[str] = []
+
+
+class OfTrial(Params):
+    """Name a trial."""
+
+    trial: TrialId
+
+
+class ImportanceOf(Params):
+    """Ask which parameters matter."""
+
+    quantile: float = 0.5
+    objective: str | None = None
+
+
+class Events(Params):
+    """Ask for the events of the journal after a number of them."""
+
+    after: Natural = 0
+    most: Count = 1000
+
+
+class Append(Params):
+    """Add an event that was made from the state after a number of events."""
+
+    event: Config
+    after: Natural
+
+
+# Results --------------------------------------------------------------------------------------------------------------
+
+
+class TrialResult(Struct, kw_only=True, omit_defaults=True):
+    """A trial; a completed one also has its outcome. ``lease`` is its length in seconds."""
+
+    id: int
+    config: Config
+    client: str | None
+    status: Literal["pending", "ok", "failed", "censored"]
+    lease: float | None
+    value: float | None = None
+    values: list[float] = []
+    metrics: dict[str, Measured] = {}
+    failed: str | None = None
+    message: str = ""
+    bound: float | None = None
+
+
+class ObjectiveResult(Struct):
+    """An objective."""
+
+    name: str
+    unit: str
+    direction: Literal["minimize", "maximize"]
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """The limits of a server.
+
+    Attributes:
+        most_bytes: Largest size of a message.
+        most_runs: Largest number of open runs.
+        most_pending: Largest number of pending trials of a run.
+        most_choices: Largest number of parameters, values and constraints of a space together.
+        most_connections: HTTP: largest number of connections.
+        most_requests: HTTP: largest number of requests per second from one address; None sets no limit.
+        arrival: HTTP: seconds within which a request must arrive.
+    """
+
+    most_bytes: int = 2**20
+    most_runs: int = 100
+    most_pending: int = 10_000
+    most_choices: int = 10_000
+    most_connections: int = 256
+    most_requests: float | None = None
+    arrival: float = 10.0
+
+
+class HelloResult(Struct):
+    """The server."""
+
+    name: str
+    version: str
+    protocol: int
+    capabilities: list[str]
+    limits: Limits
+
+
+class OpenResult(Struct):
+    """An open run."""
+
+    run: str
+    resumed: bool
+    observed: int
+    pending: list[TrialResult]
+    space: Config
+    objectives: list[ObjectiveResult]
+
+
+class TrialsResult(Struct):
+    """Several trials."""
+
+    trials: list[TrialResult]
+
+
+class OneTrial(Struct):
+    """A trial."""
+
+    trial: TrialResult
+
+
+class MaybeTrial(Struct):
+    """A trial, or null before the first success."""
+
+    trial: TrialResult | None
+
+
+class ObserveResult(Struct):
+    """The completed trial, and whether it is the best of the run so far."""
+
+    trial: TrialResult
+    best: bool
+
+
+class Nothing(Struct):
+    """Nothing but success."""
+
+
+class HeartbeatResult(Struct):
+    """The named trials that are still pending."""
+
+    pending: list[int]
+
+
+class TaskResult(Struct):
+    """The configuration for a task."""
+
+    task: Config
+    config: Config
+    value: float
+    slowdown: Number
+
+
+class RecommendResult(Struct):
+    """The recommended trial, or with tasks a configuration for each."""
+
+    trial: TrialResult | None
+    tasks: list[TaskResult] = []
+
+
+class WhyResult(Struct):
+    """The origin of a trial, and what the model predicted."""
+
+    why: Config
+
+
+class EffectResult(Struct):
+    """A parameter's share of the variance with its interval, and its effect on failures."""
+
+    name: str
+    share: Number
+    low: Number
+    high: Number
+    failing: Number
+
+
+class ImportanceResult(Struct):
+    """The parameters, the most important first."""
+
+    effects: list[EffectResult]
+
+
+class StatusResult(Struct):
+    """The state of a run; ``evaluations`` counts those of the budget, ``stop`` is why the run has ended."""
+
+    observed: int
+    failed: int
+    evaluations: int
+    pending: list[TrialResult]
+    best: TrialResult | None
+    stop: str | None
+
+
+class DescribeResult(Struct):
+    """What is searched; ``size`` is a text if it is beyond 2^53, and null if it is unknown."""
+
+    run: str
+    space: Config
+    objectives: list[ObjectiveResult]
+    size: int | str | None
+    options: Config
+
+
+class EventsResult(Struct):
+    """Events of the journal, and the number behind the last one."""
+
+    events: list[Config]
+    next: int
+
+
+class AppendResult(Struct):
+    """The number of events."""
+
+    next: int
+
+
+class Method(NamedTuple):
+    """A method of the service.
+
+    Attributes:
+        params: Its parameters.
+        result: Its result.
+        meaning: One sentence for the documentation.
+        changes: Whether it changes the run, so that its events have the request.
+    """
+
+    params: type[Params]
+    result: type[Struct]
+    meaning: str
+    changes: bool = False
+
+
+METHODS: Mapping[str, Method] = {
+    "hello": Method(Hello, HelloResult, "version of the protocol, methods and limits"),
+    "open": Method(Open, OpenResult, "open a run, or continue it; only `run`: continue"),
+    "suggest": Method(Suggest, TrialsResult, "the next trials", True),
+    "observe": Method(Observe, ObserveResult, "report an outcome", True),
+    "claim": Method(OfConfig, OneTrial, "a trial of a configuration chosen elsewhere", True),
+    "enqueue": Method(OfConfig, Nothing, "suggest this configuration next", True),
+    "abandon": Method(Abandon, Nothing, "give up a pending trial", True),
+    "heartbeat": Method(Heartbeat, HeartbeatResult, "these trials are being evaluated"),
+    "best": Method(OfTask, MaybeTrial, "the best trial"),
+    "front": Method(Params, TrialsResult, "the trials that no other one dominates"),
+    "recommend": Method(Recommend, RecommendResult, "the better choice under noise"),
+    "why": Method(OfTrial, WhyResult, "why a trial was suggested"),
+    "importance": Method(ImportanceOf, ImportanceResult, "which parameters matter"),
+    "status": Method(Params, StatusResult, "counts, pending trials, best trial, end"),
+    "describe": Method(Params, DescribeResult, "space, objectives, number of configurations"),
+    "events": Method(Events, EventsResult, "events of the journal"),
+    "append": Method(Append, AppendResult, "add an event, as other Python programs do", True),
+}
+"""The methods by name."""
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of all messages: ``requests`` and ``results`` by method, and the errors."""
+    types = [kind for method in METHODS.values() for kind in (method.params, method.result)]
+    shapes, definitions = msgspec.json.schema_components(types)
+    pairs = dict(zip(METHODS, zip(shapes[::2], shapes[1::2], strict=True), strict=True))
+    request_id = {
+        "anyOf": [{"type": "string", "minLength": 1, "maxLength": 100}, {"type": "integer"}]
+    }
+    envelope = {"jsonrpc": {"const": "2.0"}, "id": request_id}
+    requests = {
+        name: {
+            "type": "object",
+            "description": METHODS[name].meaning,
+            "properties": {**envelope, "method": {"const": name}, "params": params},
+            "required": ["jsonrpc", "id", "method"],
+        }
+        for name, (params, _) in pairs.items()
+    }
+    results = {
+        name: {
+            "type": "object",
+            "properties": {**envelope, "result": result},
+            "required": ["jsonrpc", "id", "result"],
+        }
+        for name, (_, result) in pairs.items()
+    }
+    error = {
+        "code": {"enum": list(ERRORS.values())},
+        "message": {"type": "string"},
+        "data": {"type": "object", "properties": {"error": {"enum": list(ERRORS)}}},
+    }
+    failure = {
+        "type": "object",
+        "properties": {
+            **envelope,
+            "id": {"anyOf": [request_id, {"type": "null"}]},
+            "error": {"type": "object", "properties": error, "required": list(error)},
+        },
+        "required": ["jsonrpc", "id", "error"],
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"Messages of baco-like serve, version {VERSION} of the protocol",
+        "$defs": {
+            **definitions,
+            **{f"{name}.request": shape for name, shape in requests.items()},
+            **{f"{name}.result": shape for name, shape in results.items()},
+            "error": failure,
+        },
+        "anyOf": [
+            *({"$ref": f"#/$defs/{name}.request"} for name in METHODS),
+            *({"$ref": f"#/$defs/{name}.result"} for name in METHODS),
+            {"$ref": "#/$defs/error"},
+        ],
+    }
+
+
+def finite(value: float | None) -> float | None:
+    """Return a number, or None if JSON has no such number."""
+    return value if value is None or math.isfinite(value) else None

@@ -1,0 +1,538 @@
+"""The runs of a server: each an `Optimizer` with its journal, its rule of the end and its answered requests."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from baco_like._output import explain_os_error, replace_file
+from baco_like._tables import Table
+from baco_like.exceptions import JournalError, RunFileError
+from baco_like.journal import START, Event, Mark
+from baco_like.journal.header import PEAK, Header
+from baco_like.journal.lock import sole_runner
+from baco_like.optimizer import Optimizer, Search, Sharing
+from baco_like.records import Aim
+from baco_like.running.run_tables import (
+    OBJECTIVE,
+    Budget,
+    check_default,
+    objective_tables,
+    read_aim,
+    read_optimizer,
+    read_space,
+    read_tasks,
+)
+from baco_like.running.stopping import AnyOf, check_rule
+from baco_like.service.messages import Limits, ServiceError
+from baco_like.spaces import Space
+
+DEFAULT = "run"
+"""Name of a run that has none."""
+
+_KEPT = 1000
+"""Number of answers of each client that are kept."""
+
+_KEPT_BYTES = 2**26
+"""Largest size of the answers of a run that are kept."""
+
+_LARGEST_READ = 2**16
+"""Largest answer of a method that changes nothing that is kept; larger ones are made again."""
+
+_STEP = 256
+"""Number of events between two positions that are kept, to read a journal from its middle."""
+
+_TABLES = ("space", "constraints", "objective", "tasks", "fidelity", "budget", "optimizer")
+_OPTIONS = ("context", "lease")
+
+
+@dataclass(frozen=True)
+class Description:
+    """A run as the tables of a run file describe it.
+
+    Attributes:
+        space: What is searched.
+        aim: What is optimised.
+        seed: The only seed.
+        search: The strategy with its settings.
+        sharing: Leases, and proposals in store.
+        budget: The table ``[budget]``, or None.
+        context: Conditions of the measurements.
+    """
+
+    space: Space
+    aim: Aim
+    seed: int
+    search: Search
+    sharing: Sharing
+    budget: Budget | None
+    context: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, tables: Mapping[str, Any]) -> Description:
+        """Return the run that tables describe; ``space`` may also be what `Space.to_dict` writes.
+
+        Raises:
+            RunFileError: A key is unknown, or has a wrong value.
+            SpaceError: The space is wrong.
+            ValueError: A value is wrong.
+        """
+        top = Table("", {key: value for key, value in tables.items() if value is not None})
+        if unknown := [key for key in top.entries if key not in (*_TABLES, *_OPTIONS)]:
+            raise RunFileError(
+                f"{unknown[0]!r} does not describe a run of the service; it has {', '.join(_TABLES)}, context and "
+                "lease; the client measures, and opens no file on the server"
+            )
+        (tasks, goal), given = read_tasks(top), top.table("space")
+        if "version" in given.entries and not isinstance(given.entries["version"], dict):
+            beside = [key for key in ("constraints", "tasks", "fidelity") if top.table(key).entries]
+            if any(key != "constraints" or "known" in top.table(key).entries for key in beside):
+                raise RunFileError(
+                    f"{beside[0]!r} is a part of a space with a version; write it there"
+                )
+            space = Space.from_dict(given.entries)
+        else:
+            space = read_space(top, tasks)
+        check_default(space)
+        aim = read_aim(top, goal)
+        budget = top.table("budget").create(Budget) if top.has("budget") else None
+        table = top.table("optimizer")
+        if table.has("threads"):
+            raise table.error("threads", table.entries["threads"], "no such key in the service")
+        read = read_optimizer(table, space)
+        sharing = Sharing(lease=top.entries.get("lease"), ahead=read["sharing"].ahead)
+        if budget is not None:
+            check_rule(budget.stop, aim.several, len(space.tasks or ()) > 1)
+        peak = objective_tables(top)[0].read(OBJECTIVE)["peak"]
+        context = {**({} if peak is None else {PEAK: peak}), **top.table("context").entries}
+        return cls(space, aim, read["seed"], read["search"], sharing, budget, context)
+
+    def create(self, storage: Path | None) -> Optimizer:
+        """Return the optimizer of a new run, or of the journal at ``storage``."""
+        budget = self.budget
+        evaluations = None if budget is None else budget.evaluations
+        is_timed = budget is not None and evaluations is None
+        return Optimizer(
+            self.space,
+            self.aim,
+            self.seed,
+            strategy=self.search,
+            budget=evaluations,
+            seconds=budget.seconds if budget is not None and is_timed else None,
+            storage=storage,
+            sharing=self.sharing,
+            context=self.context,
+        )
+
+
+@dataclass
+class Answer:
+    """A request and its answer; its lock is held while the answer is made.
+
+    Attributes:
+        digest: Identifies the method and the parameters.
+        text: The result as JSON, or None until there is one.
+        events: Events that an interrupted request has written, each with the number behind it.
+    """
+
+    digest: str
+    text: bytes | None = None
+    events: list[tuple[Event, int]] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Answers:
+    """The answers of a run by client and id of the request: the last ones of each client, within a number of bytes."""
+
+    def __init__(self) -> None:
+        self._by_client: dict[str, OrderedDict[str | int, Answer]] = {}
+        self._order: OrderedDict[tuple[str, str | int], int] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def find(self, client: str, request: str | int, digest: str) -> Answer:
+        """Return the answer to a request; a new one without a text if there is none.
+
+        Raises:
+            ServiceError: The client has used the id for another request.
+        """
+        with self._lock:
+            own = self._by_client.setdefault(client, OrderedDict())
+            answer = own.get(request)
+            if answer is None:
+                answer = own[request] = Answer(digest)
+                self._add((client, request), 200 + len(client) + len(str(request)))
+                while len(own) > _KEPT:
+                    self._drop(client, next(iter(own)))
+            if answer.digest != digest:
+                raise ServiceError(
+                    "id_reused",
+                    f"id = {request!r}: the client {client!r} has used it for another request; use each id once: a "
+                    "random prefix and a number",
+                )
+            return answer
+
+    def keep(self, client: str, request: str | int, answer: Answer, text: bytes) -> None:
+        """Keep the text of an answer; the oldest answers give way."""
+        with self._lock:
+            answer.text, answer.events = text, []
+            if self._is_kept(client, request, answer):
+                self._add((client, request), len(text))
+
+    def forget(self, client: str, request: str | int, answer: Answer) -> None:
+        """Drop a request without an answer, so that its id may be tried again."""
+        with self._lock:
+            if self._is_kept(client, request, answer):
+                self._drop(client, request)
+
+    def _is_kept(self, client: str, request: str | int, answer: Answer) -> bool:
+        own = self._by_client.get(client)
+        return own is not None and own.get(request) is answer
+
+    def _add(self, key: tuple[str, str | int], size: int) -> None:
+        self._order[key] = self._order.get(key, 0) + size
+        self._bytes += size
+        while self._bytes > _KEPT_BYTES and len(self._order) > 1:
+            self._drop(*next(iter(self._order)))
+
+    def _drop(self, client: str, key: str | int) -> None:
+        self._bytes -= self._order.pop((client, key), 0)
+        own = self._by_client.get(client)
+        if own is not None:
+            own.pop(key, None)
+            if not own:
+                del self._by_client[client]
+
+
+class Run:
+    """An open run.
+
+    Attributes:
+        name: Its name.
+        optimizer: Its optimizer.
+        tables: The tables that describe it; empty for a journal that another program has begun.
+        budget: When it ends, or None.
+        sharing: Leases, and proposals in store.
+        answers: The answered requests.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        optimizer: Optimizer,
+        tables: Mapping[str, Any],
+        budget: Budget | None,
+        sharing: Sharing,
+        most_pending: int,
+    ) -> None:
+        self.name, self.optimizer, self.tables = name, optimizer, tables
+        self.budget, self.sharing = budget, sharing
+        self.answers = Answers()
+        self._most_pending = most_pending
+        self._counting = threading.Lock()
+        self._marks: list[Mark] = [START]
+        self._seen = START
+        self._reading = threading.Lock()
+        self.find_requests()
+
+    @property
+    def path(self) -> Path | None:
+        """The journal, or None in memory."""
+        return getattr(self.optimizer.journal, "path", None)
+
+    @property
+    def rule(self) -> AnyOf:
+        """When the run ends."""
+        return AnyOf(()) if self.budget is None else self.budget.stop
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Let one client after the other look for `room` and take it; they wait for the disk together."""
+        with self.optimizer.grouped(), self._counting:
+            yield
+
+    def room(self, wanted: int) -> int:
+        """Return how many trials may be suggested now, at most ``wanted``.
+
+        Raises:
+            ServiceError: The run has ended, or has too many pending trials.
+        """
+        optimizer, rule = self.optimizer, self.rule
+        reason = optimizer.should_stop(rule)
+        again, left = len(optimizer.suggested_first), rule.room(optimizer.history)
+        count = wanted if left is None else min(wanted, left + again)
+        if reason is None and count < 1:
+            reason = f"all of {self.budget and self.budget.evaluations} evaluations are observed or pending"
+        if reason is not None:
+            raise ServiceError(
+                "ended",
+                f"the run has ended: {reason}; `best` has the result, and `open` with a larger budget continues",
+            )
+        self.check_pending(count - again)
+        return count
+
+    def check_pending(self, added: int) -> None:
+        """Refuse more pending trials than the server allows.
+
+        Raises:
+            ServiceError: They are too many.
+        """
+        pending = len(self.optimizer.history.pending)
+        if added > 0 and pending + added > self._most_pending:
+            raise ServiceError(
+                "limit",
+                f"{pending} trials are pending, and the server allows {self._most_pending}; observe or abandon some",
+            )
+
+    def find_requests(self) -> None:
+        """Read the events that were added since the last call, and note those of requests without an answer."""
+        with self._reading:
+            for event, mark in self.optimizer.journal.read(self._seen):
+                self._seen = mark
+                if mark.number % _STEP == 0 and mark.number // _STEP == len(self._marks):
+                    self._marks.append(mark)
+                if "request" in event and event["event"] != "opened":
+                    with suppress(ServiceError):  # another program has written the same id
+                        answer = self.answers.find(*event["request"][:3])
+                        if answer.text is None:
+                            answer.events.append((event, mark.number))
+
+    def read_events(self, after: int, most: int) -> list[tuple[Event, int]]:
+        """Return at most ``most`` events after a number of them, each with the number behind it."""
+        nearest = self._marks[min(after // _STEP, len(self._marks) - 1)]
+        found = []
+        for event, mark in self.optimizer.journal.read(nearest):
+            if mark.number % _STEP == 0 and mark.number // _STEP == len(self._marks):
+                with self._reading:
+                    if mark.number // _STEP == len(self._marks):
+                        self._marks.append(mark)
+            if mark.number > after:
+                found.append((event, mark.number))
+                if len(found) >= most:
+                    break
+        return found
+
+    def answer(
+        self,
+        client: str,
+        request: str | int,
+        digest: str,
+        changes: bool,
+        make: Callable[[list[tuple[Event, int]]], bytes],
+    ) -> bytes:
+        """Return the answer to a request, which is made once.
+
+        Args:
+            client: Name of the client.
+            request: Id of the request.
+            digest: Identifies the method and the parameters.
+            changes: Whether the method changes the run.
+            make: Makes the answer. Its argument are the events that the same request has written before it was
+                interrupted.
+
+        Raises:
+            ServiceError: The client has used the id for another request.
+        """
+        answer = self.answers.find(client, request, digest)
+        with answer.lock:
+            if answer.text is not None:
+                return answer.text
+            try:
+                text = make(list(answer.events))
+            except BaseException:
+                self.find_requests()  # a part of the request may be done
+                if not answer.events:
+                    self.answers.forget(client, request, answer)
+                raise
+            if changes or len(text) <= _LARGEST_READ:
+                self.answers.keep(client, request, answer, text)
+            else:
+                self.answers.forget(client, request, answer)
+            return text
+
+
+class Runs:
+    """The runs of a server.
+
+    Args:
+        folder: Where the journals are, as ``NAME.jsonl``; None keeps runs in memory.
+        journal: The journal of the run ``run``, instead of one in the folder.
+        limits: The limits.
+        suggests_again: Whether `suggest` returns the trials that a run had pending when it was opened. True where the
+            only client ends with the server.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        journal: Path | None = None,
+        limits: Limits = Limits(),  # noqa: B008
+        suggests_again: bool = False,
+    ) -> None:
+        self.limits = limits
+        self._folder, self._journal, self._suggests_again = folder, journal, suggests_again
+        self._runs: dict[str, Run] = {}
+        self._opening = threading.RLock()
+        self._locks = ExitStack()
+        if folder is not None:
+            with explain_os_error(JournalError, "make", folder):
+                folder.mkdir(parents=True, exist_ok=True)
+
+    def close(self) -> None:
+        """Give the journals free."""
+        with self._opening:
+            self._runs.clear()
+            self._locks.close()
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(list(self._runs.values()))
+
+    def find(self, name: str | None) -> Run:
+        """Return an open run, or one whose journal is there; None: the only one that is open.
+
+        Raises:
+            ServiceError: There is none.
+        """
+        if name is None:
+            open_runs = list(self._runs.values())
+            if len(open_runs) > 1:
+                raise ServiceError(
+                    "no_run",
+                    f"{len(open_runs)} runs are open; name one: {', '.join(r.name for r in open_runs[:10])}",
+                )
+            if open_runs:
+                return open_runs[0]
+            name = DEFAULT
+        return self._runs.get(name) or self.open(name, {})[0]
+
+    def open(self, name: str, tables: Mapping[str, Any]) -> tuple[Run, bool]:
+        """Return the run of this name, and whether it existed before.
+
+        Args:
+            name: The name.
+            tables: What describes it; empty: continue the run as it is.
+
+        Raises:
+            ServiceError: It does not exist and is not described; or a limit is reached.
+            JournalError: It is described otherwise, or another process has its journal.
+            BacoError: The description is wrong.
+        """
+        with self._opening:
+            known, path = self._runs.get(name), self._path(name)
+            if known is not None:
+                if tables and tables != known.tables:
+                    self._change(known, tables)
+                return known, True
+            exists = path is not None and path.exists() and path.stat().st_size > 0
+            if not tables and not exists:
+                raise ServiceError(
+                    "no_run",
+                    f"the run {name!r} does not exist; open it with a space: "
+                    f'{{"method": "open", "params": {{"run": "{name}", "space": {{...}}}}}}',
+                )
+            if len(self._runs) >= self.limits.most_runs:
+                raise ServiceError(
+                    "limit", f"{len(self._runs)} runs are open, as many as the server allows"
+                )
+            with ExitStack() as stack:
+                stack.enter_context(sole_runner(path))
+                run = self._runs[name] = self._create(name, tables or _stored(path), path)
+                self._locks.push(stack.pop_all())
+            return run, exists
+
+    def _create(self, name: str, tables: Mapping[str, Any], path: Path | None) -> Run:
+        if tables:
+            description = self._read(tables)
+            if path is not None and not path.exists():
+                description.create(None)  # all checks, before anything is written
+            _store(path, tables)
+            optimizer = description.create(path)
+            budget, sharing = description.budget, description.sharing
+        else:  # another program has begun it
+            assert path is not None
+            optimizer, sharing = Optimizer.load(path), Sharing()
+            evaluations = optimizer.options.budget
+            budget = None if evaluations is None else Budget(evaluations)
+        optimizer.take_part()
+        if not self._suggests_again:
+            optimizer.keep(optimizer.suggested_first)
+        return Run(name, optimizer, tables, budget, sharing, self.limits.most_pending)
+
+    def _read(self, tables: Mapping[str, Any]) -> Description:
+        size = _size_of({k: v for k, v in tables.items() if k in _TABLES})
+        if size > self.limits.most_choices:
+            raise ServiceError(
+                "limit",
+                f"the space has {size} parameters, values and constraints; the server allows "
+                f"{self.limits.most_choices}",
+            )
+        return Description.read(tables)
+
+    def _change(self, run: Run, tables: Mapping[str, Any]) -> None:
+        """Give an open run another budget; anything else must be the same.
+
+        Raises:
+            JournalError: It differs.
+        """
+        description = self._read(tables)
+        if description.sharing != run.sharing:
+            raise JournalError(
+                f"the run {run.name!r} is open with another lease or another number of proposals ahead; use the same, "
+                "or end the server first"
+            )
+        other = description.create(None)
+        points = Header.read(other.opened, run.name).queue
+        header = Header.read(run.optimizer.opened, run.name)
+        header.check(other.space, other.options, points, run.name)
+        _store(run.path, tables)
+        run.tables, run.budget = tables, description.budget
+
+    def _path(self, name: str) -> Path | None:
+        if self._journal is not None and name == DEFAULT:
+            return self._journal
+        return None if self._folder is None else self._folder / f"{name}.jsonl"
+
+
+def _stored(path: Path | None) -> Mapping[str, Any]:
+    """Return the tables beside a journal; empty if there are none.
+
+    Raises:
+        JournalError: They cannot be read.
+    """
+    if path is None or not (beside := _beside(path)).exists():
+        return {}
+    try:
+        tables = json.loads(beside.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        tables = None
+    if not isinstance(tables, dict):
+        raise JournalError(f"{beside} cannot be read; open the run with its space again")
+    return tables
+
+
+def _beside(journal: Path) -> Path:
+    """Return the file with the tables of a run, which the journal does not have: budget, lease, proposals ahead."""
+    return Path(re.sub(r"\.jsonl$", "", str(journal)) + ".open.json")
+
+
+def _store(path: Path | None, tables: Mapping[str, Any]) -> None:
+    if path is not None:
+        text = json.dumps(tables)
+        with explain_os_error(JournalError, "write", _beside(path)):
+            replace_file(_beside(path), text.encode())
+
+
+def _size_of(value: Any) -> int:
+    """Return the number of entries in tables; a permutation of n elements counts n."""
+    if isinstance(value, dict):
+        own = value.get("n"), value.get("elements"), value.get("length")
+        counted = sum(v for v in own if isinstance(v, int) and not isinstance(v, bool) and v > 0)
+        return len(value) + counted + sum(map(_size_of, value.values()))
+    return len(value) + sum(map(_size_of, value)) if isinstance(value, list) else 0

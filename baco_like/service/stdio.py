@@ -1,0 +1,35 @@
+"""``baco-like serve --json``: requests on standard input, answers on standard output, one line each."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from baco_like._output import open_protocol_streams
+from baco_like.service.methods import Service
+
+
+def serve_stdio(service: Service) -> None:
+    """Answer the lines of standard input until it ends; standard output has the answers and nothing else."""
+    with open_protocol_streams() as (incoming, outgoing):
+        serve_lines(service, incoming.buffer, outgoing.buffer)
+
+
+def serve_lines(service: Service, incoming: BinaryIO, outgoing: BinaryIO) -> None:
+    """Answer lines until they end, or until nobody reads the answers.
+
+    A line without an end is cut off, such as that of a client that was killed, and gets no answer.
+    """
+    most = service.runs.limits.most_bytes
+    while line := incoming.readline(most + 2):
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            rest = incoming.readline(most)
+        if not rest:
+            return
+        if not (line := line.rstrip(b"\r\n")):
+            continue
+        try:
+            outgoing.write(service.answer(line) + b"\n")
+            outgoing.flush()
+        except OSError:
+            return
