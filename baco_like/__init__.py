@@ -66,6 +66,7 @@ __all__ = [
     "SpaceWarning",
     "Status",
     "StrategyError",
+    "Subset",
     "Target",
     "Tasks",
     "Trial",

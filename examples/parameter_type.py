@@ -1,7 +1,7 @@
-"""Define a custom parameter type: a set of compiler flags, each of them on or off.
+"""Define a custom parameter type: the span of cores on which a program runs.
 
-A `Subset` of k elements has 2^k values. One parameter is shorter than k booleans, a constraint can limit the number of
-elements, and the distance of two subsets is the number of elements in which they differ.
+A `Span` is a first and a last core, such as ``"2-5"``. One parameter has no wrong values, where two integers need a
+constraint, and the distance of two spans is the number of steps that move one end by one core.
 
 Run it with: python examples/parameter_type.py [EVALUATIONS]
 """
@@ -10,73 +10,71 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from baco_like import Integer, Optimizer, Space
+from baco_like import Optimizer, Space
 from baco_like.parameters import ListedParameter, ParameterKind, register_parameter
 from baco_like.testing import parameters as conformance
 
 
 @final
 @dataclass(frozen=True)
-class Subset(ListedParameter):
-    """The subsets of some elements; a value is a text such as ``"unroll+vectorize"``, the empty subset ``"none"``."""
+class Span(ListedParameter):
+    """The spans of some cores; a value is a text such as ``"2-5"``."""
 
     kind = ParameterKind.UNORDERED
 
-    elements: tuple[str, ...]
+    cores: int
     default: str | None = None
-
-    def __post_init__(self):
-        object.__setattr__(self, "elements", tuple(self.elements))  # JSON gives a list
 
     @cached_property
     def values(self) -> tuple[str, ...]:
-        sizes = range(len(self.elements) + 1)
-        subsets = [subset for size in sizes for subset in combinations(self.elements, size)]
-        return tuple("+".join(subset) or "none" for subset in subsets)
+        return tuple(f"{first}-{last}" for first, last in self._ends.astype(int))
 
     @cached_property
-    def _members(self):
-        """Whether each subset has each element, (2^k, k)."""
-        return np.array([[e in v.split("+") for e in self.elements] for v in self.values], float)
-
-    def distance(self, a, b):
-        """Return the number of elements in which the subsets differ."""
-        left, right = self._members[a[:, 0].astype(int)], self._members[b[:, 0].astype(int)]
-        return np.abs(left[:, None, :] - right[None, :, :]).sum(axis=2)
+    def _ends(self):
+        """The first and the last core of each span, (n, 2)."""
+        return np.array(list(combinations_with_replacement(range(self.cores), 2)), float)
 
     def features(self, codes):
-        """Return one column for each element; two subsets are at most 1 apart."""
-        return self._members[codes[:, 0].astype(int)] / np.sqrt(len(self.elements))
+        """Return one column for each end; two spans are at most 1 apart."""
+        return self._ends[codes[:, 0].astype(int)] / (np.sqrt(2.0) * max(1, self.cores - 1))
+
+    def distance(self, a, b):
+        """Return the distance of the ends in the plane."""
+        left, right = self._ends[a[:, 0].astype(int)], self._ends[b[:, 0].astype(int)]
+        return np.hypot(*(left[:, None, :] - right[None, :, :]).transpose(2, 0, 1))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"type": "subset", "elements": list(self.elements), "default": self.default}
+        return {"type": "span", "cores": self.cores, "default": self.default}
 
 
-register_parameter("subset", Subset)
+register_parameter("span", Span)
 
-FLAGS = Subset(("fuse", "prefetch", "unroll", "vectorize"), default="none")
+CORES = Span(8, default="0-7")
 
 SPACE = Space(
-    {"flags": FLAGS, "tile": [8, 16, 32, 64], "threads": Integer(1, 8)},
-    constraints=["flags != 'none'", "tile * threads <= 256"],
+    {"cores": CORES, "tile": [8, 16, 32, 64], "flags": ["-O2", "-O3"]},
+    constraints=["cores != '0-0'"],
 )
 
 
-def run_time(flags, tile, threads):
-    """Return the run time of a made-up kernel, in ms."""
-    saved = {"fuse": 1.0, "prefetch": -0.5, "unroll": 0.7, "vectorize": 2.0}
-    return 9.0 - sum(saved[flag] for flag in flags.split("+")) + 32 / tile + 4 / threads
+def run_time(cores, tile, flags):
+    """Return the run time of a made-up program, in ms: core 0 serves interrupts, and memory feeds five cores."""
+    first, last = map(int, cores.split("-"))
+    used = last - first + 1
+    return (
+        40 / min(used, 5) + 0.5 * used + 3.0 * (first == 0) + abs(tile - 32) / 16 + (flags == "-O2")
+    )
 
 
 def main(evaluations):
     for check in conformance.CHECKS:
-        check(FLAGS)
+        check(CORES)
         print(f"passed: {check.__name__}")
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "run.jsonl"

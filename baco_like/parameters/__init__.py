@@ -16,7 +16,7 @@ from baco_like.parameters.protocol import (
     is_sequence,
 )
 from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict, register_parameter
-from baco_like.parameters.sequence import Sequence
+from baco_like.parameters.sequence import Sequence, Subset
 from baco_like.parameters.values import ColumnKind, Extent
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Sequence",
     "SequenceParameter",
     "SteppedReal",
+    "Subset",
     "is_continuous",
     "is_permutation",
     "is_sequence",

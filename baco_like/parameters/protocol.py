@@ -182,6 +182,10 @@ class SequenceParameter(Parameter, Protocol):
     def distinct(self) -> bool:
         """Whether a value has each element at most once."""
 
+    @property
+    def ordered(self) -> bool:
+        """Whether the order of the elements matters; else they are distinct, and the codes of a value increase."""
+
     def index(self, element: Any) -> int | None:
         """Return the code of an element, or None if it is unknown."""
 

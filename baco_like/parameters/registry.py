@@ -14,7 +14,7 @@ from baco_like.parameters.numeric import Integer, Real
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.priors import prior_from_dict
 from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.sequence import Sequence
+from baco_like.parameters.sequence import Sequence, Subset
 
 VERSION = 1
 """Version of the dictionaries that `Space.to_dict` and `parameter_to_dict` write."""
@@ -26,6 +26,7 @@ PARAMETER_TYPES: dict[str, Callable[..., Parameter]] = {
     "categorical": Categorical,
     "permutation": Permutation,
     "sequence": Sequence,
+    "subset": Subset,
 }
 """The types by name. A type of this package is an entry here; `register_parameter` adds all others."""
 

@@ -1,4 +1,4 @@
-"""A list of elements of bounded length, such as the passes of a compiler."""
+"""A list of elements of bounded length, such as the passes of a compiler; and a set of elements."""
 
 from __future__ import annotations
 
@@ -24,11 +24,14 @@ END = -1.0
 """The code of a place behind the end."""
 
 
-def counts_by_length(elements: int, longest: int, distinct: bool) -> list[int]:
-    """Return the number of sequences of each length from 0 to the longest."""
-    if distinct:
-        return [math.perm(elements, length) for length in range(longest + 1)]
-    return [elements**length for length in range(longest + 1)]
+def counts_by_length(parameter: SequenceParameter) -> list[int]:
+    """Return the number of sequences of each length from 0 to the longest, whatever the shortest is."""
+    elements, lengths = len(parameter.elements), range(parameter.width + 1)
+    if not parameter.ordered:
+        return [math.comb(elements, length) for length in lengths]
+    if parameter.distinct:
+        return [math.perm(elements, length) for length in lengths]
+    return [elements**length for length in lengths]
 
 
 def lengths(codes: Codes) -> Ints:
@@ -57,11 +60,16 @@ def sequence_ranks(codes: Codes, parameter: SequenceParameter) -> Ranks:
     """Return the ranks of legal sequences, ``(n, m)`` -> ``(n,)``: by length, then in lexicographic order."""
     (n, m), elements = codes.shape, len(parameter.elements)
     shortest, distinct = parameter.min_length, parameter.distinct
-    counts = counts_by_length(elements, m, distinct)
+    counts = counts_by_length(parameter)
     dtype = rank_dtype(sum(counts))
     before = [0, *accumulate(counts[shortest:])]
     length = lengths(codes)
     ranks: Ranks = np.zeros(n, dtype=dtype)
+    if not parameter.ordered:
+        for size in np.unique(length):
+            own = np.flatnonzero(length == size)
+            ranks[own] = _subset_ranks(codes[own, :size], elements, dtype)
+        return ranks + np.array(before, dtype=dtype)[length - shortest]
     for place in range(m):
         digit = codes[:, place].astype(np.int64)
         if distinct:
@@ -76,18 +84,53 @@ def sequences_from_ranks(ranks: Ranks, parameter: SequenceParameter) -> Codes:
     """Return the sequences with these ranks, ``(n,)`` -> ``(n, m)``; the inverse of `sequence_ranks`."""
     elements, longest = len(parameter.elements), parameter.width
     shortest, distinct = parameter.min_length, parameter.distinct
-    counts = counts_by_length(elements, longest, distinct)
+    counts = counts_by_length(parameter)
     before: Ranks = np.array([0, *accumulate(counts[shortest:])], dtype=rank_dtype(sum(counts)))
     length = np.searchsorted(before, ranks.astype(before.dtype), side="right") - 1
     ranks = ranks - before[length]
     length = length + shortest
     codes = np.full((len(ranks), longest), END)
+    if not parameter.ordered:
+        for size in np.unique(length):
+            own = np.flatnonzero(length == size)
+            codes[own, :size] = _subsets_from_ranks(ranks[own], int(size), elements)
+        return codes
     for place in range(longest - 1, -1, -1):
         inside = np.flatnonzero(place < length)
         radix = max(1, elements - place) if distinct else elements
         codes[inside, place] = (ranks[inside] % radix).astype(np.float64)
         ranks[inside] = ranks[inside] // radix
     return from_choices(codes, elements) if distinct else codes
+
+
+def _ways(elements: int, size: int, dtype: type) -> Ranks:
+    """Return the numbers of subsets of this size of 0, 1, ... elements."""
+    return np.array([math.comb(others, size) for others in range(elements)], dtype=dtype)
+
+
+def _subset_ranks(codes: Codes, elements: int, dtype: type) -> Ranks:
+    """Return the ranks of increasing rows of one length in lexicographic order, ``(n, l)`` -> ``(n,)``.
+
+    The subsets behind one are those whose first different element is larger.
+    """
+    size = codes.shape[1]
+    behind: Ranks = np.zeros(len(codes), dtype=dtype)
+    for place in range(size):
+        larger = (elements - 1 - codes[:, place]).astype(np.int64)
+        behind = behind + _ways(elements, size - place, dtype)[larger]
+    return math.comb(elements, size) - 1 - behind
+
+
+def _subsets_from_ranks(ranks: Ranks, size: int, elements: int) -> Codes:
+    """Return the increasing rows with these ranks, ``(n,)`` -> ``(n, l)``; the inverse of `_subset_ranks`."""
+    behind = math.comb(elements, size) - 1 - ranks
+    codes = np.empty((len(ranks), size))
+    for place in range(size):
+        ways = _ways(elements, size - place, ranks.dtype.type)
+        larger = np.searchsorted(ways, behind, side="right") - 1
+        codes[:, place] = elements - 1 - larger
+        behind = behind - ways[larger]
+    return codes
 
 
 def from_choices(choices: Codes, elements: int) -> Codes:
@@ -163,7 +206,6 @@ _TRIES = 4
 """Moves that are tried until a sequence differs: equal elements may be exchanged."""
 
 
-@final
 @dataclass(frozen=True, init=False)
 class Sequence(ArrangedParameter):
     """A list of elements; a value is a tuple of at most ``max_length`` of them, the first one first.
@@ -186,6 +228,7 @@ class Sequence(ArrangedParameter):
     """
 
     kind = ParameterKind.SEQUENCE
+    ordered = True
 
     elements: tuple[Value, ...]
     max_length: int
@@ -236,8 +279,7 @@ class Sequence(ArrangedParameter):
     @property
     def cardinality(self) -> int:
         """Number of sequences, as an exact int."""
-        counts = counts_by_length(len(self.elements), self.max_length, self.distinct)
-        return sum(counts[self.min_length :])
+        return sum(counts_by_length(self)[self.min_length :])
 
     @property
     @override
@@ -306,7 +348,11 @@ class Sequence(ArrangedParameter):
         share = (points - ends) / (1.0 - ends)
         codes = np.asarray(np.clip(np.floor(share * choices), 0.0, choices - 1.0))
         codes[np.logical_or.accumulate(share < 0.0, axis=1)] = END
-        return from_choices(codes, len(self.elements)) if self.distinct else codes
+        return self._arrange(from_choices(codes, len(self.elements)) if self.distinct else codes)
+
+    def _arrange(self, codes: Codes) -> Codes:
+        """Return the code of each row of elements: here the row itself."""
+        return codes
 
     def neighbours(self, codes: Codes) -> tuple[Codes, Ints]:
         """Return each other sequence after one move, ``(k, m)``, and the row of each, ``(k,)``.
@@ -333,7 +379,7 @@ class Sequence(ArrangedParameter):
         ]
         if length < m:
             parts.append(insert(row, place[inserted], element[inserted]))
-        rows = np.unique(np.concatenate(parts), axis=0)
+        rows = np.unique(self._arrange(np.concatenate(parts)), axis=0)
         return np.asarray(rows[self.legal(rows) & (rows != row).any(axis=1)])
 
     def change(self, codes: Codes, rng: Rng) -> Codes:
@@ -345,12 +391,13 @@ class Sequence(ArrangedParameter):
         for _ in range(_TRIES):
             same = np.flatnonzero((changed == codes).all(axis=1))
             if len(same):
-                changed[same] = self._move_once(codes[same], rng)
+                changed[same] = self._arrange(self._move_once(codes[same], rng))
         return changed
 
     def _move_once(self, codes: Codes, rng: Rng) -> Codes:
         n, k, length = len(codes), len(self.elements), lengths(codes)
-        grows, some, two = length < self.width, length > 0, length > 1
+        grows, some = length < self.width, length > 0
+        two = (length > 1) & self.ordered
         can = np.stack(
             [
                 grows,
@@ -422,7 +469,7 @@ class Sequence(ArrangedParameter):
             short = np.flatnonzero(codes[:, place] < 0)
             if len(short):
                 codes[short, place] = draw_unused(codes[short], len(self.elements), rng)
-        return codes
+        return self._arrange(codes)
 
     def distance(self, a: Codes, b: Codes) -> Array:
         """Return the Euclidean distance of the features of all rows, ``(n, m)`` and ``(k, m)`` -> ``(n, k)``.
@@ -453,3 +500,100 @@ class Sequence(ArrangedParameter):
         # Two sequences without a common element differ in at most 2 m elements.
         features = np.concatenate(parts, axis=1) / math.sqrt(3.0 * min(k, 2 * m) + 1.0)
         return features[:, :0] if self.cardinality == 1 else features
+
+
+@final
+@dataclass(frozen=True, init=False)
+class Subset(Sequence):
+    """A set of elements; a value is a tuple of them, in the order in which the parameter lists them.
+
+    A configuration may give the elements in any order, also as a Python set. The code is that of a sequence whose
+    elements increase, so a subset has all that a sequence has: counts, moves, ``len``, ``count`` and ``in``.
+
+    Attributes:
+        elements: Distinct strings or numbers.
+        max_size: Most elements of a value; all if None is given.
+        min_size: Fewest elements of a value.
+        default: Value in the default configuration, or None.
+
+    Raises:
+        SpaceError: The list is empty, an element occurs twice, the sizes do not fit, or the default is not such a set.
+    """
+
+    ordered = False
+
+    def __init__(
+        self,
+        elements: Iterable[Any],
+        max_size: int | None = None,
+        min_size: int = 0,
+        default: Iterable[Any] | None = None,
+    ) -> None:
+        listed = domain_values(elements, "elements")
+        most = len(listed) if max_size is None else max_size
+        try:
+            super().__init__(listed, most, min_size, distinct=True, default=default)
+        except SpaceError as error:
+            raise SpaceError(str(error).replace("_length", "_size")) from None
+
+    @property
+    def max_size(self) -> int:
+        """Most elements of a value."""
+        return self.max_length
+
+    @property
+    def min_size(self) -> int:
+        """Fewest elements of a value."""
+        return self.min_length
+
+    @property
+    @override
+    def _description(self) -> str:
+        return f"a subset of {self.min_size} to {self.max_size} of {shorten(self.elements)}"
+
+    @override
+    def _read(self, value: Any) -> list[int] | None:
+        return super()._read(list(value) if isinstance(value, set | frozenset) else value)
+
+    @override
+    def _codes_of(self, value: Values[Any]) -> list[int] | None:
+        indices = super()._codes_of(value)
+        return None if indices is None else sorted(indices)
+
+    @override
+    def legal(self, codes: Codes) -> Mask:
+        """Whether each row is the code of a subset: its elements increase."""
+        increasing = (codes[:, 1:] > codes[:, :-1]) | (codes[:, 1:] < 0)
+        return np.asarray(super().legal(codes) & increasing.all(axis=1))
+
+    @override
+    def _arrange(self, codes: Codes) -> Codes:
+        """Return the rows with increasing elements."""
+        ordered = np.sort(np.where(codes < 0, np.inf, codes), axis=1)
+        return np.where(np.isinf(ordered), END, ordered)
+
+    @override
+    def cross(self, keeping: Codes, filling: Codes, rng: Rng) -> Codes:
+        """Return children, ``(n, m)``: for each element, one of the two parents says whether it is in the set."""
+        chosen = rng.random((len(keeping), len(self.elements))) < 0.5
+        present = np.where(chosen, self._presence(keeping), self._presence(filling))
+        keys = np.where(present, rng.random(present.shape), 1.0)
+        some = np.argsort(keys, axis=1)[:, : self.width].astype(np.float64)
+        kept = np.sort(keys, axis=1)[:, : self.width] < 1.0
+        return self.nearest(np.where(kept, some, END), rng)
+
+    @override
+    def features(self, codes: Codes) -> Features:
+        """Return for all elements whether each occurs, and the size, ``(n, m)`` -> ``(n, k + 1)``."""
+        present, m = self._presence(codes), self.width
+        size = present.sum(axis=1, keepdims=True) / m
+        most = min(len(self.elements), 2 * m) + 1.0
+        features = np.concatenate([present, size], axis=1) / math.sqrt(most)
+        return features[:, :0] if self.cardinality == 1 else features
+
+    def _presence(self, codes: Codes) -> Mask:
+        """Whether each element occurs, ``(n, m)`` -> ``(n, k)``."""
+        row, place = np.nonzero(codes >= 0)
+        present = np.zeros((len(codes), len(self.elements)), dtype=np.bool_)
+        present[row, codes[row, place].astype(np.int64)] = True
+        return present

@@ -314,7 +314,11 @@ def example_spaces() -> dict[str, Space]:
         ),
         "permutation": Space({"p": Permutation(["a", "b", "c", "d", "e"], metric="kendall")}),
         "sequence": Space(
-            {"passes": parameters.Sequence(["a", "b", "c", "d"], 5, min_length=1), "u": [1, 2, 4]},
+            {
+                "passes": parameters.Sequence(["a", "b", "c", "d"], 5, min_length=1),
+                "flags": parameters.Subset(["x", "y", "z"], 2),
+                "u": [1, 2, 4],
+            },
         ),
         "large": Space(
             {f"v{i}": Ordinal([2**j for j in range(11)], log=True) for i in range(8)},

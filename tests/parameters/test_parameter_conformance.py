@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_parameters import EXAMPLES
 
-from baco_like import Categorical, Gaussian, Integer, Ordinal, Permutation, Real, Sequence
+from baco_like import Categorical, Gaussian, Integer, Ordinal, Permutation, Real, Sequence, Subset
 from baco_like.exceptions import SpaceError
 from baco_like.parameters import (
     ListedParameter,
@@ -31,7 +31,7 @@ def load_example():
     return module
 
 
-SUBSET = load_example().FLAGS
+SPAN = load_example().CORES
 
 PARAMETERS = [
     Real(0.5, 2.0),
@@ -55,7 +55,9 @@ PARAMETERS = [
     Sequence(["a", "b", "c", "d"], 4, 2, distinct=True),
     Sequence(["loop(x,y)", "x", "y"], 5, default=["x", "loop(x,y)"]),
     Sequence([f"p{i}" for i in range(52)], 30),
-    SUBSET,
+    Subset(["a", "b", "c", "d"], 3, 1),
+    Subset([f"f{i}" for i in range(60)]),
+    SPAN,
 ]
 
 
@@ -116,7 +118,7 @@ def test_constants_and_hashed_features_pass(parameter):
 def test_built_in_names_are_not_replaced():
     with pytest.raises(SpaceError, match="'real' is built in"):
         register_parameter("real", Integer)
-    register_parameter("subset", type(SUBSET))  # registering again is fine
+    register_parameter("span", type(SPAN))  # registering again is fine
 
 
 def define_three_sizes():

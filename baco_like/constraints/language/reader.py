@@ -482,6 +482,11 @@ class _Reader:
         needed = _OF_SEQUENCES.get(name, 1)
         if len(given) != needed:
             self.refuse(node, f"{name} takes a sequence and {needed} more, got {len(given)} more")
+        if is_sequence(parameter) and not parameter.ordered and name not in ("len", "count", "in"):
+            shown = write_name(target)
+            self.refuse(
+                node, f"{target!r} is a set without order; use len({shown}) or element in {shown}"
+            )
         arguments = [self.constant_argument(argument, depth) for argument in given]
         if name == "first":
             return tree.Reading(target, "at", (0,))

@@ -357,7 +357,7 @@ def grow_places(
     Raises:
         TooLarge: There are too many combinations of running values.
     """
-    if distinct and len(parameter.elements) > 62:
+    if distinct and parameter.ordered and len(parameter.elements) > 62:
         raise TooLarge
     rows = np.full((1, parameter.width), END)
     zero = np.zeros(1, dtype=np.int64)
@@ -369,8 +369,10 @@ def grow_places(
         begun, used, *running = states
         allowed = np.ones((len(rows), len(codes)), dtype=np.bool_)
         allowed[:, 0] = (begun == 0) & (place >= parameter.min_length)
-        if distinct:
+        if distinct and parameter.ordered:
             allowed[:, 1:] = (used[:, None] >> codes[1:]) & 1 == 0
+        elif distinct:  # the element at the next place is larger
+            allowed[:, 1:] = (used[:, None] == 0) | (codes[1:] < used[:, None] - 1)
         followed = []
         for rule, state in zip(rules, running, strict=False):
             level = rule.tree.levels[parameter.width - 1 - place]
@@ -382,8 +384,11 @@ def grow_places(
         if edges > MAX_EDGES:
             raise TooLarge
         code = codes[value]
-        used = used[node] | np.where(code >= 0, np.int64(1) << np.maximum(code, 0), 0)
-        states = [(code >= 0).astype(np.int64), used if distinct else np.zeros_like(node)]
+        states = [(code >= 0).astype(np.int64), np.zeros_like(node)]
+        if distinct and parameter.ordered:
+            states[1] = used[node] | np.where(code >= 0, np.int64(1) << np.maximum(code, 0), 0)
+        elif distinct:
+            states[1] = code + 1
         states += [child[node, value] for child in followed]
         states += [
             sequences.step(reading, state[node], code, place)
