@@ -267,6 +267,13 @@ def _add_serve(commands: Any) -> None:
     add("--seed", "seed of the run (default: the file's, else 0)", "S", _whole(0))
     add("--journal", "keep the run in a journal, or resume it", "FILE", _path)
     add("--folder", "keep each run in a journal of this folder", "DIR", _path)
+    add("--http", "messages over HTTP, such as 127.0.0.1:8765", "ADDRESS:PORT", _address)
+    hosts = "HTTP: name by which other machines reach the server; needs a token; may be repeated"
+    add("--host", hosts, "NAME", action="append", default=[])
+    token = "HTTP: file with the token that requests must have (default: BACO_LIKE_TOKEN)"
+    add("--token-file", token, "FILE", _path)
+    limit = "another limit than `hello` shows, such as most_pending=100000; may be repeated"
+    add("--limit", limit, "NAME=NUMBER", _limit, action="append", default=[])
     add("--strategy", "of a scenario: use this strategy instead", "NAME")
     ahead = "of a scenario: proposals to compute while the client measures (default: 0)"
     add("--ahead", ahead, "N", _whole(0), default=0)
@@ -356,6 +363,22 @@ def _add_top(add: _Arguments) -> None:
 def _add_task_choice(add: _Arguments) -> None:
     task = "the configuration that is recommended for this task, such as n=512"
     add("--task", task, "TASK", _task_or_name)
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Return the address and the port of ``127.0.0.1:8765``, ``[::1]:8765`` or ``8765``."""
+    host, _, port = text.rpartition(":")
+    if not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected an address such as 127.0.0.1:8765")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _limit(text: str) -> tuple[str, float]:
+    name, _, number = text.partition("=")
+    try:
+        return name.strip().replace("-", "_"), float(number)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=NUMBER") from None
 
 
 def _add_seed(add: _Arguments, meaning: str = "seed of the run (default: 0)") -> None:

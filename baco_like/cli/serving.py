@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from baco_like._checks import nesting_depth
-from baco_like._output import open_regular_file
+from baco_like._output import open_regular_file, print_line
+from baco_like._tables import suggestion
 from baco_like.cli.run_file import parse_toml
 from baco_like.exceptions import RunFileError
 from baco_like.integrations.hypermapper import server as hypermapper
+from baco_like.service.http import HttpServer, check_access
 from baco_like.service.messages import Limits
 from baco_like.service.methods import Service
 from baco_like.service.runs import DEFAULT, Runs
@@ -27,7 +30,7 @@ _DEPTH = 32
 
 def serve(args: argparse.Namespace) -> None:
     """Answer requests until the client ends; without ``--json`` and ``--http`` in HyperMapper's protocol."""
-    if args.json:
+    if args.json or args.http is not None:
         _serve_messages(args)
         return
     if args.file is None:
@@ -50,11 +53,54 @@ def _serve_messages(args: argparse.Namespace) -> None:
         raise RunFileError(
             f"--{given[0].replace('_', '-')} belongs to a scenario; write it into the run file, or into `open`"
         )
-    runs = Runs(args.folder, args.journal, Limits(), suggests_again=True)
+    folder = args.folder
+    if args.http is not None and folder is None and args.journal is None:
+        folder = Path("runs")
+    runs = Runs(folder, args.journal, _read_limits(args.limit), suggests_again=args.http is None)
     with closing(runs):
         if args.file is not None:
             runs.open(DEFAULT, _read_tables(args.file, args.seed))
-        serve_stdio(Service(runs))
+        if args.http is None:
+            serve_stdio(Service(runs))
+        else:
+            _serve_http(Service(runs), *args.http, args.host, args.token_file)
+
+
+def _serve_http(
+    service: Service, host: str, port: int, hosts: Sequence[str], token_file: Path | None
+) -> None:
+    """Answer requests over HTTP until the process is interrupted."""
+    token = os.environ.get("BACO_LIKE_TOKEN") if token_file is None else _read_token(token_file)
+    check_access(host, hosts, token)
+    try:
+        server = HttpServer(service, host, port, token, hosts)
+    except (OSError, OverflowError) as error:
+        raise RunFileError(f"--http {host}:{port}: {error}") from None
+    with server:
+        shown = f"[{host}]" if ":" in host else host
+        print_line(f"listening on http://{shown}:{server.server_address[1]}/")
+        server.serve_forever()
+
+
+def _read_token(path: Path) -> str:
+    try:
+        with open_regular_file(path) as file:
+            return file.read(4096).decode().strip()
+    except (OSError, ValueError) as error:
+        raise RunFileError(f"--token-file {path}: {error}") from None
+
+
+def _read_limits(given: Sequence[tuple[str, float]]) -> Limits:
+    """Return the limits of the options ``--limit NAME=NUMBER``."""
+    known = {name: getattr(Limits(), name) for name in Limits.__struct_fields__}
+    values: dict[str, Any] = {}
+    for name, number in given:
+        if name not in known:
+            raise RunFileError(f"--limit {name}: {suggestion(name, known)}")
+        values[name] = int(number) if isinstance(known[name], int) else number
+        if values[name] <= 0:
+            raise RunFileError(f"--limit {name}={number:g}: expected a number above 0")
+    return Limits(**values)
 
 
 def _read_tables(path: Path, seed: int | None) -> Mapping[str, Any]:

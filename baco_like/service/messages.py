@@ -417,10 +417,14 @@ METHODS: Mapping[str, Method] = {
 """The methods by name."""
 
 
-def schema() -> dict[str, Any]:
-    """Return the JSON Schema of all messages: ``requests`` and ``results`` by method, and the errors."""
+def definitions(place: str = "#/$defs/") -> dict[str, Any]:
+    """Return the JSON Schema of the request and the result of each method, and of errors, by name.
+
+    Args:
+        place: What stands before the name in references.
+    """
     types = [kind for method in METHODS.values() for kind in (method.params, method.result)]
-    shapes, definitions = msgspec.json.schema_components(types)
+    shapes, parts = msgspec.json.schema_components(types, ref_template=f"{place}{{name}}")
     pairs = dict(zip(METHODS, zip(shapes[::2], shapes[1::2], strict=True), strict=True))
     request_id = {
         "anyOf": [{"type": "string", "minLength": 1, "maxLength": 100}, {"type": "integer"}]
@@ -458,19 +462,62 @@ def schema() -> dict[str, Any]:
         "required": ["jsonrpc", "id", "error"],
     }
     return {
+        **parts,
+        **{f"{name}.request": shape for name, shape in requests.items()},
+        **{f"{name}.result": shape for name, shape in results.items()},
+        "error": failure,
+    }
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of all messages; ``$defs`` has ``suggest.request`` and ``suggest.result``, for example."""
+    return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Messages of baco-like serve, version {VERSION} of the protocol",
-        "$defs": {
-            **definitions,
-            **{f"{name}.request": shape for name, shape in requests.items()},
-            **{f"{name}.result": shape for name, shape in results.items()},
-            "error": failure,
-        },
+        "$defs": definitions(),
         "anyOf": [
             *({"$ref": f"#/$defs/{name}.request"} for name in METHODS),
             *({"$ref": f"#/$defs/{name}.result"} for name in METHODS),
             {"$ref": "#/$defs/error"},
         ],
+    }
+
+
+def openapi() -> dict[str, Any]:
+    """Return the description of the service over HTTP, as OpenAPI 3.1."""
+    place = "#/components/schemas/"
+    results = [f"{name}.result" for name in METHODS] + ["error"]
+
+    def content(names: list[str]) -> dict[str, Any]:
+        shape = {"anyOf": [{"$ref": f"{place}{name}"} for name in names]}
+        return {"application/json": {"schema": shape}}
+
+    def response(meaning: str, names: list[str]) -> dict[str, Any]:
+        return {"description": meaning, "content": content(names)}
+
+    post = {
+        "summary": "Send a message",
+        "requestBody": {
+            "required": True,
+            "content": content([f"{name}.request" for name in METHODS]),
+        },
+        "responses": {
+            "200": response("the answer, also an error of the method", results),
+            "401": response("the token is missing or wrong", ["error"]),
+            "413": response("the message is too large", ["error"]),
+            "429": response("too many requests a second", ["error"]),
+        },
+    }
+    run = {"name": "run", "in": "path", "required": True, "schema": {"type": "string"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "baco-like serve", "version": str(VERSION)},
+        "paths": {"/": {"post": post}, "/{run}": {"parameters": [run], "post": post}},
+        "components": {
+            "schemas": definitions(place),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}, {}],
     }
 
 
