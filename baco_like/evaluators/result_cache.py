@@ -93,10 +93,11 @@ class ResultCache:
         Raises:
             EvaluatorError: The file cannot be written; the outcome is known to this object only.
         """
-        if trial.status is not Status.OK and trial.failure not in _LASTING_FAILURES:
+        outcome, is_success = trial.outcome, trial.status is Status.OK
+        if outcome is None or not (is_success or trial.failure in _LASTING_FAILURES):
             return
         try:
-            row = normalise(observed_event([trial]))["outcomes"][0]
+            row = normalise(observed_event([trial], [outcome]))["outcomes"][0]
             self._rows[_key(trial.config)] = row
             entry = {"event": "result", "context": self._digest, **row}
             self._append(encode_line(_RESULT, entry))

@@ -216,13 +216,13 @@ def _read_lease(event: Event) -> Lease | None:
     return Lease(seconds, start)
 
 
-def observed_event(trials: Sequence[Trial]) -> Event:
-    """Return the event of one report of trials with outcomes.
+def observed_event(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Event:
+    """Return the event of one report of trials and their outcomes.
 
     Every row has its configuration, so that an observation survives even if the event of its suggestion is damaged.
     Rows of trials that were not suggested also have their origin.
     """
-    rows = [outcome_row(trial, trial.outcome) for trial in trials if trial.outcome is not None]
+    rows = [outcome_row(trial, outcome) for trial, outcome in zip(trials, outcomes, strict=True)]
     return {"event": "observed", "outcomes": rows}
 
 

@@ -21,7 +21,7 @@ from baco_like.journal.events import (
     config_from_json,
     describe_error,
     normalise,
-    observed_event,
+    outcome_row,
     read_outcome,
 )
 from baco_like.journal.fields import check_event, check_warm_start
@@ -71,7 +71,11 @@ class WarmStartResults:
             "left_out": dict(self.left_out),
             "notes": list(self.notes),
             **({} if self.objective is None else {"objective": self.objective}),
-            "rows": observed_event(self.trials)["outcomes"],
+            "rows": [
+                outcome_row(trial, trial.outcome)
+                for trial in self.trials
+                if trial.outcome is not None
+            ],
         }
 
     @classmethod

@@ -95,7 +95,7 @@ def migrate(
         # Empty the queue of the header: its configurations were suggested before or follow below. With repeats allowed
         # they would be suggested once more.
         *([suggested_event([], dequeued=len(queue))] if queue else []),
-        *(observed_event([trial]) for trial in observed),
+        *(observed_event([t], [t.outcome]) for t in observed if t.outcome is not None),
         *([enqueued_event([*fresh, *kept])] if fresh or kept else []),
     ]
     write_journal(Path(new), events)

@@ -10,7 +10,7 @@ import numpy as np
 
 from baco_like._typing import Codes
 from baco_like.exceptions import ConfigError, TrialError
-from baco_like.journal.events import outcome_row
+from baco_like.journal.events import observed_event
 from baco_like.optimizer.arguments import Config, encode_feasible, encode_together
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Outcome, Trial, outcome_from
@@ -161,9 +161,8 @@ def _draft(
                 f"trial {outcome.trial_id}: bound={outcome.bound:g} says that the value is at least that, which has no "
                 "meaning when maximising; leave the bound out"
             )
-    rows = [outcome_row(trial, outcome) for trial, outcome in zip(trials, outcomes, strict=True)]
     added = np.concatenate(codes) if codes else None
-    return Draft({"event": "observed", "outcomes": rows}, added, outcomes)
+    return Draft(observed_event(trials, outcomes), added, outcomes)
 
 
 def _resolve_trial(history: History, subject: Trial, new_id: int) -> tuple[Trial, Codes | None]:

@@ -34,7 +34,7 @@ from baco_like.journal.events import normalise, observed_event
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial
 from baco_like.testing import assert_raises
 
-_PATIENCE = 30.0
+_CLOSING_TIME = 30.0
 """Seconds that threads and processes have to end after `Evaluator.close`."""
 
 
@@ -100,7 +100,7 @@ def outcomes_are_complete(case: Case) -> None:
         for stage, seconds in outcome.extra.get("seconds", {}).items():
             assert isinstance(stage, str), "`extra['seconds']` has the names of stages"
             assert seconds >= 0, "the times in `extra['seconds']` are not negative"
-        event = observed_event([trials[outcome.trial_id].with_outcome(outcome)])
+        event = observed_event([trials[outcome.trial_id]], [outcome])
         assert normalise(event) == json.loads(json.dumps(event)), "outcomes consist of JSON values"
 
 
@@ -144,7 +144,7 @@ def closing_removes_threads_processes_and_files(case: Case) -> None:
     with closing(case.make()) as evaluator:
         _submit(evaluator, case)
     del evaluator
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _CLOSING_TIME
     while _find_increased(before, _count_resources()) and time.monotonic() < deadline:
         time.sleep(0.01)
     increased = _find_increased(before, _count_resources())

@@ -85,7 +85,7 @@ def written(path: Path, number: int, pending_first: bool = False) -> None:
         repeats = () if found is None else (found, found * 1.5, found)
         outcome = Outcome.success(i, repeats) if repeats else Outcome.failure(i, "compile", "no")
         events.append(suggested_event([trial], 0))
-        (later if pending_first else events).append(observed_event([trial.with_outcome(outcome)]))
+        (later if pending_first else events).append(observed_event([trial], [outcome]))
     write_journal(path, events + later)
 
 

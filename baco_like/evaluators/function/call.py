@@ -18,7 +18,7 @@ import numpy as np
 
 from baco_like.evaluators._processes.worker_main import Handler, Report
 from baco_like.exceptions import Infeasible
-from baco_like.journal.events import config_from_json, observed_event
+from baco_like.journal.events import config_from_json, outcome_row
 from baco_like.records.reading import finite_number, outcome_from, outcome_of_exception
 from baco_like.records.trial import Outcome, Status, Trial
 
@@ -202,7 +202,7 @@ def _make_handler(evaluate: Callable[[Trial, Report], Outcome]) -> Handler:
         config = config_from_json(request["config"])
         trial = Trial(request["id"], config, task=request.get("task"))
         outcome = evaluate(trial, report)
-        row = observed_event([trial.with_outcome(outcome)])["outcomes"][0]
+        row = outcome_row(trial, outcome)
         return {"outcome": row, "problem": outcome.problem}
 
     return handle
