@@ -17,6 +17,9 @@ probability of running, and a share of the log of the user's prior. They accept 
 confidence bound, but these terms then outweigh it.
 """
 
+REFUSED = -1e7
+"""Score of a candidate that must not be chosen while there are others; finite, so that sums of scores stay numbers."""
+
 IsExcluded = Callable[[Codes], Mask]
 """Says which rows may not be returned because they are observed or pending, ``(n, w)`` -> ``(n,)``."""
 

@@ -36,7 +36,7 @@ _FIRST_NAP, _LONGEST_NAP = 0.0002, 0.005
 _LOOK = 0.5
 """Seconds of waiting between two checks whether the holder is stopped."""
 
-_PATIENCE = 60.0
+_LONGEST_WAIT = 60.0
 """Maximum seconds of waiting; a lock is normally held for one write only."""
 
 HELD: set[int] = set()
@@ -162,9 +162,9 @@ def _acquire(fd: int, path: Path, kind: int) -> None:
         if waited > look:
             look = waited + _LOOK
             _refuse_stopped(fd, path)
-        if waited > _PATIENCE:
+        if waited > _LONGEST_WAIT:
             raise JournalError(
-                f"{path} has been locked by another process for {_PATIENCE:.0f} s; end that one and try again"
+                f"{path} has been locked by another process for {_LONGEST_WAIT:.0f} s; end that one and try again"
             )
         time.sleep(nap)
         nap = min(2 * nap, _LONGEST_NAP)

@@ -26,10 +26,10 @@ from baco_like.journal.header import Header
 from baco_like.journal.json_lines import LONGEST_LINE, checksum, decode_line, write_journal
 from baco_like.records import Trial
 
-_BEGINNING = re.compile(rb'\{"crc":"[0-9a-f]{8}","n":(\d{1,15}),')
+_LINE_START = re.compile(rb'\{"crc":"[0-9a-f]{8}","n":(\d{1,15}),')
 """Start of a line. It cannot occur within an event, because JSON escapes the quotes in texts."""
 
-_LONGEST_BEGINNING = 48
+_MOST_BYTES_OF_START = 48
 """More bytes than a start of a line has."""
 
 _BLOCK = 2**20
@@ -129,7 +129,7 @@ def _find_valid_lines(file: BinaryIO) -> Iterator[_ValidLine]:
     for place, part in _split(file):
         stop = len(part)
         found: list[_ValidLine] = []
-        for match in reversed(list(_BEGINNING.finditer(part))):
+        for match in reversed(list(_LINE_START.finditer(part))):
             start, number = match.start(), int(match[1])
             for end in (stop - 1, stop):  # the last line may lack its line end
                 line = part[start:end]
@@ -154,9 +154,9 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
             cut = len(part)
         else:
             clear = part.rfind(b"\0") + 1  # no event has a zero byte
-            starts = [match.start() for match in _BEGINNING.finditer(part, clear)]
+            starts = [match.start() for match in _LINE_START.finditer(part, clear)]
             # The beginning of a line may be cut by the end of the block.
-            cut = starts[-1] if starts else max(clear, len(part) - _LONGEST_BEGINNING)
+            cut = starts[-1] if starts else max(clear, len(part) - _MOST_BYTES_OF_START)
             cut = cut if len(part) - cut <= LONGEST_LINE else len(part)
         if cut:
             yield place, part[:cut]

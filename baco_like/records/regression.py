@@ -25,7 +25,7 @@ from baco_like._typing import Array
 _MAD = 1.4826
 """Standard deviation of normal values over their median absolute deviation."""
 
-MANY = 20
+MANY_ROUNDS = 20
 """Ratios from which on disturbed ones are left out of the spread."""
 
 FIRST_LOOK = 5
@@ -157,7 +157,7 @@ def spread(ratios: Sequence[float]) -> float:
     if len(logs) < 2:
         return 0.0
     robust = _MAD * float(np.median(np.abs(logs - np.median(logs))))
-    return robust if len(logs) >= MANY else max(robust, float(np.std(logs, ddof=1)))
+    return robust if len(logs) >= MANY_ROUNDS else max(robust, float(np.std(logs, ddof=1)))
 
 
 def _dependence(logs: Array) -> float:

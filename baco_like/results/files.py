@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from baco_like._output import open_regular_file
 from baco_like.exceptions import RunFileError
 
-LARGEST = 64 * 2**20
+MOST_BYTES = 64 * 2**20
 """Most bytes of a file, unpacked, unless the user allows more with ``large``."""
 
 MOST_RESULTS, MOST_CELLS = 150_000, 8_000_000
@@ -75,9 +75,9 @@ def _check_members(file: BinaryIO) -> None:
     while block := file.read(_BLOCK):
         size += len(block)
         members += block.count(_MEMBER)
-        if size > LARGEST or members > _MOST_MEMBERS:
+        if size > MOST_BYTES or members > _MOST_MEMBERS:
             raise OSError(
-                f"more than {LARGEST // 2**20} MiB or {_MOST_MEMBERS} parts, compressed; {_ALLOW}"
+                f"more than {MOST_BYTES // 2**20} MiB or {_MOST_MEMBERS} parts, compressed; {_ALLOW}"
             )
     file.seek(0)
 
@@ -99,15 +99,15 @@ def read_bytes(path: Path, large: bool = False) -> bytes:
 
     Args:
         path: The file.
-        large: Whether it may have more than `LARGEST` bytes.
+        large: Whether it may have more than `MOST_BYTES` bytes.
 
     Raises:
         RunFileError: The file cannot be read or unpacked, or is too large.
     """
     with _open_unpacked(path, large) as stream:
-        data = stream.read(-1 if large else LARGEST + 1)
-    if not large and len(data) > LARGEST:
-        raise RunFileError(f"{path} has more than {LARGEST // 2**20} MiB (unpacked); {_ALLOW}")
+        data = stream.read(-1 if large else MOST_BYTES + 1)
+    if not large and len(data) > MOST_BYTES:
+        raise RunFileError(f"{path} has more than {MOST_BYTES // 2**20} MiB (unpacked); {_ALLOW}")
     return data
 
 
@@ -115,7 +115,7 @@ def read_text(path: Path, large: bool = False) -> str:
     """Return the text of a file, unpacked if it is compressed by gzip.
 
     Raises:
-        RunFileError: The file cannot be read or unpacked, or has more than `LARGEST` bytes and is not ``large``.
+        RunFileError: The file cannot be read or unpacked, or has more than `MOST_BYTES` bytes and is not ``large``.
     """
     return read_bytes(path, large).decode("utf-8-sig", errors="replace")
 

@@ -18,7 +18,7 @@ from baco_like.records import Direction, Outcome, Trial, sign_of
 from baco_like.records.confirmation import CandidateResults
 from baco_like.records.reading import without_bound
 from baco_like.records.regression import (
-    MANY,
+    MANY_ROUNDS,
     Loss,
     RegressionRule,
     compare_ratios,
@@ -204,7 +204,7 @@ def record_baseline(
             for rounds in range(1, rule.rounds + 1):
                 meter.measure_round()
                 show(rounds)
-                if rounds >= min(MANY, rule.rounds):
+                if rounds >= min(MANY_ROUNDS, rule.rounds):
                     loss = compare_with_default(meter.ratios, rule.alpha)
                     if loss.high <= loss.low * (1.0 + rule.slowdown) ** (2.0 * _PRECISION):
                         break
@@ -246,7 +246,7 @@ def _decide(meter: _Meter, pair: CheckedPair, rule: RegressionRule, alpha: float
     elif verdict is None:
         status = "unknown"
         reason = f"{len(ratios)} rounds cannot tell; allow more by --rounds, or measure on a quieter machine"
-        if varied <= rule.slowdown and len(pair.before) < MANY:
+        if varied <= rule.slowdown and len(pair.before) < MANY_ROUNDS:
             reason += "; the table has few rounds to compare with: add some by --record"
     else:
         status = "fine"

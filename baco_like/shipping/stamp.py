@@ -14,7 +14,7 @@ import msgspec
 
 from baco_like._checks import nesting_depth, reject_constant
 from baco_like.exceptions import RunFileError
-from baco_like.results.files import LARGEST, read_text
+from baco_like.results.files import MOST_BYTES, read_text
 
 T = TypeVar("T")
 
@@ -146,7 +146,7 @@ def parse_json(text: str, what: str) -> Any:
     Raises:
         RunFileError: It is too large, nested too deep, or not JSON.
     """
-    if len(text) > LARGEST or nesting_depth(text) > _DEEPEST:
+    if len(text) > MOST_BYTES or nesting_depth(text) > _DEEPEST:
         raise RunFileError(f"{what}: too large, or nested more than {_DEEPEST} deep")
     try:
         return json.loads(text, parse_constant=reject_constant)

@@ -59,13 +59,13 @@ MOST_FOR_VOLUME = 3
 """Largest number of objectives for which the expected gain of hypervolume is used; the boxes of more are too many."""
 
 
-MANY = 21
+MANY_PARAMETERS = 21
 """From this number of parameters on, few of them have strong effects in the model, and the search stays near the best
 configurations. The tables on which the default for fewer was developed have at most 20."""
 
 
 def model_of_many() -> Bayesian:
-    """Return the Bayesian optimization of the default strategy for `MANY` or more parameters, without a design.
+    """Return the Bayesian optimization of the default strategy for `MANY_PARAMETERS` or more, without a design.
 
     Of random changes of the best configurations it takes the one with the best predicted value. Expected improvement
     prefers uncertain ones, and with hundreds of parameters nearly all changes are uncertain. On sizes of 15 programs by
@@ -188,7 +188,7 @@ def choose(problem: Problem, auto: Auto) -> tuple[Strategy[Any], str]:
 
     active = [space.parameters[name] for name in space.active]
     is_single = not (several or problem.related)
-    many = is_single and auto.surrogate == "gp" and len(active) >= MANY
+    many = is_single and auto.surrogate == "gp" and len(active) >= MANY_PARAMETERS
     model = model_of_many() if many else model_of_auto(auto.surrogate, auto.device)
     if many:  # 2: few of many parameters matter
         pass

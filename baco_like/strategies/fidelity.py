@@ -15,7 +15,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.acquisitions.functions import deviations, log_ei
-from baco_like.acquisitions.protocol import Score
+from baco_like.acquisitions.protocol import REFUSED, Score
 from baco_like.records import (
     History,
     Observation,
@@ -34,7 +34,7 @@ from baco_like.strategies import protocol
 from baco_like.strategies.auto import FAILED_AS
 from baco_like.strategies.bayesian.bayesian import Bayesian, BayesianState
 from baco_like.strategies.bayesian.fitting import with_quantities
-from baco_like.strategies.per_second import total_seconds
+from baco_like.strategies.per_second import COST_EXPONENT, total_seconds
 from baco_like.strategies.protocol import (
     HistoryStrategy,
     Prediction,
@@ -151,13 +151,6 @@ PAIRS = 4
 MOST_DISCORDANT = 0.25
 """Share of pairs of configurations in a different order above which a level is not used; 0.5 is chance."""
 
-COST_EXPONENT = 0.5
-"""Exponent of the cost of a level, as for seconds without a fidelity. Huang et al. (2006) divide by the cost itself: on
-a recorded space with a good proxy at a tenth of the cost, that took twice the time, nearly all of it for proxies."""
-
-_REFUSED = -1e7
-"""Score of a level that is not used."""
-
 _MODEL_PHASES = ("design", "explore", "model", "restart")
 """Phases in the tags of strategies with a model; others evaluate at the target only."""
 
@@ -219,7 +212,7 @@ class AugmentedImprovement:
                 if i in self.costs:
                     result[at] -= COST_EXPONENT * np.log(self.costs[i])
                 else:
-                    result[at] = _REFUSED
+                    result[at] = REFUSED
             return np.asarray(result)
 
         return score

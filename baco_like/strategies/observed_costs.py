@@ -15,6 +15,14 @@ import numpy as np
 
 from baco_like._typing import Array
 
+_PATIENCE = 8
+"""Least number of other outcomes after which one that has not arrived counts as lost."""
+
+
+def is_lost(waited: int, expected: int) -> bool:
+    """Whether an outcome counts as lost that has not arrived after ``waited`` others, of ``expected`` at a time."""
+    return waited > max(_PATIENCE, 2 * expected)
+
 
 @dataclass(frozen=True)
 class ObservedCosts:

@@ -37,10 +37,13 @@ _LEAST_SPREAD = 0.1
 
 _LEAST_SECONDS = 1e-6
 
-_LARGEST_EXPONENT = 0.5
-"""Exponent of the seconds at the start of the run. CArBO starts at 1. On three recorded spaces with builds of different
-length, the results of 0.25, 0.5 and 1 did not differ clearly (benchmarks/quality/results/seconds.md); 1 was worst
-where good configurations take long to build."""
+COST_EXPONENT = 0.5
+"""Exponent of the cost of an evaluation: of its seconds at the start of the run, of its level, of a task.
+
+CArBO starts at 1 for seconds. On three recorded spaces with builds of different length, the results of 0.25, 0.5 and 1
+did not differ clearly; 1 was worst where good configurations take long to build
+(benchmarks/quality/results/seconds.md). Huang et al. (2006) divide by the cost of a level itself: on a recorded space
+with a good proxy at a tenth of the cost, that took twice the time, nearly all of it for proxies."""
 
 _TAG = "seconds_models"
 """Key in the tag of a proposal: hyperparameters of the models, from which the next fit starts."""
@@ -217,12 +220,12 @@ def fit_seconds(
 
 
 def _exponent(budget: float, trials: Sequence[Trial]) -> float:
-    """Return (t - t_k) / (t - t_init), from 0 to 1, times `_LARGEST_EXPONENT`."""
+    """Return (t - t_k) / (t - t_init), from 0 to 1, times `COST_EXPONENT`."""
     is_model = [trial.read_tag("phase") == "model" for trial in trials]
     first = is_model.index(True) if True in is_model else len(trials)
     initial, used = total_seconds(trials[:first]), total_seconds(trials)
     left = np.clip((budget - used) / max(budget - initial, _LEAST_SECONDS), 0.0, 1.0)
-    return _LARGEST_EXPONENT * float(left)
+    return COST_EXPONENT * float(left)
 
 
 def _last_starts(history: History) -> Sequence[Mapping[str, Any]]:

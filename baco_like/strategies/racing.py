@@ -25,7 +25,7 @@ from baco_like.spaces.design import uniform
 from baco_like.spaces.rows import drop_duplicates
 from baco_like.strategies import moves, settings
 from baco_like.strategies.geometry import UnitBox
-from baco_like.strategies.observed_costs import ObservedCosts
+from baco_like.strategies.observed_costs import ObservedCosts, is_lost
 from baco_like.strategies.protocol import Problem, Proposals
 from baco_like.strategies.settings import BY_BUDGET, BudgetedSettings, setting
 
@@ -34,9 +34,6 @@ _MOST_ROUNDS = 5
 
 _WIDE = 0.5
 """Standard deviation of the first draws (irace: half the range)."""
-
-_PATIENCE = 8
-"""Least number of other outcomes before a candidate is given up whose outcome does not arrive."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +131,7 @@ class Racing(BudgetedSettings):
         if observation.code is None:
             return state
         state = _note_cost(state, observation)
-        if state.waited > max(_PATIENCE, 2 * int(state.alive.sum())):
+        if is_lost(state.waited, int(state.alive.sum())):
             alive = state.alive.copy()
             alive[state.missing] = False
             state = replace(state, alive=alive, waited=0)

@@ -63,7 +63,7 @@ def test_a_stopped_holder_is_named(path, holder):
 
 
 def test_a_holder_that_never_ends_is_given_up(path, holder, monkeypatch):
-    monkeypatch.setattr(lock, "_PATIENCE", 0.05)
+    monkeypatch.setattr(lock, "_LONGEST_WAIT", 0.05)
     with pytest.raises(JournalError, match="locked by another process"):
         take(path)
 

@@ -46,7 +46,7 @@ def table(tmp_path, monkeypatch):
     }
     path = tmp_path / "table.json.gz"
     path.write_bytes(gzip.compress(json.dumps(cache).encode() + b" " * 1000))
-    monkeypatch.setattr(files, "LARGEST", 1000)
+    monkeypatch.setattr(files, "MOST_BYTES", 1000)
     return path
 
 
@@ -93,7 +93,7 @@ def test_every_reader_has_the_limit_and_the_argument(table):
 def test_samples_have_the_limit_and_the_argument(tmp_path, monkeypatch):
     path, layout = tmp_path / "samples.csv", Layout(SPACE.parameters, "time")
     path.write_text("x,time,Valid,timestamp\n" + "1,2.0,True,0\n" * 100)
-    monkeypatch.setattr(files, "LARGEST", 1000)
+    monkeypatch.setattr(files, "MOST_BYTES", 1000)
     with pytest.raises(RunFileError, match="--large"):
         read_samples(path, layout)
     assert len(read_samples(path, layout, large=True)[0]) == 100
@@ -124,7 +124,7 @@ def test_a_long_journal_is_no_large_file(tmp_path, monkeypatch):
     path = tmp_path / "run.jsonl"
     opt = Optimizer(SPACE, strategy="exhaustive", storage=path)
     opt.observe(opt.suggest(), 1.0)
-    monkeypatch.setattr(files, "LARGEST", 100)
+    monkeypatch.setattr(files, "MOST_BYTES", 100)
     assert len(read(path)) == 1
 
 

@@ -565,7 +565,7 @@ def test_writing_a_file_follows_no_link(tmp_path: Path, monkeypatch: pytest.Monk
     assert not (tmp_path / "results.csv").exists()
 
 
-@pytest.mark.parametrize("limit", ["LARGEST", "_MOST_MEMBERS"])
+@pytest.mark.parametrize("limit", ["MOST_BYTES", "_MOST_MEMBERS"])
 def test_empty_parts_of_a_compressed_file_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:

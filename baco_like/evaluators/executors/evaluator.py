@@ -45,7 +45,7 @@ _GATHER = 0.05
 """Seconds after an outcome in which more outcomes are gathered, if workers have other trials meanwhile. One event and
 one wait for the disk serve all of them."""
 
-_PATIENCE = 10.0
+_LONGEST_LOSING = 10.0
 """Seconds in which a cluster may lose calls before it counts as gone; Ray notices a dead node after some seconds."""
 
 _PAUSE = 0.5
@@ -279,7 +279,7 @@ class ExecutorEvaluator(FuturesEvaluator):
         if last is not None:
             now = time.monotonic()
             self._losing_since = self._losing_since or now
-            if lost is not None and now - self._losing_since >= _PATIENCE:
+            if lost is not None and now - self._losing_since >= _LONGEST_LOSING:
                 del self._pending[trial.id]
                 self._error = self._error or lost_worker(lost)
                 return None

@@ -123,7 +123,7 @@ def _set_variables(variables: dict[str, str]) -> None:
     os.environ.update(variables)
 
 
-_PATIENCE = 30.0
+_LONGEST_ABSENCE = 30.0
 """Seconds without a node after which a cluster of Ray that had nodes counts as gone: its calls would wait for ever."""
 
 
@@ -163,10 +163,10 @@ class RayExecutor(Executor):
         cpus, now = self._ray.cluster_resources().get("CPU", 0.0), time.monotonic()
         if cpus:
             self._seen = now
-        elif now - self._seen > _PATIENCE:
+        elif now - self._seen > _LONGEST_ABSENCE:
             raise EvaluatorError(
-                f"the Ray cluster has had no CPU for {_PATIENCE:g} s. Pending trials are suggested again when the run "
-                "resumes on a cluster with nodes"
+                f"the Ray cluster has had no CPU for {_LONGEST_ABSENCE:g} s. Pending trials are suggested again when "
+                "the run resumes on a cluster with nodes"
             )
         return max(1, int(cpus / (self._options.get("num_cpus") or 1)))
 

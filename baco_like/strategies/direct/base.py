@@ -28,7 +28,7 @@ import numpy as np
 from baco_like._typing import Array, Rng
 from baco_like.records import History, Observation, Proposal, row_keys
 from baco_like.strategies.geometry import RepairedBox
-from baco_like.strategies.observed_costs import ObservedCosts
+from baco_like.strategies.observed_costs import ObservedCosts, is_lost
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.settings import BudgetedSettings
 
@@ -42,9 +42,6 @@ CostedPoint = tuple[Array, float]
 
 _STARTS = 16
 """Random configurations from which a start is chosen, preferably an unknown one."""
-
-_PATIENCE = 8
-"""Least number of later proposals that are observed before the requested one is given up."""
 
 _HUGE = 1e300
 """Bound of the objective, so that minimisers do not overflow."""
@@ -177,7 +174,7 @@ class ReplayedStrategy(BudgetedSettings, ABC, Generic[C]):
             return _advance(replace(after, checkpoint=None, start=code, answers=(), unit=0.0))
         ahead = _proposed_ahead(observation)
         waited = state.waited + (ahead > 0)
-        if waited <= max(_PATIENCE, 2 * ahead):
+        if not is_lost(waited, ahead):
             return replace(after, waited=waited)
         skipped = state.skipped.union(row_keys(state.request[None, :]))
         return _advance(replace(after, skipped=skipped, waited=0))

@@ -11,13 +11,13 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.acquisitions.functions import add_feasibility, feasibility_weight
-from baco_like.acquisitions.protocol import Score
+from baco_like.acquisitions.protocol import REFUSED, Score
 from baco_like.exceptions import StrategyError
 from baco_like.records import Cover, History, Status, Trial, row_keys
 from baco_like.records.covering import least_cover
 from baco_like.spaces.space import Space
 from baco_like.strategies.multi_task.scores import GoalScore, WeightedGain, set_gain
-from baco_like.strategies.per_second import total_seconds
+from baco_like.strategies.per_second import COST_EXPONENT, total_seconds
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates import FeasibilityModel
 from baco_like.surrogates.forest import ConstantFeasibility
@@ -179,12 +179,6 @@ class TaskScales:
 MOST_SEARCHED = 8
 """Largest number of tasks among which one proposal searches; with more, those with the fewest evaluations."""
 
-COST_EXPONENT = 0.5
-"""Exponent of the cost of an evaluation, as for seconds and fidelities."""
-
-_REFUSED = -1e7
-"""Score of a configuration that cannot reach the goal."""
-
 DESIGN = "design"
 """Phase in the tag of the configurations with which every task begins."""
 
@@ -328,7 +322,7 @@ class SetCandidates:
             refused |= ~allows(self.problem.space, rows).all(axis=1)
             if self.room is not None and self.room < len(self.problem.space.task_columns.tasks):
                 refused |= left > max(self.room, 1)
-        return np.where(refused, _REFUSED, values)
+        return np.where(refused, REFUSED, values)
 
     def is_excluded(self, rows: Codes) -> Mask:
         """Return which rows cannot be evaluated on any task that may be proposed."""

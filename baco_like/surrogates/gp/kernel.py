@@ -9,8 +9,8 @@ distance, which can be computed as a matrix product. Functions write into the gi
 them would take longer than the arithmetic.
 
 A fit computes weighted sums of the squared distances in every parameter again and again. A table of them takes one
-matrix for each parameter. With more than `MANY` parameters it is larger than the processor's caches, and reading it
-takes most of the time of a fit: then the sums are computed from the feature columns by matrix products.
+matrix for each parameter. With more than `MOST_TABLED` parameters it is larger than the processor's caches, and reading
+it takes most of the time of a fit: then the sums are computed from the feature columns by matrix products.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def distance_product(left: Array, right: Array, out: Array) -> Array:
 WIDE = 8
 """Distances in a parameter with more feature columns are computed by one matrix product instead of column by column."""
 
-MANY = 64
+MOST_TABLED = 64
 """With more parameters than this, sums are computed from the features. At 100 rows and 187 parameters an evaluation of
 the evidence then takes a third of the time, and at 400 rows the table would have 240 MB."""
 
@@ -271,7 +271,7 @@ def parameter_distances(features: Features, owner: Ints, groups: int) -> Squared
         owner: Index of the parameter that each column belongs to, ``(k,)``, in ``range(groups)``.
         groups: Number of parameters.
     """
-    if groups > MANY:
+    if groups > MOST_TABLED:
         return FeatureDistances(features - features.mean(axis=0), owner, groups)
     return DistanceTable(squared_distances(features, owner, groups))
 
