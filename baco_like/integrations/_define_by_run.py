@@ -1,4 +1,4 @@
-"""Spaces learned from trials: which parameters an objective asks for, and between which bounds.
+"""Constraints and conditions learned from trials: between which bounds an objective asks for its parameters.
 
 An objective of Optuna names its parameters while it runs; `baco_like.spaces.learned_conditions` finds under which
 conditions. `learn_bounds` does the same for bounds that differ between trials. Values without evidence count as
@@ -9,124 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, combinations
 from typing import Any
 
-from baco_like._optional import needs_extra
 from baco_like.constraints.language.writer import write_name
-from baco_like.exceptions import SpaceError
-from baco_like.parameters import Categorical, Integer, Ordinal, Real
-from baco_like.parameters.numeric import MAX_VALUES
-from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.values import value_key
 from baco_like.spaces import Space
 from baco_like.spaces.learned_conditions import LISTED
-
-with needs_extra("optuna", "optuna"):
-    from optuna.distributions import (
-        BaseDistribution,
-        CategoricalDistribution,
-        FloatDistribution,
-        IntDistribution,
-    )
 
 Config = Mapping[str, Any]
 Bounds = tuple[float, float, Any]
 """The lower and the upper bound of a number, and for an integer with a step ``(remainder, step)``."""
 
-_STEPS = 1000
-"""Most values of a number with a step that are listed."""
-
-
 _COMBINATIONS = 10_000
 """Most combinations of the values of an ended trial; with more, a condition on them costs more than it saves."""
-
-
-@dataclass
-class LearnedDomains:
-    """The parameters of a study whose space is not given, with the widest bounds of all trials.
-
-    Attributes:
-        distributions: As Optuna has them.
-        wide: Names of integers with more values than `Integer` takes; Optuna samples them independently.
-    """
-
-    distributions: dict[str, BaseDistribution] = field(default_factory=dict)
-    wide: set[str] = field(default_factory=set)
-
-    def add(self, distributions: Mapping[str, BaseDistribution]) -> None:
-        """Add the distributions of a trial; numbers get the wider bounds."""
-        for name, new in distributions.items():
-            widened = _widen(self.distributions.get(name, new), new)
-            if isinstance(widened, IntDistribution) and widened.high - widened.low >= MAX_VALUES:
-                self.wide.add(name)
-            self.distributions[name] = widened
-        for name in self.wide & self.distributions.keys():
-            del self.distributions[name]
-
-    def space(self) -> Space | None:
-        """Return the space, or None without parameters."""
-        parameters = {name: _parameter(each) for name, each in self.distributions.items()}
-        return Space(parameters) if parameters else None
-
-    def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters of a trial as a configuration, or a part of it."""
-        return {name: _plain(value) for name, value in params.items() if name in self.distributions}
-
-    def write(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a configuration as Optuna's parameters; the inverse of `read`."""
-        params = dict(config)
-        for name, value in config.items():
-            own = self.distributions[name]
-            if isinstance(own, CategoricalDistribution):
-                choices = {value_key(_plain(choice)): choice for choice in own.choices}
-                params[name] = choices[value_key(value)]
-        return params
-
-
-def _plain(choice: Any) -> Any:
-    """Return a choice as a value of a parameter: a text such as ``<nan>`` if a `Categorical` cannot have it."""
-    try:
-        return Categorical([choice]).values[0]
-    except SpaceError:
-        return f"<{choice!r}>"
-
-
-def _widen(known: BaseDistribution, new: BaseDistribution) -> BaseDistribution:
-    """Return the distribution of two trials; of different kinds, the new one."""
-    if isinstance(known, FloatDistribution) and isinstance(new, FloatDistribution):
-        low, high = min(known.low, new.low), max(known.high, new.high)
-        step = new.step if known.step == new.step else None
-        if step is not None and not math.isclose(
-            (shift := (known.low - new.low) / step), round(shift)
-        ):
-            step = None
-        return FloatDistribution(low, high, log=new.log, step=step)
-    if isinstance(known, IntDistribution) and isinstance(new, IntDistribution):
-        step = math.gcd(known.step, new.step, known.low - new.low)
-        return IntDistribution(
-            min(known.low, new.low), max(known.high, new.high), log=new.log, step=step
-        )
-    return new
-
-
-def _parameter(distribution: BaseDistribution) -> Parameter:
-    if isinstance(distribution, CategoricalDistribution):
-        # Optuna takes the first of choices that are equal in Python, such as 1 and True.
-        return Categorical(list(dict.fromkeys(map(_plain, distribution.choices))))
-    assert isinstance(distribution, FloatDistribution | IntDistribution)
-    low, high, step = distribution.low, distribution.high, distribution.step
-    is_whole = isinstance(distribution, IntDistribution)
-    has_step = step is not None and not (is_whole and step == 1)
-    if has_step and not is_whole:
-        return Real(low, high, step=step)
-    if has_step and step is not None and (high - low) / step < _STEPS:
-        return Ordinal(range(int(low), int(high) + 1, int(step)))
-    if is_whole:
-        return Integer(int(low), int(high), log=distribution.log)
-    return Real(low, high, log=distribution.log)
 
 
 def learn_bounds(space: Space, trials: Sequence[tuple[Config, Mapping[str, Bounds]]]) -> list[str]:

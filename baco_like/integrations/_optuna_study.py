@@ -12,12 +12,8 @@ import numpy as np
 
 from baco_like._optional import needs_extra
 from baco_like.exceptions import BacoWarning, ConfigError, SpaceError
-from baco_like.integrations._define_by_run import (
-    Bounds,
-    LearnedDomains,
-    end_with_trials,
-    learn_bounds,
-)
+from baco_like.integrations._define_by_run import end_with_trials, learn_bounds
+from baco_like.integrations._optuna_spaces import LearnedDomains, read_bounds
 from baco_like.integrations._shared import read_permutations, write_permutations
 from baco_like.optimizer import Optimizer
 from baco_like.records import Trial
@@ -25,7 +21,6 @@ from baco_like.spaces import Space
 from baco_like.spaces.learned_conditions import learn_conditions
 
 with needs_extra("optuna", "optuna"):
-    from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
     from optuna.trial import FrozenTrial, TrialState
 
 _COMPLETION_DRAWS = 1024
@@ -129,7 +124,7 @@ class StudyState:
         when = end_with_trials(space, ended, configs)
         constraints = []
         if self.given is None:
-            bounds = [_read_bounds(trial.distributions) for trial in self.finished]
+            bounds = [read_bounds(trial.distributions) for trial in self.finished]
             constraints = learn_bounds(base, list(zip(configs, bounds, strict=True)))
         space = _extend(space, when, [])
         return _extend(space, space.conditions.texts, constraints)
@@ -245,17 +240,6 @@ def _extend(space: Space, when: Mapping[str, str], constraints: Sequence[str]) -
         return space.with_conditions(when, constraints)
     except SpaceError:
         return space
-
-
-def _read_bounds(distributions: Mapping[str, BaseDistribution]) -> dict[str, Bounds]:
-    """Return the bounds and the step of each number."""
-    bounds: dict[str, Bounds] = {}
-    for name, each in distributions.items():
-        if isinstance(each, IntDistribution):
-            bounds[name] = (each.low, each.high, (each.low % each.step, each.step))
-        elif isinstance(each, FloatDistribution):
-            bounds[name] = (each.low, each.high, None)
-    return bounds
 
 
 def objective_name(position: int) -> str:

@@ -1,8 +1,7 @@
-"""Optuna: this package's optimizer as a sampler, and the conversion of spaces and configurations.
+"""Optuna: this package's optimizer as a sampler.
 
 Constraints span parameters, so the space must be known before the first trial. `optuna_distributions` declares it to
-Optuna, and `suggest_config` asks a trial for a whole configuration in the space's values. Optuna has no ordinals and no
-permutations: both become categorical, a permutation as texts such as ``"i,j,k"``.
+Optuna, and `suggest_config` asks a trial for a whole configuration in the space's values.
 """
 
 from __future__ import annotations
@@ -20,31 +19,22 @@ from typing_extensions import override
 from baco_like._forks import renew_lock_in_child
 from baco_like._optional import needs_extra
 from baco_like.exceptions import SpaceError, SpaceExhausted
-from baco_like.integrations._optuna_study import CLAIM, FINISHED, StudyState, objective_name
-from baco_like.integrations._shared import order_texts, read_permutations, write_permutations
-from baco_like.optimizer import Optimizer, Search
-from baco_like.parameters import (
-    Categorical,
-    Integer,
-    Ordinal,
-    Parameter,
-    Permutation,
-    Real,
-    SteppedReal,
+from baco_like.integrations._optuna_spaces import (
+    describe_numbers,
+    from_optuna,
+    optuna_distributions,
+    suggest_config,
+    to_optuna,
 )
+from baco_like.integrations._optuna_study import CLAIM, FINISHED, StudyState, objective_name
+from baco_like.optimizer import Optimizer, Search
 from baco_like.records import Direction
 from baco_like.records.aim import GivenObjectives
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
 
 with needs_extra("optuna", "optuna"):
-    import optuna
-    from optuna.distributions import (
-        BaseDistribution,
-        CategoricalDistribution,
-        FloatDistribution,
-        IntDistribution,
-    )
+    from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
     from optuna.samplers import BaseSampler, RandomSampler
     from optuna.study import Study, StudyDirection
     from optuna.trial import FrozenTrial, TrialState
@@ -56,12 +46,6 @@ _CLAIMS = 16
 
 _DRAWS = 32
 """Most random values of a parameter that are drawn until the configuration is new."""
-
-
-def _describe(numbers: FloatDistribution | IntDistribution) -> str:
-    """Return the bounds and the step of numbers in words."""
-    step = "" if numbers.step in (None, 1) else f" in steps of {numbers.step!r}"
-    return f"{numbers.low!r} to {numbers.high!r}{step}"
 
 
 class BacoSampler(BaseSampler):
@@ -251,7 +235,7 @@ class BacoSampler(BaseSampler):
         """
         own = self._distributions.get(name)
         if isinstance(own, FloatDistribution | IntDistribution) and type(own) is type(asked):
-            wanted, known = (_describe(each) for each in (asked, own))
+            wanted, known = (describe_numbers(each) for each in (asked, own))
             if known != wanted and not asked.single():
                 raise SpaceError(
                     f"parameter {name!r}: the objective asks for {wanted}, and the space of the sampler has {known}; "
@@ -310,80 +294,3 @@ class BacoSampler(BaseSampler):
     def reseed_rng(self) -> None:
         """Reseed the independent sampler; suggestions of workers differ because of their pending trials."""
         self._independent.reseed_rng()
-
-
-# Spaces and configurations in the terms of Optuna ---------------------------------------------------------------------
-
-
-def optuna_distributions(space: Space) -> dict[str, BaseDistribution]:
-    """Return the space's parameters as Optuna distributions, as ``study.ask`` accepts them.
-
-    Raises:
-        SpaceError: A permutation has more than seven elements, two orders of it have the same text, or ``space`` is
-            not a `Space`.
-    """
-    if not isinstance(space, Space):
-        raise SpaceError(f"space = {space!r:.60}: expected a Space; create it with Space(...)")
-    return {name: distribution_of(name, p) for name, p in space.parameters.items()}
-
-
-def suggest_config(trial: optuna.Trial, space: Space) -> dict[str, Any]:
-    """Return the configuration that an objective evaluates, in the space's own values; inactive ones are not asked for.
-
-    Raises:
-        SpaceError: As for `optuna_distributions`.
-    """
-    params: dict[str, Any] = {}
-    for name, choice in optuna_distributions(space).items():
-        if name not in space.conditions.expressions:
-            params[name] = ask_parameter(trial, name, choice)
-    for name in space.conditions.expressions:  # those that a condition reads come first
-        if space.activity.is_active(name, from_optuna(params, space)):
-            params[name] = ask_parameter(trial, name, distribution_of(name, space.parameters[name]))
-    return from_optuna(params, space)
-
-
-def ask_parameter(trial: optuna.Trial, name: str, choice: BaseDistribution) -> Any:
-    """Return the value of a parameter that a trial is asked for."""
-    if isinstance(choice, FloatDistribution):
-        step = choice.step
-        return trial.suggest_float(name, choice.low, choice.high, step=step, log=choice.log)
-    if isinstance(choice, IntDistribution):
-        step = choice.step
-        return trial.suggest_int(name, choice.low, choice.high, step=step, log=choice.log)
-    assert isinstance(choice, CategoricalDistribution)
-    return trial.suggest_categorical(name, choice.choices)
-
-
-def from_optuna(params: Mapping[str, Any], space: Space) -> dict[str, Any]:
-    """Return a trial's parameters as a configuration; parameters outside the space are left out."""
-    return read_permutations(params, space)
-
-
-def to_optuna(config: Mapping[str, Any], space: Space) -> dict[str, Any]:
-    """Return a configuration as Optuna's parameters, as ``study.enqueue_trial`` accepts them."""
-    return write_permutations(config, space)
-
-
-def distribution_of(name: str, parameter: Parameter) -> BaseDistribution:
-    """Return a parameter as a distribution of Optuna.
-
-    Raises:
-        SpaceError: Optuna has none, or as for `optuna_distributions`.
-    """
-    if isinstance(parameter, Real):
-        return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
-    if isinstance(parameter, SteppedReal):
-        return FloatDistribution(parameter.low, parameter.high, step=parameter.step)
-    if isinstance(parameter, Integer):
-        return IntDistribution(parameter.low, parameter.high, log=parameter.log)
-    if isinstance(parameter, (Ordinal, Categorical)):
-        values: tuple[Any, ...] = (
-            parameter.values
-        )  # Optuna accepts tuples among them, with a warning
-        return CategoricalDistribution(values)
-    if isinstance(parameter, Permutation):
-        return CategoricalDistribution(order_texts(name, parameter, "Optuna"))
-    raise SpaceError(
-        f"parameter {name!r}: Optuna has no distribution for {type(parameter).__name__}; use Optimizer directly"
-    )

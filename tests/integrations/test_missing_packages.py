@@ -21,7 +21,8 @@ from baco_like.exceptions import MissingExtra
 )
 def test_the_extra_is_named(name, module, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    for part in (name, f"_{name}_conversion"):
-        monkeypatch.delitem(sys.modules, f"baco_like.integrations.{part}", raising=False)
+    owned = tuple(f"baco_like.integrations.{part}" for part in (name, f"_{name}_"))
+    for loaded in [loaded for loaded in sys.modules if loaded.startswith(owned)]:
+        monkeypatch.delitem(sys.modules, loaded)
     with pytest.raises(MissingExtra, match=rf"baco-like\[{extra}\]"):
         importlib.import_module(f"baco_like.integrations.{name}")

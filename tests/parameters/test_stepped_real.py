@@ -124,10 +124,9 @@ def test_single_precision_is_read():
 
 def test_optuna():
     pytest.importorskip("optuna")
-    from baco_like.integrations._define_by_run import _parameter
-    from baco_like.integrations.optuna import distribution_of
+    from baco_like.integrations._optuna_spaces import distribution_of, parameter_of
 
-    assert _parameter(distribution_of("x", STEP)) == STEP
+    assert parameter_of(distribution_of("x", STEP)) == STEP
 
 
 def test_configspace():

@@ -95,7 +95,7 @@ class _Questions:
 
     def _ask_once(self) -> tuple[Any, dict[str, Any]]:
         """Return a trial and its configuration; the sampler is asked for active parameters only."""
-        from baco_like.integrations.optuna import ask_parameter
+        from baco_like.integrations._optuna_spaces import ask_parameter
 
         space = self._problem.space
         if not space.conditions:
@@ -131,7 +131,7 @@ def _distributions(name: str, parameter: Parameter) -> dict[str, Any]:
     """Return the distributions of a parameter by their names in Optuna; none for a constant."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    from baco_like.integrations.optuna import distribution_of
+    from baco_like.integrations._optuna_spaces import distribution_of
 
     if isinstance(parameter, Permutation):
         return {f"{name}[{i}]": FloatDistribution(0.0, 1.0) for i in range(parameter.width)}

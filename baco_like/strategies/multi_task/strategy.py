@@ -27,7 +27,6 @@ from baco_like.strategies.bayesian.fitting import last_hyperparameters, weight_b
 from baco_like.strategies.designs import AdaptiveDesign, Phased
 from baco_like.strategies.fidelity import history_of_part
 from baco_like.strategies.multi_task.candidates import (
-    COST_EXPONENT,
     DESIGN,
     MOST_SEARCHED,
     FittedTasks,
@@ -49,6 +48,7 @@ from baco_like.strategies.multi_task.candidates import (
     weight_by_running,
 )
 from baco_like.strategies.multi_task.scores import GoalScore
+from baco_like.strategies.per_second import COST_EXPONENT
 from baco_like.strategies.protocol import (
     FEWEST_RELATED,
     MOST_RELATED,
