@@ -199,10 +199,7 @@ class Service:
         if word == "internal" and not isinstance(error, BacoError):
             traceback.print_exception(error, file=sys.stderr)
             text = f"an error of the server: {type(error).__name__}; its log says more"
-        paths = [run.path for run in self.runs if run.path is not None]
-        for folder in {str(path.parent) for path in paths} | {
-            str(p.resolve().parent) for p in paths
-        }:
+        for folder in self.runs.folders:
             text = text.replace(f"{folder}/", "")
         content = {"code": ERRORS[word], "message": text[:2000], "data": {"error": word}}
         return msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "error": content})

@@ -391,8 +391,12 @@ class Runs:
             self._runs.clear()
             self._locks.close()
 
-    def __iter__(self) -> Iterator[Run]:
-        return iter(list(self._runs.values()))
+    @property
+    def folders(self) -> set[Path]:
+        """The folders of the journals, which are no business of a client."""
+        own = [self._folder] if self._folder is not None else []
+        own += [self._journal.parent] if self._journal is not None else []
+        return {*own, *(folder.absolute() for folder in own)} - {Path(".")}
 
     def find(self, name: str | None) -> Run:
         """Return an open run, or one whose journal is there; None: the only one that is open.

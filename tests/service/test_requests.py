@@ -1,0 +1,276 @@
+"""Requests that are wrong, too large or hostile: each gets an error, and the conversation goes on."""
+
+import io
+import json
+import random
+
+import pytest
+from serving import SPACE, TABLES, in_process, line
+
+from baco_like import Space
+from baco_like.service.messages import ERRORS, METHODS, Limits
+from baco_like.service.stdio import serve_lines
+
+VALID = [
+    line("hello"),
+    line("open", run="a", **TABLES),
+    line("suggest", run="a", n=2, client="node7"),
+    line(
+        "observe",
+        run="a",
+        trial=0,
+        values=[1.5, 2],
+        metrics={"size": 40, "t": [1, 2]},
+        extra={"k": [1, {}]},
+    ),
+    line(
+        "observe", run="a", config={"tile": 8, "order": ["i", "j", "k"], "unroll": 1}, value=-1e300
+    ),
+    line("claim", run="a", config={"tile": 8, "order": ["k", "j", "i"], "unroll": 8}),
+    line("events", run="a", after=1, most=3),
+    line("append", run="a", event={"event": "abandoned", "id": 3, "reason": "x"}, after=4),
+    line("heartbeat", run="a", trials=[0, 1, 2]),
+    line("recommend", run="a", weights={"value": 1}, limits=["size <= 3"]),
+]
+WORDS = [
+    "null",
+    "true",
+    "-1",
+    "1e999",
+    "9" * 400,
+    '"\\ud800"',
+    "[]",
+    "{}",
+    '"\\u0000"',
+    "[" * 40,
+    "{" * 2000,
+    "1e5",
+]
+
+
+def mutate(text, rng):
+    """Return a message with a few changes."""
+    for _ in range(rng.randint(1, 3)):
+        place, other = rng.randrange(len(text) + 1), rng.randrange(len(text) + 1)
+        low, high = min(place, other), min(max(place, other), place + 30)
+        text = rng.choice(
+            [
+                text[:low] + text[high:],
+                text[:place] + text[low:high] + text[place:],
+                text[:place] + rng.choice(WORDS) + text[place + 1 :],
+                text[:place] + chr(rng.choice([0, 34, 92, 123, 233, 0x1F600])) + text[place + 1 :],
+                text.replace(rng.choice(['"a"', "0", "1", '"i"', "}", ":"]), rng.choice(WORDS), 1),
+            ]
+        )
+    return text
+
+
+def test_mutated_messages_get_answers(capsys):
+    service, client = in_process(limits=Limits(most_runs=5))
+    rng = random.Random(11)
+    words = set()
+    client.call("open", run="a", **TABLES)
+    for _ in range(3000):
+        text = mutate(rng.choice(VALID), rng).encode("utf-8", "surrogatepass")
+        answer = json.loads(service.answer(text))
+        assert answer["jsonrpc"] == "2.0"
+        assert ("result" in answer) != ("error" in answer)
+        if "error" in answer:
+            word = answer["error"]["data"]["error"]
+            words.add(word)
+            assert answer["error"]["code"] == ERRORS[word]
+            assert len(answer["error"]["message"]) <= 2000
+            assert word != "internal", (text, capsys.readouterr().err[-3000:])
+    assert {"parse", "request", "params", "method", "config"} <= words
+    assert client.call("status", run="a")["stop"] is None
+
+
+def test_bytes_that_are_no_text():
+    service, _ = in_process()
+    assert json.loads(service.answer(b'{"a": "\xff"}'))["error"]["data"]["error"] == "parse"
+
+
+def lines_of(text, **limits):
+    """Return the answers to a stream."""
+    service, _ = in_process(limits=Limits(**limits))
+    outgoing = io.BytesIO()
+    serve_lines(service, io.BytesIO(text), outgoing)
+    return [json.loads(each) for each in outgoing.getvalue().splitlines()]
+
+
+def test_a_line_that_is_too_long_is_skipped():
+    hello = line("hello").encode()
+    long = hello[:-1] + b" " * 200_000 + b"}"
+    answers = lines_of(hello + b"\n" + long + b"\r\n\n" + hello + b"\n", most_bytes=1000)
+    assert ["result" in answer for answer in answers] == [True, False, True]
+    assert answers[1]["error"]["data"]["error"] == "limit"
+
+
+def test_a_line_of_exactly_the_limit_is_read():
+    hello = line("hello").encode()
+    padded = hello + b" " * (1000 - len(hello))
+    assert "result" in lines_of(padded + b"\n", most_bytes=1000)[0]
+    assert "error" in lines_of(padded + b" x\n", most_bytes=1000)[0]
+
+
+def test_a_line_that_was_cut_off_gets_no_answer():
+    assert lines_of(line("hello").encode()) == []
+
+
+def test_a_closed_pipe_ends_the_server():
+    class Closed(io.RawIOBase):
+        def write(self, data):
+            raise BrokenPipeError
+
+    service, _ = in_process()
+    serve_lines(service, io.BytesIO(line("hello").encode() + b"\n"), Closed())
+
+
+@pytest.mark.parametrize(
+    ("word", "named", "params"),
+    [
+        ("params", "evaluator", {"evaluator": {"kind": "command", "run": "rm"}}),
+        ("params", "warm_start", {"warm_start": {"file": "/etc/passwd"}}),
+        ("params", "flags", {"flags": {"compiler": "gcc"}}),
+        ("params", "run", {"run": "../../etc"}),
+        ("params", "run", {"run": ""}),
+        ("params", "threads", {"optimizer": {"threads": 64}}),
+        ("params", "strategy", {"optimizer": {"strategy": "os:system"}}),
+        (
+            "params",
+            "population",
+            {"optimizer": {"strategy": "genetic_algorithm", "populations": 3}},
+        ),
+        ("params", "lease", {"lease": 0}),
+        ("params", "evaluations", {"budget": {"evaluations": 0}}),
+        ("params", "needs 'evaluations'", {"budget": {"target": 1.0}}),
+        (
+            "space",
+            "callable",
+            {"space": {"version": 1, "parameters": SPACE, "constraints": [{"callable": "f"}]}},
+        ),
+        (
+            "params",
+            "tasks",
+            {"space": Space({"x": [1, 2]}).to_dict(), "tasks": {"list": ["a", "b"]}},
+        ),
+        ("limit", "3 pa", {"space": {"x": {"type": "ordinal", "values": list(range(10_000))}}}),
+    ],
+)
+def test_what_a_client_may_not_describe(tmp_path, word, named, params):
+    _, client = in_process(tmp_path)
+    found, message = client.error("open", **{"space": SPACE, **params})
+    assert found == word, message
+    assert named.split()[0] in message or word == "limit"
+    assert list(tmp_path.iterdir()) == [], "nothing is written"
+
+
+def test_limits_of_a_server(tmp_path):
+    service, client = in_process(tmp_path, limits=Limits(most_runs=2, most_pending=3))
+    client.call("open", run="a", **TABLES)
+    client.call("open", run="b", **TABLES)
+    assert client.error("open", run="c", **TABLES)[0] == "limit"
+    assert client.error("suggest", run="a", n=4)[0] == "limit"
+    client.call("suggest", run="a", n=3)
+    assert client.error("suggest", run="a")[0] == "limit"
+    assert (
+        client.error("claim", run="a", config={"tile": 8, "order": ["k", "j", "i"], "unroll": 8})[0]
+        == "limit"
+    )
+    client.call("abandon", run="a", trial=1)
+    client.call("suggest", run="a")
+    service.runs.close()
+
+
+def test_errors_have_no_path(tmp_path):
+    service, client = in_process(tmp_path)
+    client.call("open", run="a", **TABLES)
+    service.runs.close()
+    service, client = in_process(tmp_path)
+    other = {**TABLES, "optimizer": {"strategy": "random_search", "seed": 6}}
+    word, message = client.error("open", run="a", **other)
+    assert word == "journal"
+    assert "seed" in message
+    assert str(tmp_path) not in message
+    service.runs.close()
+
+
+def test_a_bug_is_an_error_without_a_traceback(monkeypatch, capsys):
+    service, client = in_process()
+    client.call("open", **TABLES)
+    monkeypatch.setattr(type(service.runs.find(None).optimizer), "suggest", lambda *a, **k: 1 / 0)
+    word, message = client.error("suggest")
+    assert word == "internal"
+    assert "ZeroDivisionError" in message
+    assert "Traceback" in capsys.readouterr().err
+    assert client.call("status")["observed"] == 0
+
+
+def test_a_run_with_another_budget_goes_on():
+    _, client = in_process()
+    client.call("open", **TABLES, budget={"evaluations": 1})
+    client.call("observe", trial=client.call("suggest")["trials"][0]["id"], value=1)
+    assert client.error("suggest")[0] == "ended"
+    assert client.call("open", **TABLES, budget={"evaluations": 2})["resumed"]
+    client.call("suggest")
+
+
+def test_several_objectives_and_tasks():
+    _, client = in_process()
+    objective = [{"name": "time", "unit": "ms"}, {"name": "size"}]
+    client.call("open", run="two", space=SPACE, objective=objective)
+    for i, metrics in enumerate(
+        [{"time": 1, "size": [5, 7, 6]}, {"time": 2, "size": 3}, {"time": 3, "size": 9}]
+    ):
+        client.call("suggest", run="two")
+        client.call("observe", run="two", trial=i, metrics=metrics)
+    assert [t["id"] for t in client.call("front", run="two")["trials"]] == [0, 1]
+    assert client.call("recommend", run="two", weights={"size": 0})["trial"]["id"] == 0
+    client.call("suggest", run="two")
+    failed = client.call("observe", run="two", trial=3, metrics={"time": 1, "size": None})
+    assert failed["trial"]["status"] == "failed"
+
+    tasks = {"list": [{"n": 512}, {"n": 4096}]}
+    client.call("open", run="tasks", space=SPACE, tasks=tasks)
+    for n in (512, 4096, 4096):
+        (trial,) = client.call("suggest", run="tasks", task={"n": n})["trials"]
+        assert trial["config"]["n"] == n
+        client.call("observe", run="tasks", trial=trial["id"], value=n + trial["id"])
+    assert client.call("best", run="tasks", task="n=4096")["trial"]["id"] == 1
+    assert client.error("best", run="tasks", task="n=1")[0] == "space"
+    recommended = client.call("recommend", run="tasks")["tasks"]
+    assert [each["task"] for each in recommended] == tasks["list"]
+
+
+def test_leases_and_late_results():
+    _, client = in_process()
+    client.call("open", **TABLES, lease=0.001)
+    (trial,) = client.call("suggest", client="slow")["trials"]
+    assert trial["lease"] == 0.001
+    (again,) = client.call("suggest", client="fast")["trials"]
+    assert (again["id"], again["client"]) == (trial["id"], "fast")
+    assert client.call("heartbeat", trials=[0])["pending"] == [0]
+    client.call("observe", trial=0, value=1.0, client="fast")
+    late = client.call("observe", trial=0, value=3.0, client="slow")["trial"]
+    assert late["id"] != trial["id"], "a further measurement of the configuration"
+    assert client.call("heartbeat", trials=[0])["pending"] == []
+
+
+def test_each_method_has_a_function_and_a_sentence():
+    from baco_like.service.methods import _FUNCTIONS
+
+    assert {*_FUNCTIONS, "hello", "open"} == set(METHODS)
+    assert all(method.meaning for method in METHODS.values())
+
+
+def test_events_can_be_read_from_any_number():
+    _, client = in_process()
+    client.call("open", **TABLES, budget={"evaluations": 400})
+    for i in range(300):
+        client.call("suggest")
+        client.call("abandon", trial=i)
+    every = client.call("events", most=10_000)
+    assert every["next"] == 601
+    for after in (0, 1, 255, 256, 257, 511, 512, 600, 601, 700):
+        part = client.call("events", after=after, most=2)
+        assert part["events"] == every["events"][after : after + 2]
