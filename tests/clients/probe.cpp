@@ -1,0 +1,132 @@
+// Drives baco_like.hpp for the tests:
+//   probe json                 reads lines and writes each as JSON again, or "invalid"
+//   probe types LINE           writes what the getters return for the trial LINE
+//   probe relay SERVER...      reads lines {"method":...,"params":...,"time_limit":...} and writes results and errors
+//   probe tune SERVER...       a tuning loop: writes each configuration
+// SERVER is http://..., the number of a descriptor, or a command.
+
+#include <baco_like.hpp>
+#include <iostream>
+
+using baco_like::Error;
+using baco_like::ErrorCode;
+using baco_like::Fields;
+using baco_like::Json;
+using baco_like::Options;
+using baco_like::Trial;
+using baco_like::Tuner;
+
+namespace {
+
+Tuner reach(const std::vector<std::string>& words) {
+  Options options;
+  options.time_limit = std::chrono::seconds(60);
+  if (words[0].rfind("http", 0) == 0) return Tuner::connect(words[0], options);
+  if (words.size() == 1 && std::isdigit(words[0][0]) != 0) return Tuner::connect(std::stoi(words[0]), options);
+  return Tuner::start(words, options);
+}
+
+Json describe(const Error& error) {
+  return Fields{{"error", Fields{{"code", static_cast<int>(error.code())}, {"message", error.what()}}}};
+}
+
+void copy_json() {
+  for (std::string line; std::getline(std::cin, line);) {
+    const std::optional<Json> value = Json::parse(line);
+    std::cout << (value ? value->dump() : "invalid") << '\n';
+  }
+}
+
+// Calls a getter, and returns its value or the code of its error.
+template <class Get>
+Json value_or_error(Get get) {
+#if defined(__cpp_exceptions)
+  try {
+    return get();
+  } catch (const Error& error) {
+    return describe(error);
+  }
+#else
+  baco_like::detail::stored_error() = Error();
+  Json value = get();
+  return baco_like::last_error() ? describe(baco_like::last_error()) : value;
+#endif
+}
+
+void show_types(const std::string& line) {
+  const Trial trial(Json::parse(line).value());
+  for (const std::string& name : trial.config().keys()) {
+    Fields out;
+    out.emplace_back("integer", value_or_error([&] { return Json(trial.integer(name)); }));
+    out.emplace_back("int8", value_or_error([&] { return Json(trial.integer<std::int8_t>(name)); }));
+    out.emplace_back("unsigned", value_or_error([&] { return Json(trial.integer<std::uint64_t>(name)); }));
+    out.emplace_back("real", value_or_error([&] { return Json(trial.real(name)); }));
+    out.emplace_back("flag", value_or_error([&] { return Json(trial.flag(name)); }));
+    out.emplace_back("text", value_or_error([&] { return Json(trial.text(name)); }));
+    out.emplace_back("order", value_or_error([&] { return Json(trial.order(name)); }));
+    out.emplace_back("texts", value_or_error([&] { return Json(trial.texts(name)); }));
+    std::cout << Json(out).dump() << '\n';
+  }
+}
+
+void relay(Tuner& tuner) {
+  for (std::string line; std::getline(std::cin, line);) {
+    const Json request = Json::parse(line).value();
+    if (const auto limit = request["time_limit"].as<int>()) tuner.set_time_limit(std::chrono::milliseconds(*limit));
+    Json result;
+    if (request["method"].as<std::string>() == "open") {
+      tuner.open(request["params"].dump());
+      std::cout << "{}" << std::endl;
+      continue;
+    }
+    const Error error = tuner.request(*request["method"].as<std::string>(), request["params"], result);
+    std::cout << (error ? describe(error) : Json(Fields{{"result", result}})).dump() << std::endl;
+  }
+}
+
+// The objective of tests/clients/test_cpp.py, in the same operations.
+double cost(const Trial& trial) {
+  const double tile = trial.real("tile"), share = trial.real("share");
+  const std::vector<int> loops = trial.order("loops");
+  const double difference = (tile - 16.0) / 16.0, rest = share - 0.3;
+  return 1.0 + difference * difference + rest * rest + 0.1 * loops[0] + (trial.text("mode") == "fast" ? 0.0 : 0.5);
+}
+
+void tune(Tuner& tuner) {
+  int number = 0;
+  while (const auto trial = tuner.next()) {
+    std::cout << trial->config().dump() << std::endl;
+    if (++number % 5 == 0)
+      tuner.fail(*trial, "compile", "line 1\nline \xff 2");
+    else
+      tuner.observe(*trial, {cost(*trial), cost(*trial) + 0.25});
+  }
+}
+
+void run(const std::string& mode, const std::vector<std::string>& words) {
+  Tuner tuner = reach(words);
+  if (!baco_like::last_error() && mode == "relay") relay(tuner);
+  if (!baco_like::last_error() && mode == "tune") tune(tuner);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const std::string mode = arguments[1];
+  const std::vector<std::string> words(arguments + 2, arguments + count);
+  if (mode == "json") return copy_json(), 0;
+  if (mode == "types") return show_types(words[0]), 0;
+  std::cout.precision(17);
+#if defined(__cpp_exceptions)
+  try {
+    run(mode, words);
+  } catch (const Error& error) {
+    std::cout << describe(error).dump() << std::endl;
+    return 1;
+  }
+#else
+  run(mode, words);
+  if (baco_like::last_error()) return std::cout << describe(baco_like::last_error()).dump() << std::endl, 1;
+#endif
+  return 0;
+}

@@ -1,0 +1,344 @@
+"""The header baco_like.hpp: its JSON, its connections and its errors, under sanitizers."""
+
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_server import CONFIG, FakeHttp
+
+import baco_like
+
+HERE = Path(__file__).parent
+HEADER = Path(baco_like.__file__).parent / "service" / "baco_like.hpp"
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Werror"]
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+BUILDS = {
+    "gcc": ["g++", "-std=c++17"],
+    "clang": ["clang++", "-std=c++20", "-fno-exceptions", "-fno-rtti"],
+}
+
+
+def compiler(name):
+    """Return the compiler, also if only a name with a version is installed."""
+    found = [path for path in (name, f"{name}-14", f"{name}-15") if shutil.which(path)]
+    return found[0] if found else pytest.skip(f"needs {name}")
+
+
+@pytest.fixture(scope="session", params=BUILDS)
+def probe(request, tmp_path_factory):
+    program, *options = BUILDS[request.param]
+    out = tmp_path_factory.mktemp("probe") / "probe"
+    command = [compiler(program), *options, *WARNINGS, *SANITIZERS, f"-I{HEADER.parent}"]
+    subprocess.run([*command, HERE / "probe.cpp", "-o", out], check=True)
+    return out
+
+
+def run(probe, mode, *words, lines=b"", token="", **settings):
+    """Return the lines that the probe writes. The sanitizers exit with 66."""
+    sanitizers = {"ASAN_OPTIONS": "exitcode=66", "UBSAN_OPTIONS": "exitcode=66"}
+    environment = {**os.environ, **sanitizers, "BACO_LIKE_TOKEN": token}
+    done = subprocess.run(
+        [probe, mode, *map(str, words)], input=lines, capture_output=True, env=environment, check=False, **settings
+    )
+    assert done.returncode in {0, 1}, done.stderr.decode()
+    return done.stdout.split(b"\n")[:-1]
+
+
+def relay(probe, *server, calls, **settings):
+    """Return the answers to calls, each a method or a dictionary; and the error of the connection, if there is one."""
+    calls = [{"method": call} if isinstance(call, str) else call for call in calls]
+    lines = "".join(json.dumps({"params": {}, **call}) + "\n" for call in calls)
+    return [json.loads(line) for line in run(probe, "relay", *server, lines=lines.encode(), **settings)]
+
+
+def fake(*words):
+    return [sys.executable, "-I", "-S", HERE / "fake_server.py", *words]
+
+
+def ids(answers):
+    return [[trial["id"] for trial in answer["result"]["trials"]] for answer in answers]
+
+
+def codes(answers):
+    return [answer["error"]["code"] for answer in answers]
+
+
+@pytest.mark.parametrize("build", [["g++", "-std=c++17", "-fno-exceptions"], ["clang++", "-std=c++17"]])
+def test_the_header_has_no_warnings_alone(build):
+    """The other combinations are those of the probe."""
+    command = [compiler(build[0]), *build[1:], *WARNINGS, "-fsyntax-only", "-x", "c++", HEADER]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# ---- JSON ----
+
+VALID = [
+    "null",
+    " [ 1 , -0 , 0.5 , 1e5 , 1E+5 , -1.25e-3 ] ",
+    "[9223372036854775807, -9223372036854775808, 18446744073709551615, 123456789012345678901234567890]",
+    "[1e308, 5e-324, 0.1, 1.7976931348623157e308]",
+    r'{"a": {"b": [[], {}, "", [{"": null}]]}, "a": true}',
+    r'["\"\\\/\b\f\n\r\t", "\u0000\u001f\u007f", "\u00e9\u4e2d\ud83d\ude00", "\uFFFF"]',
+    r'["\ud83d", "\ude00", "\ud83dx", "\ud83d\ud83d\ude00", "\ud83d\n"]',
+    '["é中😀\u2028\u007f\U0010ffff"]',
+    "[" * 100 + "]" * 100,
+    '"' + "x" * (1 << 20) + '"',
+    '{"big": [' + ",".join(map(str, range(30_000))) + "]}",
+]
+INVALID = [
+    "", " ", "nul", "nulll", "True", "NaN", "Infinity", "-", "+1", "01", "1.", ".5", "1e", "1e+", "0x1", "--1",
+    "[", "]", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "{", "{}}", '{"a"}', '{"a":}', '{"a":1,}', "{1:2}", '{"a" 1}',
+    '"', '"a', '"\t"', '"\x00"', '"\\', '"\\x"', r'"\u12"', r'"\u12g4"', r'"\ud83d\u12"', "'a'", "[1]]", "1 1",
+    "\ufeff1", "\u00a01", "[" * 101 + "]" * 101, "[" * 1_000_000,
+]  # fmt: skip
+NO_UTF8 = [b'"\xff"', b'"\xc0\x80"', b'"\xed\xa0\x80"', b'"\xf4\x90\x80\x80"', b'"\xe4\xb8"', b'"\x80"', b'"\xf8"']
+
+
+def without_surrogates(value):
+    if isinstance(value, str):
+        return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in value)
+    if isinstance(value, list):
+        return [without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {without_surrogates(key): without_surrogates(item) for key, item in value.items()}
+    return value
+
+
+def depth(value):
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if items is None else 1 + max(map(depth, items), default=0)
+
+
+def refuse(constant):
+    raise ValueError(constant)
+
+
+def reference(line):
+    """Return the value by Python's own reader in a list, which is empty for an invalid line."""
+    try:
+        value = json.loads(line.decode(), parse_constant=refuse)
+    except (ValueError, RecursionError):
+        return []
+    return [without_surrogates(value)] if depth(value) <= 100 else []
+
+
+def assert_as_python(probe, lines):
+    texts = run(probe, "json", lines=b"".join(line + b"\n" for line in lines))
+    values = [[] if text == b"invalid" else [json.loads(text)] for text in texts]
+    wrong = [
+        line[:200] for line, value in zip(lines, values, strict=True) if repr(value) != repr(reference(line))
+    ]
+    assert wrong == []
+
+
+def test_hard_json_is_read_and_written_as_python_does(probe):
+    lines = [line.encode() for line in VALID]
+    assert all(map(reference, lines))
+    assert_as_python(probe, lines)
+
+
+def test_what_is_no_json_is_invalid(probe):
+    lines = [*(line.encode() for line in INVALID), *NO_UTF8]
+    assert run(probe, "json", lines=b"".join(line + b"\n" for line in lines)) == [b"invalid"] * len(lines)
+
+
+def test_mutated_json_is_judged_as_by_python(probe):
+    rng = random.Random(1)
+    seeds = [line.encode() for line in VALID if len(line) < 300]
+    pieces = [*(line.encode() for line in INVALID if len(line) < 9), *NO_UTF8, b"1", b"\\u00e9", b" ", b",1", b"[]"]
+    lines = []
+    for _ in range(6000):
+        line = bytearray(rng.choice(seeds))
+        for _ in range(rng.choice([1, 1, 1, 2, 3])):
+            at = rng.randint(0, len(line))
+            end = at + rng.choice([0, 0, 1, 1, 3])
+            line[at:end] = rng.choice([rng.choice(pieces), bytes([rng.randrange(256)]), b"", rng.choice(seeds)])
+        lines.append(bytes(line).replace(b"\n", b""))
+    assert 500 < sum(bool(reference(line)) for line in lines) < 5000
+    assert_as_python(probe, lines)
+
+
+def test_getters_return_exactly_the_type_that_is_asked_for(probe):
+    config = {
+        "most": 2**63 - 1,
+        "least": -(2**63),
+        "beyond": 2**63,
+        "small": -128,
+        "whole": 2.0,
+        "real": 0.1,
+        "huge": 10**400,
+        "yes": True,
+        "text": "ä",
+        "order": [2, 0, 1],
+        "names": ["i", "j"],
+        "mixed": [1, "j"],
+        "none": None,
+    }
+    rows = run(probe, "types", json.dumps({"id": 1, "config": config}))
+    found = {
+        name: {key: value for key, value in json.loads(row).items() if not isinstance(value, dict)}
+        for name, row in zip(config, rows, strict=True)
+    }
+    assert found == {
+        "most": {"integer": 2**63 - 1, "unsigned": 2**63 - 1, "real": float(2**63)},
+        "least": {"integer": -(2**63), "real": -float(2**63)},
+        "beyond": {"unsigned": 2**63, "real": float(2**63)},
+        "small": {"integer": -128, "int8": -128, "real": -128},
+        "whole": {"real": 2},
+        "real": {"real": 0.1},
+        "huge": {},
+        "yes": {"flag": True},
+        "text": {"text": "ä"},
+        "order": {"order": [2, 0, 1]},
+        "names": {"texts": ["i", "j"]},
+        "mixed": {},
+        "none": {},
+    }
+    message = json.loads(rows[4])["integer"]["error"]["message"]
+    assert message == "parameter 'whole' is 2.0, expected an integer in the range of this type"
+
+
+# ---- Connections ----
+
+
+def test_values_arrive_as_the_server_has_written_them(probe):
+    (answer,) = relay(probe, *fake("plain"), calls=["suggest"])
+    assert answer == {"result": {"trials": [{"id": 0, "config": {"tile": 0, **CONFIG}}]}}
+
+
+def test_a_loop_ends_with_the_run_and_an_error_does_not_end_the_conversation(probe):
+    calls = ["unknown", {"method": "observe", "params": {"trial": 7}}, *["suggest"] * 6, "best"]
+    answers = relay(probe, *fake("plain"), calls=calls)
+    assert codes(answers[:2]) == [-32601, -32002]
+    assert ids(answers[2:7]) == [[0], [1], [2], [3], [4]]
+    assert codes(answers[7:8]) == [-32004]
+    assert answers[8] == {"result": {"trial": None}}
+
+
+def test_a_silent_server_is_not_waited_for(probe):
+    calls = [{"method": "suggest", "time_limit": 50}, {"method": "best", "time_limit": 60_000}]
+    first, second = relay(probe, *fake("silent"), calls=calls)
+    assert first["error"]["code"] == 3
+    assert first["error"]["message"].startswith("no answer within 50 ms from ")
+    assert second == {"result": {"trial": None}}
+
+
+def test_a_call_that_is_repeated_after_its_time_limit_gets_the_answer_of_the_first(probe):
+    calls = [{"method": "suggest", "time_limit": 50}, {"method": "suggest", "time_limit": 60_000}, "suggest"]
+    late, *answers = relay(probe, *fake("slow"), calls=calls)
+    assert late["error"]["code"] == 3
+    assert ids(answers) == [[0], [1]]
+
+
+def test_the_answer_to_another_id_is_skipped(probe):
+    assert ids(relay(probe, *fake("stale"), calls=["suggest", "suggest"])) == [[0], [1]]
+
+
+@pytest.mark.parametrize(
+    ("mode", "code", "message"),
+    [
+        ("garbage", 4, "this is no message of the protocol: Welcome to this machine"),
+        ("null", -32700, "no JSON"),
+    ],
+)
+def test_a_line_without_an_id_answers_the_request(probe, mode, code, message):
+    wrong, best = relay(probe, *fake(mode), calls=["suggest", "best"])
+    assert wrong == {"error": {"code": code, "message": message}}
+    assert best == {"result": {"trial": None}}
+
+
+def test_lines_of_megabytes_arrive_in_both_directions(probe):
+    text = "中" * (1 << 17)
+    suggested, opened = relay(
+        probe, *fake("long"), calls=["suggest", {"method": "enqueue", "params": {"text": text}}]
+    )
+    assert ids([suggested]) == [[0]]
+    assert opened["result"]["got"]["text"] == text
+
+
+def test_a_server_that_dies_in_a_line_is_started_again_if_it_has_a_journal(probe, tmp_path):
+    server = fake("cut", "--journal", tmp_path / "run")
+    assert ids(relay(probe, *server, calls=["suggest", "suggest"])) == [[0], [1]]
+
+
+def test_a_server_without_a_journal_is_not_started_again(probe):
+    first, second = relay(probe, *fake("cut"), calls=["suggest", "suggest"])
+    assert codes([first, second]) == [2, 2]
+    assert first["error"]["message"].startswith("lost the connection to '")
+
+
+@pytest.mark.parametrize(
+    ("server", "message"),
+    [
+        (["/no/such/server"], "cannot start or reach the command '/no/such/server' (No such file or directory)"),
+        (["https://host"], "cannot start or reach the server: expected an address such as http://host:8765/run"),
+        (["http://127.0.0.1:1/run"], "cannot start or reach http://127.0.0.1:1/run"),
+    ],
+)
+def test_a_server_that_cannot_be_reached_is_an_error_at_once(probe, server, message):
+    assert relay(probe, *server, calls=[]) == [{"error": {"code": 1, "message": message}}]
+
+
+def test_another_version_of_the_protocol_is_an_error(probe):
+    (answer,) = relay(probe, *fake("version"), calls=["suggest"])
+    assert answer["error"]["message"].startswith("the server speaks protocol 2, this header 1")
+
+
+def test_a_server_that_does_not_end_is_killed_and_waited_for(probe, tmp_path):
+    pid = tmp_path / "pid"
+    script = f'echo $$ > {pid}; exec "$0" "$@"'
+    server = ["sh", "-c", script, *fake("stubborn")]
+    (answer,) = relay(probe, *server, calls=[{"method": "suggest", "time_limit": 50}])
+    assert answer["error"]["code"] == 3
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+def test_a_descriptor_of_the_user_is_a_connection_too(probe):
+    ours, theirs = socket.socketpair()
+    with ours, theirs, subprocess.Popen(fake("plain"), stdin=theirs, stdout=theirs) as server:
+        theirs.close()
+        answers = relay(probe, ours.fileno(), calls=["suggest", "suggest"], pass_fds=[ours.fileno()])
+        ours.close()
+        assert server.wait() == 0
+    assert ids(answers) == [[0], [1]]
+
+
+# ---- HTTP ----
+
+
+def test_one_connection_carries_all_messages(probe):
+    with FakeHttp(token="secret") as http:
+        answers = relay(probe, http.address, calls=["suggest", "suggest"], token="secret")
+        assert (ids(answers), len(http.connections)) == ([[0], [1]], 1)
+
+
+@pytest.mark.parametrize("step", ["before", "after", "half", "busy", "idle", "chunked"])
+def test_a_request_is_sent_again_after_a_lost_connection_and_counts_once(probe, step):
+    with FakeHttp() as http:
+        http.plan += ["", step]  # after the answer to `hello`
+        assert ids(relay(probe, http.address, calls=["suggest", "suggest"])) == [[0], [1]]
+        names = [request["id"] for request in http.run.requests]
+    assert len(set(names)) == 3
+    assert len(names) == (4 if step in {"after", "half"} else 3)
+
+
+def test_the_status_of_an_answer_without_a_message_is_in_the_error(probe):
+    with FakeHttp(token="secret") as http:
+        (answer,) = relay(probe, http.address, calls=[], token="wrong")
+    assert answer == {"error": {"code": 401, "message": "HTTP status 401: a token, please"}}
+
+
+def test_a_run_is_opened_again_by_a_server_that_does_not_know_it(probe):
+    with FakeHttp() as http:
+        http.run.unknown = ["suggest"]
+        lines = relay(probe, http.address, calls=[{"method": "open", "params": {"run": "a"}}, "suggest"])
+        assert ids(lines[1:]) == [[0]]
+        assert [r["method"] for r in http.run.requests] == ["hello", "open", "suggest", "open", "suggest"]
