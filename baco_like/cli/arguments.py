@@ -264,6 +264,7 @@ def _add_serve(commands: Any) -> None:
     file = "run file or JSON with a space (--json, --http: optional), or scenario"
     add("file", file, "FILE", _path, nargs="?")
     add("--json", "messages on stdin and stdout, one per line")
+    add("--include", "print the folder of the C++ header baco_like.hpp")
     add("--seed", "seed of the run (default: the file's, else 0)", "S", _whole(0))
     add("--journal", "keep the run in a journal, or resume it", "FILE", _path)
     add("--folder", "keep each run in a journal of this folder", "DIR", _path)

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from baco_like import service
 from baco_like._checks import nesting_depth
 from baco_like._output import open_regular_file, print_line
 from baco_like._tables import suggestion
@@ -30,6 +31,9 @@ _DEPTH = 32
 
 def serve(args: argparse.Namespace) -> None:
     """Answer requests until the client ends; without ``--json`` and ``--http`` in HyperMapper's protocol."""
+    if args.include:
+        print_line(str(Path(service.__file__).parent))
+        return
     if args.json or args.http is not None:
         _serve_messages(args)
         return

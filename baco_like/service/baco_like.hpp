@@ -521,8 +521,10 @@ class LineTransport final : public Transport {
 
   // Without a journal a new process would begin a new run, and the results so far would be lost silently.
   bool reconnect() override {
-    const auto is_journal = [](const std::string& word) { return word.rfind("--journal", 0) == 0; };
-    if (std::none_of(command_.begin(), command_.end(), is_journal)) return false;
+    const auto resumes = [](const std::string& word) {
+      return word.rfind("--journal", 0) == 0 || word.rfind("--folder", 0) == 0;
+    };
+    if (std::none_of(command_.begin(), command_.end(), resumes)) return false;
     end();
     return start();
   }
@@ -751,7 +753,7 @@ struct Options {
 
 class Tuner {
  public:
-  // Starts the server. With --journal FILE in the command, a server that dies is started again.
+  // Starts the server. With --journal or --folder in the command, a server that dies is started again.
   static Tuner start(std::vector<std::string> command, Options options = {}) {
     return Tuner(std::make_unique<detail::LineTransport>(std::move(command)), std::move(options));
   }

@@ -12,7 +12,14 @@ from pathlib import Path
 from threading import Thread
 
 TEXT = 'a "quoted" \\ text, \u00e9 \u4e2d \U0001f600'
-CONFIG = {"loops": [2, 0, 1], "names": ["i", "j"], "big": 2**63 - 1, "x": 0.1, "on": True, "text": TEXT}
+CONFIG = {
+    "loops": [2, 0, 1],
+    "names": ["i", "j"],
+    "big": 2**63 - 1,
+    "x": 0.1,
+    "on": True,
+    "text": TEXT,
+}
 
 
 class FakeRun:

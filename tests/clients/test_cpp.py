@@ -4,19 +4,30 @@ import json
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from fake_server import CONFIG, FakeHttp
 
 import baco_like
+from baco_like import Optimizer, Ordinal, Permutation, Real, Space, cli
 
 HERE = Path(__file__).parent
 HEADER = Path(baco_like.__file__).parent / "service" / "baco_like.hpp"
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Werror"]
+WARNINGS = [
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Wconversion",
+    "-Wsign-conversion",
+    "-Wshadow",
+    "-Werror",
+]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 BUILDS = {
     "gcc": ["g++", "-std=c++17"],
@@ -44,7 +55,12 @@ def run(probe, mode, *words, lines=b"", token="", **settings):
     sanitizers = {"ASAN_OPTIONS": "exitcode=66", "UBSAN_OPTIONS": "exitcode=66"}
     environment = {**os.environ, **sanitizers, "BACO_LIKE_TOKEN": token}
     done = subprocess.run(
-        [probe, mode, *map(str, words)], input=lines, capture_output=True, env=environment, check=False, **settings
+        [probe, mode, *map(str, words)],
+        input=lines,
+        capture_output=True,
+        env=environment,
+        check=False,
+        **settings,
     )
     assert done.returncode in {0, 1}, done.stderr.decode()
     return done.stdout.split(b"\n")[:-1]
@@ -54,7 +70,9 @@ def relay(probe, *server, calls, **settings):
     """Return the answers to calls, each a method or a dictionary; and the error of the connection, if there is one."""
     calls = [{"method": call} if isinstance(call, str) else call for call in calls]
     lines = "".join(json.dumps({"params": {}, **call}) + "\n" for call in calls)
-    return [json.loads(line) for line in run(probe, "relay", *server, lines=lines.encode(), **settings)]
+    return [
+        json.loads(line) for line in run(probe, "relay", *server, lines=lines.encode(), **settings)
+    ]
 
 
 def fake(*words):
@@ -69,7 +87,9 @@ def codes(answers):
     return [answer["error"]["code"] for answer in answers]
 
 
-@pytest.mark.parametrize("build", [["g++", "-std=c++17", "-fno-exceptions"], ["clang++", "-std=c++17"]])
+@pytest.mark.parametrize(
+    "build", [["g++", "-std=c++17", "-fno-exceptions"], ["clang++", "-std=c++17"]]
+)
 def test_the_header_has_no_warnings_alone(build):
     """The other combinations are those of the probe."""
     command = [compiler(build[0]), *build[1:], *WARNINGS, "-fsyntax-only", "-x", "c++", HEADER]
@@ -98,7 +118,15 @@ INVALID = [
     '"', '"a', '"\t"', '"\x00"', '"\\', '"\\x"', r'"\u12"', r'"\u12g4"', r'"\ud83d\u12"', "'a'", "[1]]", "1 1",
     "\ufeff1", "\u00a01", "[" * 101 + "]" * 101, "[" * 1_000_000,
 ]  # fmt: skip
-NO_UTF8 = [b'"\xff"', b'"\xc0\x80"', b'"\xed\xa0\x80"', b'"\xf4\x90\x80\x80"', b'"\xe4\xb8"', b'"\x80"', b'"\xf8"']
+NO_UTF8 = [
+    b'"\xff"',
+    b'"\xc0\x80"',
+    b'"\xed\xa0\x80"',
+    b'"\xf4\x90\x80\x80"',
+    b'"\xe4\xb8"',
+    b'"\x80"',
+    b'"\xf8"',
+]
 
 
 def without_surrogates(value):
@@ -112,7 +140,9 @@ def without_surrogates(value):
 
 
 def depth(value):
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    items = (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    )
     return 0 if items is None else 1 + max(map(depth, items), default=0)
 
 
@@ -133,7 +163,9 @@ def assert_as_python(probe, lines):
     texts = run(probe, "json", lines=b"".join(line + b"\n" for line in lines))
     values = [[] if text == b"invalid" else [json.loads(text)] for text in texts]
     wrong = [
-        line[:200] for line, value in zip(lines, values, strict=True) if repr(value) != repr(reference(line))
+        line[:200]
+        for line, value in zip(lines, values, strict=True)
+        if repr(value) != repr(reference(line))
     ]
     assert wrong == []
 
@@ -146,20 +178,32 @@ def test_hard_json_is_read_and_written_as_python_does(probe):
 
 def test_what_is_no_json_is_invalid(probe):
     lines = [*(line.encode() for line in INVALID), *NO_UTF8]
-    assert run(probe, "json", lines=b"".join(line + b"\n" for line in lines)) == [b"invalid"] * len(lines)
+    assert run(probe, "json", lines=b"".join(line + b"\n" for line in lines)) == [b"invalid"] * len(
+        lines
+    )
 
 
 def test_mutated_json_is_judged_as_by_python(probe):
     rng = random.Random(1)
     seeds = [line.encode() for line in VALID if len(line) < 300]
-    pieces = [*(line.encode() for line in INVALID if len(line) < 9), *NO_UTF8, b"1", b"\\u00e9", b" ", b",1", b"[]"]
+    pieces = [
+        *(line.encode() for line in INVALID if len(line) < 9),
+        *NO_UTF8,
+        b"1",
+        b"\\u00e9",
+        b" ",
+        b",1",
+        b"[]",
+    ]
     lines = []
     for _ in range(6000):
         line = bytearray(rng.choice(seeds))
         for _ in range(rng.choice([1, 1, 1, 2, 3])):
             at = rng.randint(0, len(line))
             end = at + rng.choice([0, 0, 1, 1, 3])
-            line[at:end] = rng.choice([rng.choice(pieces), bytes([rng.randrange(256)]), b"", rng.choice(seeds)])
+            line[at:end] = rng.choice(
+                [rng.choice(pieces), bytes([rng.randrange(256)]), b"", rng.choice(seeds)]
+            )
         lines.append(bytes(line).replace(b"\n", b""))
     assert 500 < sum(bool(reference(line)) for line in lines) < 5000
     assert_as_python(probe, lines)
@@ -231,7 +275,11 @@ def test_a_silent_server_is_not_waited_for(probe):
 
 
 def test_a_call_that_is_repeated_after_its_time_limit_gets_the_answer_of_the_first(probe):
-    calls = [{"method": "suggest", "time_limit": 50}, {"method": "suggest", "time_limit": 60_000}, "suggest"]
+    calls = [
+        {"method": "suggest", "time_limit": 50},
+        {"method": "suggest", "time_limit": 60_000},
+        "suggest",
+    ]
     late, *answers = relay(probe, *fake("slow"), calls=calls)
     assert late["error"]["code"] == 3
     assert ids(answers) == [[0], [1]]
@@ -277,8 +325,14 @@ def test_a_server_without_a_journal_is_not_started_again(probe):
 @pytest.mark.parametrize(
     ("server", "message"),
     [
-        (["/no/such/server"], "cannot start or reach the command '/no/such/server' (No such file or directory)"),
-        (["https://host"], "cannot start or reach the server: expected an address such as http://host:8765/run"),
+        (
+            ["/no/such/server"],
+            "cannot start or reach the command '/no/such/server' (No such file or directory)",
+        ),
+        (
+            ["https://host"],
+            "cannot start or reach the server: expected an address such as http://host:8765/run",
+        ),
         (["http://127.0.0.1:1/run"], "cannot start or reach http://127.0.0.1:1/run"),
     ],
 )
@@ -305,7 +359,9 @@ def test_a_descriptor_of_the_user_is_a_connection_too(probe):
     ours, theirs = socket.socketpair()
     with ours, theirs, subprocess.Popen(fake("plain"), stdin=theirs, stdout=theirs) as server:
         theirs.close()
-        answers = relay(probe, ours.fileno(), calls=["suggest", "suggest"], pass_fds=[ours.fileno()])
+        answers = relay(
+            probe, ours.fileno(), calls=["suggest", "suggest"], pass_fds=[ours.fileno()]
+        )
         ours.close()
         assert server.wait() == 0
     assert ids(answers) == [[0], [1]]
@@ -339,6 +395,118 @@ def test_the_status_of_an_answer_without_a_message_is_in_the_error(probe):
 def test_a_run_is_opened_again_by_a_server_that_does_not_know_it(probe):
     with FakeHttp() as http:
         http.run.unknown = ["suggest"]
-        lines = relay(probe, http.address, calls=[{"method": "open", "params": {"run": "a"}}, "suggest"])
+        lines = relay(
+            probe, http.address, calls=[{"method": "open", "params": {"run": "a"}}, "suggest"]
+        )
         assert ids(lines[1:]) == [[0]]
-        assert [r["method"] for r in http.run.requests] == ["hello", "open", "suggest", "open", "suggest"]
+        assert [r["method"] for r in http.run.requests] == [
+            "hello",
+            "open",
+            "suggest",
+            "open",
+            "suggest",
+        ]
+
+
+# ---- The server of the package ----
+
+RUN_FILE = """
+[space.tile]
+type = "ordinal"
+values = [1, 2, 4, 8, 16, 32, 64]
+log = true
+[space.share]
+type = "real"
+low = 0.0
+high = 1.0
+[space.mode]
+type = "categorical"
+values = ["fast", "small"]
+[space.loops]
+type = "permutation"
+elements = [0, 1, 2]
+[constraints]
+known = ["tile * share <= 40"]
+[budget]
+evaluations = 12
+[optimizer]
+seed = 7
+"""
+SPACE = Space(
+    {
+        "tile": Ordinal([1, 2, 4, 8, 16, 32, 64], log=True),
+        "share": Real(0.0, 1.0),
+        "mode": ["fast", "small"],
+        "loops": Permutation([0, 1, 2]),
+    },
+    constraints=["tile * share <= 40"],
+)
+
+
+def cost(trial):
+    """The objective of probe.cpp, in the same operations."""
+    difference, rest = (trial["tile"] - 16.0) / 16.0, trial["share"] - 0.3
+    mode = 0.0 if trial["mode"] == "fast" else 0.5
+    return 1.0 + difference * difference + rest * rest + 0.1 * trial["loops"][0] + mode
+
+
+def served(*words):
+    return [sys.executable, "-m", "baco_like", "serve", "--json", *words]
+
+
+def test_a_program_in_cpp_gets_the_suggestions_of_one_in_python_bit_for_bit(probe, tmp_path):
+    (tmp_path / "run.toml").write_text(RUN_FILE)
+    suggested = run(probe, "tune", *served("run.toml"), cwd=tmp_path)
+    optimizer = Optimizer(SPACE, seed=7, budget=12)
+    for n in range(1, 13):
+        trial = optimizer.suggest()
+        if n % 5 == 0:
+            optimizer.observe(trial, failed="compile", message="line 1\nline \ufffd 2")
+        else:
+            optimizer.observe(trial, [cost(trial), cost(trial) + 0.25])
+    assert [line.decode() for line in suggested] == [
+        json.dumps(dict(trial.config), separators=(",", ":"), default=list)
+        for trial in optimizer.trials
+    ]
+
+
+def outcomes(journal):
+    """Return what a run has measured, without times."""
+    trials = Optimizer.load(journal).trials
+    return [
+        (t.id, dict(t.config), t.outcome.repeats, t.outcome.failed, t.outcome.message)
+        for t in trials
+    ]
+
+
+def test_a_kill_of_either_side_loses_nothing_and_counts_nothing_twice(probe, tmp_path):
+    text = RUN_FILE.replace("= 12", "= 40") + 'strategy = "random_search"\n'
+    (tmp_path / "run.toml").write_text(text)
+    run(probe, "tune", *served("run.toml", "--journal", "whole.jsonl"), cwd=tmp_path)
+    rng, pid, killed = random.Random(3), tmp_path / "pid", 0
+    server = [
+        "sh",
+        "-c",
+        'echo $$ > pid; exec "$0" "$@"',
+        *served("run.toml", "--journal", "cut.jsonl"),
+    ]
+    while killed < 4:
+        with subprocess.Popen(
+            [probe, "tune", *server], cwd=tmp_path, stdout=subprocess.PIPE
+        ) as client:
+            for _ in range(rng.randint(1, 5)):
+                client.stdout.readline()
+            time.sleep(rng.uniform(0, 0.01))
+            if killed % 2 == 0:
+                os.kill(int(pid.read_text()), signal.SIGKILL)
+                client.stdout.readline()
+            client.kill()
+            killed += 1
+    run(probe, "tune", *server, cwd=tmp_path)
+    assert outcomes(tmp_path / "cut.jsonl") == outcomes(tmp_path / "whole.jsonl")
+    assert len(outcomes(tmp_path / "cut.jsonl")) == 40
+
+
+def test_the_command_line_names_the_folder_of_the_header(capsys):
+    assert cli.main(["serve", "--include"]) == 0
+    assert Path(capsys.readouterr().out.strip()) == HEADER.parent
