@@ -483,14 +483,14 @@ def test_a_kill_of_either_side_loses_nothing_and_counts_nothing_twice(probe, tmp
     text = RUN_FILE.replace("= 12", "= 40") + 'strategy = "random_search"\n'
     (tmp_path / "run.toml").write_text(text)
     run(probe, "tune", *served("run.toml", "--journal", "whole.jsonl"), cwd=tmp_path)
-    rng, pid, killed = random.Random(3), tmp_path / "pid", 0
+    rng, pid, killed = random.Random(probe.parent.name), tmp_path / "pid", 0
     server = [
         "sh",
         "-c",
         'echo $$ > pid; exec "$0" "$@"',
         *served("run.toml", "--journal", "cut.jsonl"),
     ]
-    while killed < 4:
+    while killed < 2:
         with subprocess.Popen(
             [probe, "tune", *server], cwd=tmp_path, stdout=subprocess.PIPE
         ) as client:
