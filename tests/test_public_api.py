@@ -440,6 +440,8 @@ PUBLIC = {
         "create_strategy",
         "default_settings",
         "describe_strategy",
+        "plain",
+        "with_quantities",
     ],
 }
 """Per package its ``__all__``, sorted."""

@@ -54,7 +54,7 @@ def bind_acquisition(
         raise PluginError(f"{owner}: bind returned {score!r:.60}, not a function of rows of codes")
 
     def checked_score(codes: Codes) -> Array:
-        return _check_scores(owner, score(codes), len(codes))
+        return _check_scores(owner, score(codes), len(codes)) if len(codes) else np.empty(0)
 
     return checked_score
 

@@ -136,7 +136,7 @@ def flow_graph(
     recorded: Recording,
     neighbourhood: Neighbourhood = "adjacent",
     *,
-    direction: Direction = "minimize",
+    direction: Direction | None = None,
     ties: Ties = "unlinked",
 ) -> FlowGraph:
     """Return the fitness flow graph of a recorded space; its nodes are in the order of the table's entries.
@@ -144,14 +144,14 @@ def flow_graph(
     Args:
         recorded: Every configuration with its value or failure; only these are nodes.
         neighbourhood: ``adjacent`` (as in the paper's graphs) or ``hamming``.
-        direction: Direction of the values.
+        direction: Direction of the values; None takes the table's.
         ties: ``linked`` as in the paper's program, for a comparison with its figures; see `Ties`.
 
     Raises:
-        ValueError: The neighbourhood or the rule of ties is unknown, all configurations fail, or a cost is not below
-            `FAILED_COST`.
+        ValueError: The neighbourhood or the rule of ties is unknown, all configurations fail, a cost is not below
+            `FAILED_COST`, or the table has another direction.
     """
-    sign = sign_of(direction)
+    sign = sign_of(recorded.resolve_direction(direction))
     entries = recorded.entries.values()
     costs = np.array([np.nan if e.value is None else sign * e.value for e in entries])
     if (costs >= FAILED_COST).any():
@@ -221,7 +221,7 @@ def proportion_of_centrality(
     p: float,
     neighbourhood: Neighbourhood = "adjacent",
     *,
-    direction: Direction = "minimize",
+    direction: Direction | None = None,
     ties: Ties = "unlinked",
 ) -> float:
     """Return C_p of a recorded space: the probability that local search ends within (1 + p) of the optimum (Eq. 3).
@@ -232,11 +232,12 @@ def proportion_of_centrality(
         recorded: Every configuration with its value or failure.
         p: A share; 0.05 is 5 %.
         neighbourhood: ``adjacent``, as in the paper, or ``hamming``.
-        direction: Direction of the values.
+        direction: Direction of the values; None takes the table's.
         ties: ``linked`` as in the paper's program; see `Ties`.
 
     Raises:
-        ValueError: p is not between 0 and 1, the neighbourhood is unknown, or all configurations fail.
+        ValueError: p is not between 0 and 1, the neighbourhood is unknown, all configurations fail, or the table has
+            another direction.
     """
     graph = flow_graph(recorded, neighbourhood, direction=direction, ties=ties)
     return float(graph.centrality_curve((p,))[0])

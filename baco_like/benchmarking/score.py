@@ -102,15 +102,18 @@ class Baseline:
         return cls(valid, failures, mean, float(np.nanmedian(times)))
 
     @classmethod
-    def from_recorded(cls, recorded: Recording, *, direction: Direction = "minimize") -> Baseline:
+    def from_recorded(cls, recorded: Recording, *, direction: Direction | None = None) -> Baseline:
         """Create a baseline from a recorded table; times include all stages (compile, run, check).
 
         Args:
             recorded: The table.
-            direction: Direction of its values.
+            direction: Direction of its values; None takes the table's.
+
+        Raises:
+            ValueError: All configurations fail, or the table has another direction.
         """
         entries = list(recorded.entries.values())
-        sign = sign_of(direction)
+        sign = sign_of(recorded.resolve_direction(direction))
         return cls.from_costs(
             [np.nan if e.value is None else sign * e.value for e in entries],
             [sum(e.seconds.values()) if e.seconds else np.nan for e in entries],

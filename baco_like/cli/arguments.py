@@ -301,7 +301,8 @@ def _add_compare(commands: Any) -> None:
     )
     names = (
         "names as in 'baco-like strategies'; settings follow, as in genetic_algorithm:population=20:mutation=0.1; "
-        "also samplers of Optuna, as in optuna:TPESampler"
+        "a label may precede them, as in small=genetic_algorithm:population=8; also samplers of Optuna, as in "
+        "optuna:TPESampler, and module:attribute, a strategy, its class, or a function that makes a foreign tool"
     )
     add("--strategies", names, "A,B,C", parse_contenders, required=True)
     problems = (
@@ -318,8 +319,8 @@ def _add_compare(commands: Any) -> None:
     add("--budget", budget, "N", _whole(1))
     _add_seed(add, "the runs have seeds S, S + 1, ...")
     add("--jobs", "processes (default: 2)", "N", _whole(1), default=2)
-    directions = {"choices": ["minimize", "maximize"], "default": "minimize"}
-    add("--direction", "of recorded values", "{minimize,maximize}", **directions)
+    direction = "of recorded values, where the file does not say (default: minimize)"
+    add("--direction", direction, "{minimize,maximize}", choices=["minimize", "maximize"])
     draw = "draw each value from the recorded repeats; configurations may be evaluated again"
     add("--draw", draw)
     out = Path("runs/compare")

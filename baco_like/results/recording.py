@@ -105,6 +105,18 @@ class Recording:
             entries[row] = _merge(entries[row], outcome) if row in entries else outcome
         return entries
 
+    def resolve_direction(self, given: Direction | None = None) -> Direction:
+        """Return the given direction, else the one of the file; ``minimize`` if there is neither.
+
+        Raises:
+            ValueError: They differ.
+        """
+        if given is not None and self.direction not in (None, given):
+            raise ValueError(
+                f"its values are to {self.direction}, not to {given}; leave the direction out"
+            )
+        return given or self.direction or "minimize"
+
     def find(self, config: Mapping[str, Any]) -> Outcome | None:
         """Return the outcome of a configuration, or None if it is not recorded.
 

@@ -7,6 +7,7 @@
 from baco_like.strategies.auto import Auto
 from baco_like.strategies.baselines import Exhaustive, RandomSearch
 from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.bayesian.fitting import plain, with_quantities
 from baco_like.strategies.bayesian.kernel_tuner_bo import KernelTunerBO
 from baco_like.strategies.designs import Phased
 from baco_like.strategies.direct.global_minimisers import BasinHopping, DualAnnealing
@@ -67,4 +68,6 @@ __all__ = [
     "create_strategy",
     "default_settings",
     "describe_strategy",
+    "plain",
+    "with_quantities",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple, final
 
 from baco_like._typing import Codes, Rng
@@ -38,6 +39,7 @@ from baco_like.strategies.wrappers import BranchExploration, RandomAfterStall
 from baco_like.surrogates.effects import SparseEffects
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.prior import SMOOTH_PRIORS
+from baco_like.surrogates.protocol import Surrogate
 from baco_like.surrogates.registry import create_surrogate
 
 FEW = 3
@@ -77,16 +79,17 @@ def model_of_many() -> Bayesian:
     return Bayesian(model, value, scan_limit=0, failed_as=FAILED_AS, search=search, mixed=search)
 
 
-def model_of_auto(surrogate: str = "gp", device: str = "auto") -> Bayesian:
-    """Return the Bayesian optimization of the default strategy, without a design.
+def model_of_auto(surrogate: str | Surrogate = "gp", device: str = "auto") -> Bayesian:
+    """Return the Bayesian optimization of the default strategy, without a design; the surrogate may be your own.
 
     Raises:
         ValueError: The surrogate or the device is unknown.
         StrategyError: This machine has no such device.
     """
     closed_form = GaussianProcess(priors=SMOOTH_PRIORS, mean="constant")
-    model = create_surrogate(surrogate, closed_form, device)
-    return Bayesian(model, view=with_quantities, failed_as=FAILED_AS)
+    if isinstance(surrogate, str):
+        surrogate = create_surrogate(surrogate, closed_form, device)
+    return Bayesian(surrogate, view=with_quantities, failed_as=FAILED_AS)
 
 
 class AutoState(NamedTuple):
@@ -115,18 +118,21 @@ class Auto:
         initial: Number of trials before the model is used, 0 or more; the model needs two successes. None lets the
             first trials decide (`AdaptiveDesign`); for another design than the middle, `size_by_orders` decides.
         design: Chooses the configurations of these trials.
-        surrogate: "gp" (closed form; "effects" for many parameters), "gpytorch", "forest" or "effects".
+        surrogate: "gp" (closed form; "effects" for many parameters), "gpytorch", "forest" or "effects", or a surrogate.
         device: Torch device of "gpytorch": "auto" (the GPU if there is one), "cpu", "cuda" or "cuda:N".
+        parts: Fields of `Bayesian` that replace those of this strategy, for ablations: ``{"failed_as": None}``, or
+            another ``acquisition``, ``feasibility``, ``view``, ``scale``, ``search``.
 
     Raises:
-        ValueError: ``initial`` is negative, or the surrogate or device is unknown.
+        ValueError: ``initial`` is negative, the surrogate or device is unknown, or `Bayesian` has no such part.
         StrategyError: This machine has no such device.
     """
 
     initial: int | None = None
     design: Design = middle
-    surrogate: str = "gp"
+    surrogate: str | Surrogate = "gp"
     device: str = "auto"
+    parts: Mapping[str, Any] = field(default_factory=dict)
 
     draws_in_tell: ClassVar[bool] = False
     several_objectives: ClassVar[bool] = True
@@ -134,7 +140,11 @@ class Auto:
 
     def __post_init__(self) -> None:
         check_initial(self.initial or 0)
-        model_of_auto(self.surrogate, self.device)
+        model = model_of_auto(self.surrogate, self.device)
+        known = [each.name for each in fields(model) if each.name != "surrogate"]
+        if unknown := [name for name in self.parts if name not in known]:
+            raise ValueError(f"parts has {unknown[0]!r}; its names are {', '.join(known)}")
+        replace(model, **self.parts)
 
     def init(self, problem: Problem, rng: Rng) -> AutoState:
         """Return the choice, and the first state of the chosen strategy."""
@@ -198,6 +208,7 @@ def choose(problem: Problem, auto: Auto) -> tuple[Strategy[Any], str]:
         model = replace(model, search=NearbySearch(), mixed=NearbySearch())
     elif any(p.kind is ParameterKind.PERMUTATION and p.cardinality >= LONG_ORDER for p in active):
         model = replace(model, search=LocalSearch(candidates=DRAWS_BESIDE_LONG_ORDERS))  # 4
+    model = replace(model, **auto.parts)
     how = "all scored" if size is not None and size <= model.scan_limit else "searched"
     reason = f"bayesian: {format_size(size)} configurations, {how} by the model"
 

@@ -81,6 +81,7 @@ class Problem:
         return excluded if self.region is None else excluded | ~self.region(codes)
 
 
+@runtime_checkable
 class Strategy(Protocol[S]):
     """An algorithm that proposes configurations. It minimises costs: `History.costs` and `Observation.cost`."""
 

@@ -56,7 +56,7 @@ class Model(Protocol):
         """The fitted hyperparameters as JSON values, possibly empty; a later fit may start from them."""
 
     def predict(self, codes: Codes) -> tuple[Array, Array]:
-        """Return mean and variance (non-negative, finite), ``(n, w)`` -> ``(n,)``, ``(n,)``."""
+        """Return mean and variance (non-negative, finite), ``(n, w)`` -> ``(n,)``, ``(n,)``; n is 1 or more."""
 
 
 @runtime_checkable

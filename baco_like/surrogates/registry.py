@@ -107,6 +107,8 @@ class _CheckedModel:
         return hyperparameters
 
     def predict(self, codes: Codes) -> tuple[Array, Array]:
+        if not len(codes):
+            return np.empty(0), np.empty(0)
         predicted = self.model.predict(codes)
         if not isinstance(predicted, tuple) or len(predicted) != 2:
             raise PluginError(
@@ -146,6 +148,8 @@ class _CheckedFeasibility:
     owner: str
 
     def probability(self, codes: Codes) -> Array:
+        if not len(codes):
+            return np.empty(0)
         found = _check_numbers(
             self.owner, "probabilities of running", self.model.probability(codes), len(codes)
         )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import permutations, product
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from baco_like import MaxEvals, Optimizer, Permutation, Real, Space, run
-from baco_like.benchmarking import landscape
+from baco_like.benchmarking import landscape, score
 from baco_like.constraints import TableConstraint
 from baco_like.evaluators import ReplayEvaluator
 from baco_like.records.history import History
@@ -146,6 +147,14 @@ def test_maximising_mirrors_minimising():
     assert graph.minima.tolist() == [0, 2]
     assert graph.fractions().tolist() == [1.0, 0.75]
     assert graph.centrality_curve((0.24, 0.25))[1] == 1.0 > graph.centrality_curve((0.24, 0.25))[0]
+    # The direction of the table is the default, and another one is an error.
+    own = replace(table, direction="maximize")
+    assert landscape.flow_graph(own).costs.tolist() == graph.costs.tolist()
+    assert landscape.proportion_of_centrality(own, 0.25) == 1.0
+    assert score.Baseline.from_recorded(own).optimum == -4.0
+    for call in (landscape.flow_graph, score.Baseline.from_recorded):
+        with pytest.raises(ValueError, match="its values are to maximize, not to minimize"):
+            call(own, direction="minimize")
 
 
 def test_failures_are_nodes_but_no_minima():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import gzip
+import importlib
 import io
 import json
 import math
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +17,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -25,12 +27,14 @@ from scipy.stats import rankdata
 from baco_like import (
     BacoWarning,
     Integer,
+    MaxEvals,
     MissingExtra,
     Optimizer,
     Permutation,
     Real,
     Space,
     StrategyError,
+    tune,
 )
 from baco_like.benchmarking import problems, studies, study
 from baco_like.benchmarking.problems.problem import OUTSIDE
@@ -54,18 +58,22 @@ from baco_like.benchmarking.studies.store import run_missing
 from baco_like.cli import main
 from baco_like.exceptions import JournalError
 from baco_like.running.progress import Display
+from baco_like.strategies import Auto, Bayesian, RandomSearch, plain
 
 RANDOM = Contender("random", "random_search")
 LISTED = Contender("listed", "exhaustive")
 
 PROBLEM = """
-from baco_like import Integer, Space
+from dataclasses import dataclass
+
+from baco_like import Infeasible, Integer, Space
 from baco_like.benchmarking.problems import problem
+from baco_like.records import Proposal
 
 @problem({"x": Integer(0, 20), "y": Integer(0, 20)}, optimum=0.0)
 def bowl(config):
     if config["x"] > 17:
-        raise ArithmeticError("too wide")
+        raise Infeasible("too wide", "compile")
     return (config["x"] - 3) ** 2 + config["y"]
 
 def height(config):
@@ -73,6 +81,36 @@ def height(config):
 
 height.space = Space({"a": [1, 2, 3]})
 height.direction = "maximize"
+
+@dataclass(frozen=True)
+class Last:
+    # Proposes the last configurations in a fixed order, after an offset.
+
+    offset: int = 0
+
+    def init(self, problem, rng):
+        return None
+
+    def ask(self, problem, history, state, n, rng):
+        rows = problem.space.feasible.listed[::-1][self.offset:]
+        free = [row for row in rows if not problem.is_excluded(history, row[None])[0]]
+        return [Proposal(row, {"offset": self.offset}) for row in free[:n]]
+
+    def tell(self, problem, state, observation, rng):
+        return state
+
+class Cycle:
+    # A foreign tool: it repeats itself, and leaves the space.
+
+    def __init__(self, problem, seed, evaluations, step=1):
+        self.count, self.step, self.told = seed, step, []
+
+    def ask(self):
+        self.count += self.step
+        return {"x": self.count // 2, "y": 0}
+
+    def tell(self, config, value):
+        self.told.append((config["x"], value))
 """
 
 
@@ -323,7 +361,7 @@ def test_an_error_in_a_run_names_the_run(
     tmp_path: Path, name: str, kind: type[Exception], message: str
 ) -> None:
     store = RunStore.open(tmp_path / "runs.jsonl", specification())
-    jobs = [RunJob(own(math.isnan, name), LISTED, seed, RunBudget(3)) for seed in (0, 1)]
+    jobs = [RunJob(own(len, name), LISTED, seed, RunBudget(3)) for seed in (0, 1)]
     where = f"strategy 'listed' on problem '{name}' with seed 1: {message}"
     with pytest.raises(kind, match=where) as caught:
         run_missing(jobs, store, 1, io.StringIO(), fail_for_seed_one)
@@ -356,6 +394,7 @@ def test_a_study_returns_every_evaluation(module: str) -> None:
     height = frame[(frame.problem == "height") & (frame.seed == 0)]
     # The space has three configurations.
     assert height.groupby("strategy").size().tolist() == [3, 3]
+    assert set(height.status) == {"ok", "runtime"}
     assert height.value.isna().sum() == 2
     assert (height.groupby("strategy").best.last() == 3).all()
     assert height.regret.isna().all()
@@ -387,10 +426,250 @@ def test_processes_give_the_same_results(module: str, one: RecordedProblem) -> N
     assert together.equals(alone)
 
 
+def test_a_frame_survives_files_and_concatenation(module: str, one: RecordedProblem) -> None:
+    pandas = pytest.importorskip("pandas")
+    given = [f"{module}:bowl", f"{module}:height", "tour_8", one]
+    frame = study(["auto", f"{module}:Last:offset=1"], given, 2, 9).to_dataframe()
+    text = io.StringIO(frame.to_csv(index=False))
+    pandas.testing.assert_frame_equal(pandas.read_csv(text), frame, check_exact=True)
+    parts = [rows for _, rows in frame.groupby("problem", sort=False)]
+    pandas.testing.assert_frame_equal(pandas.concat(parts), frame)
+    pytest.importorskip("pyarrow")
+    file = io.BytesIO(frame.to_parquet())
+    pandas.testing.assert_frame_equal(pandas.read_parquet(file), frame)
+    # The cells agree with the problems.
+    for _, row in frame.iterrows():
+        config = json.loads(row.configuration)
+        if row.problem == "bowl":
+            failed = config["x"] > 17
+            assert row.status == ("compile" if failed else "ok")
+            assert failed or row.value == (config["x"] - 3) ** 2 + config["y"]
+            assert json.loads(row.repeats) == ([] if failed else [row.value])
+        if row.problem == "one":
+            entry = one.entries[one.row(config)]
+            assert row.status == (entry.failed or "ok")
+            assert json.loads(row.repeats) == list(entry.repeats)
+            assert row.evaluation_seconds == one.seconds[one.row(config)]
+    tags = frame[(frame.strategy != "auto") & (frame.problem == "bowl")].tag
+    assert set(map(str, tags)) == {'{"offset": 1}'}
+    assert (frame.suggestion_seconds >= 0).all()
+    assert (frame[frame.problem == "tour_8"].evaluation_seconds >= 0).all()
+
+
+# Own parts
+
+
+class Flat:
+    """A surrogate that cannot predict for no configuration, as many packages."""
+
+    def fit(self, space: Any, data: Any, rng: Any, start: Any = None) -> Any:
+        mean = float(np.mean(data.y))
+
+        class Fitted:
+            hyperparameters: ClassVar[dict[str, Any]] = {}
+
+            def predict(self, codes: Any) -> Any:
+                assert len(codes) > 0
+                return np.full(len(codes), mean), np.ones(len(codes))
+
+        return Fitted()
+
+
+class Middle:
+    """An acquisition function that prefers configurations near the middle."""
+
+    def bind(self, model: Any, incumbent: float, rng: Any) -> Any:
+        return lambda codes: -np.abs(codes - 10).sum(axis=1) + model.predict(codes)[0]
+
+
+def test_own_parts_take_part(module: str) -> None:
+    sys.path.insert(0, ".")
+    Last = importlib.import_module(module).Last
+    sys.path.pop(0)
+    mine = Bayesian(Flat(), acquisition=Middle())
+    name = f"{module}:Last:offset=2"
+    given = [
+        "exhaustive",
+        Last,
+        Last(3),
+        name,
+        f"two={name}",
+        mine,
+        Contender("own", Last, {"offset": 2}),
+    ]
+    result = study(given, [f"{module}:bowl"], 2, 6)
+    assert result.figures.labels == [
+        *("exhaustive", "Last", "Last(offset=3)", name, "two"),
+        *("Bayesian(surrogate=Flat, acquisition=Middle)", "own"),
+    ]
+    costs = {run.label: run.costs.tolist() for run in result.runs if run.seed == 1}
+    ys = {label: [None if math.isnan(c) else c for c in own] for label, own in costs.items()}
+    assert ys["Last"] == [None] * 6
+    assert ys["own"] == ys["two"] == ys[name] == [None] * 6
+    frame = result.to_dataframe()
+    first = frame[(frame.strategy == "Last(offset=3)") & (frame.evaluation == 1)].configuration
+    assert {json.loads(text)["y"] for text in first} == {17}
+    assert json.loads(frame[frame.strategy.str.startswith("Bayes")].configuration.iloc[-1])
+    with pytest.raises(StrategyError, match="'Last' appears twice"):
+        study([Last, Last()], [f"{module}:bowl"], 1, 2)
+    by_label = study({"a": Last, "b": Last()}, [f"{module}:bowl"], 1, 2)
+    assert by_label.figures.labels == ["a", "b"]
+
+
+def test_parts_of_the_default_can_be_replaced(module: str) -> None:
+    given = {
+        "auto": "auto",
+        "plain": Auto(parts={"view": plain, "failed_as": None}),
+        "own": Auto(surrogate=Flat(), parts={"acquisition": Middle()}),
+    }
+    result = study(given, [f"{module}:bowl", "wide_0"], 1, 14)
+    costs = {run.label: run.costs.tolist() for run in result.runs if run.problem == "bowl"}
+    assert costs["auto"] != costs["plain"] != costs["own"] != costs["auto"]
+    last = next(run for run in result.runs if run.label == "own").log[-1]["config"]
+    assert abs(last["x"] - 10) + abs(last["y"] - 10) < 4  # as its acquisition function prefers
+    with pytest.raises(ValueError, match="parts has 'acquisitions'; its names are acquisition"):
+        Auto(parts={"acquisitions": Middle()})
+
+
+def test_a_foreign_tool_takes_part(module: str) -> None:
+    asked = study([f"{module}:Cycle", f"{module}:Cycle:step=2"], [f"{module}:bowl"], 1, 30)
+    one, two = asked.runs
+    # Repeated configurations and those outside the space are answered, but not evaluated.
+    assert [entry["config"]["x"] for entry in one.log] == list(range(21))
+    assert [entry["config"]["x"] for entry in two.log] == list(range(1, 21))
+    assert asked.figures.row(f"{module}:Cycle", "bowl")["failures"] == pytest.approx(3 / 21)
+    told = []
+
+    class Tool:
+        def __init__(self, problem: Any, seed: int, evaluations: int) -> None:
+            self.configs = iter([{"a": 2}, {"a": 9}, {"a": 1}, {"a": 2}, {"a": 3}])
+
+        def ask(self) -> Any:
+            return next(self.configs)
+
+        def tell(self, config: Any, value: float | None) -> None:
+            told.append((config["a"], value))
+
+    study([Tool], [own(lambda c: None if c["a"] == 1 else c["a"])], 1, 3)
+    assert told == [(2, 2.0), (9, None), (1, None), (2, 2.0), (3, 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (3, "is 3; give a name, a class or an object with init, ask and tell"),
+        (Contender("x", Flat(), {}), "'x' is .*Flat object"),
+        (
+            Contender("x", RandomSearch(), {"a": 1}),
+            r"the settings \{'a': 1\}; set them on the object",
+        ),
+        ("no_such_module:Thing", "cannot import 'no_such_module'"),
+        ("own_study_problems:Thing", "has no 'Thing'"),
+        ("own_study_problems:Last:ofset=1", "unexpected keyword argument 'ofset'"),
+    ],
+)
+def test_what_cannot_take_part_is_explained(module: str, given: Any, message: str) -> None:
+    with pytest.raises(StrategyError, match=message):
+        study([given], [f"{module}:bowl"], 1, 2)
+
+
+def test_what_other_processes_cannot_get_is_explained() -> None:
+    with pytest.raises(
+        StrategyError, match=r"cannot be sent to another process.*define it in a mod"
+    ):
+        study(["random_search"], [own(lambda c: c["a"])], 2, 2, processes=2)
+
+
+def test_own_parts_run_in_other_processes(module: str) -> None:
+    given = [f"{module}:Last", f"label={module}:Cycle:step=2"], [f"{module}:bowl"], 2, 3
+    alone, together = (study(*given, processes=n) for n in (1, 2))
+    values = [
+        result.to_dataframe().drop(columns="suggestion_seconds") for result in (alone, together)
+    ]
+    values = [frame.drop(columns="evaluation_seconds") for frame in values]
+    assert values[0].equals(values[1])
+
+
+# Changes that a file must notice
+
+
+def test_an_error_of_the_program_ends_a_study_as_it_ends_tune() -> None:
+    problem = own(lambda c: c["a"] if c["a"] < 3 else c["b"])
+    with pytest.raises(RuntimeError, match="with seed 0: KeyError: 'b'"):
+        study(["exhaustive"], [problem], 1, 3)
+    with pytest.raises(KeyError):
+        tune(problem, problem.space, MaxEvals(3), strategy="exhaustive", progress=False)
+    result = study(["exhaustive"], [own(lambda c: None if c["a"] < 3 else 1.0)], 1, 3)
+    with pytest.warns(BacoWarning):
+        tuned = tune(
+            lambda c: None if c["a"] < 3 else 1.0, problem.space, MaxEvals(3), progress=False
+        )
+    assert sorted(trial.failure or "ok" for trial in tuned.trials) == sorted(
+        result.to_dataframe().status
+    )
+
+
+CODE = """
+from baco_like import Space
+TABLE = {1: 1.0, 2: 2.0, 3: 3.0}
+def helper(a):
+    return TABLE[a]
+def f(config):
+    # a comment
+    return helper(config["a"])
+f.space = Space({"a": [1, 2, 3]})
+class Ask:
+    def __init__(self, problem, seed, evaluations):
+        self.at = 0
+    def ask(self):
+        self.at = self.at % 3 + 1
+        return {"a": self.at}
+    def tell(self, config, value):
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("# a comment", "# another comment", ""),
+        ("return helper(config", "return  helper( config", ""),
+        ('helper(config["a"])', 'helper(config["a"]) * 2', "problem f: code = '"),
+        ("3: 3.0", "3: 4.0", "3.0 as the value of problem 'f' at {'a': 3}, now it is 4.0"),
+        ("TABLE[a]", "None if a == 3 else TABLE[a]", "at {'a': 3}, now it is None"),
+        ("TABLE[a]", "TABLE[a] + __import__('random').random()", ""),  # it is noisy
+        ("% 3 + 1", "% 2 + 1", "strategy Ask: strategy: code = '"),
+    ],
+)
+def test_a_changed_function_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def run(code: str) -> list[float]:
+        Path("changing.py").write_text(code)
+        sys.modules.pop("changing", None)
+        importlib.invalidate_caches()
+        found = problems.load_problem("changing:f")
+        result = study([sys.modules["changing"].Ask], [found], 1, 3, path="runs.jsonl")
+        return result.runs[0].costs.tolist()
+
+    assert old in CODE
+    first = run(CODE)
+    if message:
+        with pytest.raises(JournalError, match=re.escape(message)):
+            run(CODE.replace(old, new))
+    else:
+        assert run(CODE.replace(old, new)) == first
+    sys.modules.pop("changing")
+
+
 def test_contenders_have_settings_as_on_the_command_line() -> None:
     text = "kernel_tuner_bo:acquisition=ei:initial=5"
     settings = {"acquisition": "ei", "initial": 5}
     assert read_contender(text) == Contender(text, "kernel_tuner_bo", settings)
+    assert read_contender(f"short={text}") == Contender("short", "kernel_tuner_bo", settings)
     with pytest.raises(StrategyError, match=r"'population' in .* needs the form name=value"):
         study(["genetic_algorithm:population"], ["branin"])
 

@@ -13,7 +13,7 @@ import pytest
 from recorded_table import t4
 
 from baco_like import Optimizer, Space, StrategyError
-from baco_like.benchmarking import problems
+from baco_like.benchmarking import problems, study
 from baco_like.benchmarking.problems.problem import OUTSIDE
 from baco_like.benchmarking.problems.recorded import RecordedProblem, find_recorded
 from baco_like.benchmarking.studies import find_problems
@@ -82,12 +82,10 @@ def test_other_processes_read_a_recorded_problem_once(one: RecordedProblem) -> N
     np.testing.assert_array_equal(copies[0].costs, one.costs)
 
 
-def test_maximising_negates_the_costs_and_changes_the_digest(
-    folder: Path, one: RecordedProblem
-) -> None:
+def test_maximising_negates_the_costs(folder: Path, one: RecordedProblem) -> None:
     (up,), _ = find_problems([folder / "one.json"], "maximize")
     np.testing.assert_array_equal(up.costs, -one.costs)
-    assert up.digest != one.digest
+    assert (one.direction, up.direction) == ("minimize", "maximize")
     assert (one.best_value, up.best_value) == (np.nanmin(one.costs), np.nanmax(one.costs))
 
 
@@ -105,7 +103,13 @@ def test_tables_with_another_direction_or_too_few_values_are_left_out(
     assert [each.name for each in found] == ["one"]
     assert "pair.json: random search finds the optimum at once" in notes[0]
     assert "rates.json: its values are to maximize, not to minimize" in notes[1]
-    assert [p.name for p in find_recorded(tmp_path / "rates.json", "maximize")[0]] == ["rates"]
+    found, notes = find_recorded(tmp_path)  # each file has its own direction
+    assert {p.name: p.direction for p in found} == {"one": "minimize", "rates": "maximize"}
+    (rates_again,) = (p for p in found if p.name == "rates")
+    assert rates_again.best_value == rates_again.baseline.costs[0] * -1 == 40.0
+    result = study(["random_search"], [rates_again], 2)
+    assert result.figures.evaluations["random_search"].score > -1
+    assert result.figures.row("random_search", "rates")["regret"] >= 0
 
 
 def test_a_recorded_space_may_have_conditional_parameters(tmp_path: Path) -> None:

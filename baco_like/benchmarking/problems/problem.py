@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
+import inspect
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from typing_extensions import override
 
 from baco_like._typing import Rng
+from baco_like.evaluators.function.call import DEFAULT_FAILURES, FunctionCall
 from baco_like.exceptions import StrategyError
-from baco_like.records import Direction, Outcome, outcome_from, outcome_of_exception
+from baco_like.records import Direction, Outcome, Trial
 from baco_like.spaces.space import Space
 
 Function = Callable[[Mapping[str, Any]], Any]
-"""Returns the value of a configuration; None, NaN or an exception is a failure."""
+"""Returns the value of a configuration; None, NaN and `Infeasible` are failures, as in `tune`."""
 
 
 OUTSIDE = -1
@@ -51,7 +56,8 @@ class FunctionProblem:
     Attributes:
         name: Label in tables.
         space: The space, without real problems' noise.
-        function: Returns the value of a configuration. None, NaN or an exception is a failure.
+        function: Returns the value of a configuration. None, NaN and the exception `Infeasible` are failures; any other
+            exception is an error of the program and ends the study, as it ends `tune`.
         direction: Direction of the values.
         optimum: The best value, or a function that returns it, for the regret; None if it is unknown.
         origin: Where other processes load it: the name of a problem of this package, or ``module:attribute``.
@@ -75,19 +81,18 @@ class FunctionProblem:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the space: what is known of a function; runs on another space are not comparable."""
+        """Digest of the space; runs on another space are not comparable."""
         text = json.dumps(self.space.to_dict(), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def evaluate(self, trial_id: int, config: Mapping[str, Any], _rng: Rng | None) -> Evaluated:
         """Return the outcome of a configuration."""
-        try:
-            outcome = outcome_from(trial_id, self(dict(config)))
-        except Exception as error:  # as in `tune`, an exception is a failure of the configuration
-            outcome = outcome_of_exception(trial_id, error)
+        call = FunctionCall(lambda trial: self(dict(trial)), "value", DEFAULT_FAILURES, 1, 0)
+        outcome = call(Trial(trial_id, config))
         # Without the warning that a NaN gives: here it is how problems fail.
         if outcome.value is None:
-            outcome = Outcome.failure(trial_id, outcome.failed or "runtime", outcome.message)
+            word, extra = outcome.failed or "runtime", outcome.extra
+            outcome = Outcome.failure(trial_id, word, outcome.message, extra=extra)
         return Evaluated(outcome)
 
     @override
@@ -138,16 +143,9 @@ def load_problem(name: str) -> FunctionProblem:
 
     if name in PROBLEMS:
         return PROBLEMS[name]()
-    module_name, separator, attribute = name.partition(":")
-    if not separator or not module_name or not attribute:
+    if not all(name.partition(":")):
         raise StrategyError(unknown_problem(name))
-    try:
-        module = _import(module_name)
-    except ImportError as error:
-        raise StrategyError(f"problem {name!r}: cannot import {module_name!r}: {error}") from error
-    if not hasattr(module, attribute):
-        raise StrategyError(f"problem {name!r}: the module {module_name!r} has no {attribute!r}")
-    return problem_of(getattr(module, attribute), attribute, name)
+    return problem_of(load_attribute("problem", name), name.partition(":")[2], name)
 
 
 def problem_of(found: Any, name: str, origin: str | None = None) -> FunctionProblem:
@@ -175,14 +173,47 @@ def problem_of(found: Any, name: str, origin: str | None = None) -> FunctionProb
     )
 
 
-def _import(name: str) -> Any:
-    """Import a module; the current folder is searched after the others."""
+def load_attribute(noun: str, name: str) -> Any:
+    """Return the attribute of a module by ``module:attribute``; the current folder is searched after the others.
+
+    Raises:
+        StrategyError: There is no such module or attribute; the message begins with the noun.
+    """
+    module_name, _, attribute = name.partition(":")
     folder = os.getcwd()
     added = folder not in sys.path and "" not in sys.path
     if added:
         sys.path.append(folder)
     try:
-        return importlib.import_module(name)
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise StrategyError(f"{noun} {name!r}: cannot import {module_name!r}: {error}") from error
     finally:
         if added:
             sys.path.remove(folder)
+    if not hasattr(module, attribute):
+        raise StrategyError(f"{noun} {name!r}: the module {module_name!r} has no {attribute!r}")
+    return getattr(module, attribute)
+
+
+def digest_of_code(part: Any) -> str | None:
+    """Return a digest of the source of a function or class, or of an object's class; None if there is no source.
+
+    Comments, layout and decorators do not count. Neither do the functions that it calls, nor the values that it reads.
+    """
+    while isinstance(part, partial):
+        part = part.func
+    part = inspect.unwrap(part)
+    try:
+        source = inspect.getsource(
+            part if inspect.isroutine(part) or inspect.isclass(part) else type(part)
+        )
+    except (OSError, TypeError):
+        return None
+    with suppress(SyntaxError):  # a lambda in the middle of an expression counts as it stands
+        tree = ast.parse(textwrap.dedent(source))
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                node.decorator_list = []
+        source = ast.unparse(tree)
+    return hashlib.sha256(source.encode()).hexdigest()[:16]

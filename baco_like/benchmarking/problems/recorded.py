@@ -37,14 +37,14 @@ class RecordedSource:
     Attributes:
         name: Name in tables and plots: the path relative to the given folder, without its suffix.
         path: The file of the table.
-        direction: Direction of its values; most files do not contain it.
-        digest: Digest of the direction and the contents; runs on other contents are not comparable.
+        direction: Direction of its values; None takes the one of the file, or minimises where the file does not say.
+        digest: Digest of the contents; runs on other contents are not comparable.
         large: Whether the file may have more than 64 MiB, unpacked.
     """
 
     name: str
     path: Path
-    direction: Direction
+    direction: Direction | None
     digest: str
     large: bool = False
 
@@ -72,11 +72,11 @@ class RecordedProblem:
     @property
     def direction(self) -> Direction:
         """The direction of its values."""
-        return self.source.direction
+        return self.recorded.resolve_direction(self.source.direction)
 
     @property
     def digest(self) -> str:
-        """Digest of the direction and the contents of the file."""
+        """Digest of the contents of the file."""
         return self.source.digest
 
     @property
@@ -118,6 +118,18 @@ class RecordedProblem:
         """Return the row of a configuration, or `OUTSIDE`."""
         return self._rows.get(tuple(map(config.get, self.recorded.names)), OUTSIDE)
 
+    def log_entry(self, row: int) -> dict[str, Any]:
+        """Return what the table says of an evaluation, as in `StrategyRun.log`."""
+        entry, seconds = self.entries[row], self.seconds[row]
+        values: dict[str, Any] = {"config": self._configs[row], "repeats": list(entry.repeats)}
+        values |= {} if entry.failed is None else {"failed": entry.failed}
+        return values if np.isnan(seconds) else {**values, "seconds": float(seconds)}
+
+    @cached_property
+    def _configs(self) -> list[dict[str, Any]]:
+        rows = (zip(self.recorded.names, row, strict=True) for row in self.recorded.entries)
+        return [{name: value for name, value in row if value is not None} for row in rows]
+
     @cached_property
     def costs(self) -> Array:
         """Costs by row, ``(n + 1,)``; NaN for failures, and in the last position for `OUTSIDE`."""
@@ -152,11 +164,10 @@ def read_recorded(source: RecordedSource) -> RecordedProblem:
     recorded = load(source.path, large=source.large)
     if len({e.value for e in recorded.entries.values() if e.value is not None}) < 2:
         raise EvaluatorError(f"{source.path}: no two values differ; there is nothing to find")
-    if recorded.direction not in (None, source.direction):
-        raise EvaluatorError(
-            f"{source.path}: its values are to {recorded.direction}, not to {source.direction}; compare it "
-            f"separately with --direction {recorded.direction}"
-        )
+    try:
+        recorded.resolve_direction(source.direction)
+    except ValueError as error:
+        raise EvaluatorError(f"{source.path}: {error}") from None
     description = _description_of(source.path)
     if description.exists():
         space = Space.from_dict(json_object(description, "description of a space"))
@@ -181,13 +192,13 @@ def read_once(source: RecordedSource) -> RecordedProblem:
 
 
 def find_recorded(
-    root: Path, direction: Direction, *, large: bool = False
+    root: Path, direction: Direction | None = None, *, large: bool = False
 ) -> tuple[list[RecordedProblem], list[str]]:
     """Read all recorded problems of a folder and its subfolders.
 
     Args:
         root: The folder, or a single table.
-        direction: Direction of all their values.
+        direction: Direction of all their values; None takes the one of each file, or minimises.
         large: Whether files may have more than 64 MiB, unpacked.
 
     Returns:
@@ -224,10 +235,10 @@ def _is_table(path: Path) -> bool:
     return is_named_so and os.path.isfile(path)
 
 
-def _source_of(path: Path, base: Path, direction: Direction, large: bool) -> RecordedSource:
+def _source_of(path: Path, base: Path, direction: Direction | None, large: bool) -> RecordedSource:
     description = _description_of(path)
     try:
-        digest = hash_of_files([path, *([description] if description.exists() else [])], direction)
+        digest = hash_of_files([path, *([description] if description.exists() else [])])
     except OSError as error:
         raise EvaluatorError(f"{path}: cannot be read: {error}") from None
     name = _remove_suffix(path.relative_to(base).as_posix())

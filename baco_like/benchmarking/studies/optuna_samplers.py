@@ -1,16 +1,15 @@
 """Optuna's samplers as a reference in studies, by ask and tell.
 
 Optuna has no permutations and no known constraints. A permutation is asked for as one number in [0, 1] for each of its
-elements, which are sorted by these numbers (random keys, Bean 1994); an ordered list as an index. A configuration that
-violates a known constraint, or that the sampler has asked for before, is answered but takes no evaluation, in the
-sampler's favour: up to `PATIENCE` questions for each evaluation.
+elements, which are sorted by these numbers (random keys, Bean 1994); an ordered list as an index.
 """
 
 from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,13 +19,10 @@ from baco_like.exceptions import StrategyError
 from baco_like.parameters import Integer, Parameter, Permutation, SteppedReal
 
 if TYPE_CHECKING:
-    from baco_like.benchmarking.studies.runs import Evaluation, Problem, RunJob
+    from baco_like.benchmarking.studies.runs import Problem
 
 PREFIX = "optuna:"
 """Begins the name of a sampler where a strategy is expected: ``optuna:TPESampler``."""
-
-PATIENCE = 50
-"""Most questions for each evaluation of the budget: some samplers repeat a question without end."""
 
 
 def create_sampler(name: str, settings: Mapping[str, Any], seed: int) -> Any:
@@ -49,52 +45,63 @@ def create_sampler(name: str, settings: Mapping[str, Any], seed: int) -> Any:
         raise StrategyError(f"{name}: {error}") from None
 
 
-def run_sampler(job: RunJob, evaluation: Evaluation) -> None:
-    """Run a sampler of Optuna on a problem.
+class OptunaSampler:
+    """A sampler of Optuna on a problem.
 
     TPE receives failures as failed trials, which it ignores; the other samplers receive the worst value so far.
+
+    Args:
+        name: ``optuna:CLASS``.
+        settings: Arguments of the class.
+        problem: The problem.
+        seed: The sampler's seed.
     """
-    optuna = require("optuna", "optuna")
-    sampler = create_sampler(job.contender.strategy, job.contender.settings, job.seed)
-    previous = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        study = optuna.create_study(sampler=sampler, direction=job.problem.direction)
-        ignores_failures = isinstance(sampler, optuna.samplers.TPESampler)
-        questions = _Questions(job.problem, study, ignores_failures)
-        questions.ask(PATIENCE * job.budget.evaluations, evaluation)
-    finally:
-        optuna.logging.set_verbosity(previous)
 
-
-class _Questions:
-    """Asks an Optuna study for configurations and reports their results."""
-
-    def __init__(self, problem: Problem, study: Any, ignores_failures: bool) -> None:
-        self._problem, self._study, self._ignores_failures = problem, study, ignores_failures
+    def __init__(
+        self, name: str, settings: Mapping[str, Any], problem: Problem, seed: int, _: int
+    ) -> None:
+        optuna = require("optuna", "optuna")
+        sampler = create_sampler(name, settings, seed)
+        self._ignores_failures = isinstance(sampler, optuna.samplers.TPESampler)
+        self._logging, self._problem = optuna.logging, problem
+        with self._quiet():
+            self._study = optuna.create_study(sampler=sampler, direction=problem.direction)
         self._distributions = {
             key: made
             for name, parameter in problem.space.parameters.items()
             for key, made in _distributions(name, parameter).items()
         }
-        self._known: dict[tuple[Any, ...], float | None] = {}
+        self._values: list[float] = []
 
-    def ask(self, questions: int, evaluation: Evaluation) -> None:
-        """Ask until the evaluations, or the questions, are spent."""
-        for _ in range(questions):
-            if evaluation.is_spent:
-                return
-            trial, config = self._ask_once()
-            if not self._problem.space.contains(config):
-                self._tell(trial, None)
-                continue
-            key = tuple(config.items())
-            if key not in self._known:
-                self._known[key] = evaluation(len(self._known), config).value
-            self._tell(trial, self._known[key])
+    @contextmanager
+    def _quiet(self) -> Iterator[None]:
+        previous = self._logging.get_verbosity()
+        self._logging.set_verbosity(self._logging.ERROR)
+        try:
+            yield
+        finally:
+            self._logging.set_verbosity(previous)
+
+    def ask(self) -> dict[str, Any]:
+        """Return the next configuration; the sampler is asked for active parameters only."""
+        with self._quiet():
+            self._trial, config = self._ask_once()
+        return config
+
+    def tell(self, config: Mapping[str, Any], value: float | None) -> None:
+        """Report the value of the configuration that was asked for last, or None."""
+        worst = max if self._problem.direction == "minimize" else min
+        with self._quiet():
+            if value is not None:
+                self._values.append(value)
+                self._study.tell(self._trial, value)
+            elif self._ignores_failures or not self._values:
+                state = require("optuna", "optuna").trial.TrialState.FAIL
+                self._study.tell(self._trial, state=state)
+            else:
+                self._study.tell(self._trial, worst(self._values))
 
     def _ask_once(self) -> tuple[Any, dict[str, Any]]:
-        """Return a trial and its configuration; the sampler is asked for active parameters only."""
         from baco_like.integrations._optuna_spaces import ask_parameter
 
         space = self._problem.space
@@ -112,19 +119,6 @@ class _Questions:
                     ask_parameter(trial, key, distribution)
                 config[name] = _value(name, parameter, trial.params)
         return trial, config
-
-    def _tell(self, trial: Any, value: float | None) -> None:
-        values = [known for known in self._known.values() if known is not None]
-        if value is not None:
-            self._study.tell(trial, value)
-        elif self._ignores_failures or not values:
-            import optuna
-
-            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
-        else:
-            self._study.tell(
-                trial, max(values) if self._problem.direction == "minimize" else min(values)
-            )
 
 
 def _distributions(name: str, parameter: Parameter) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Ints
-from baco_like.benchmarking.problems.problem import FunctionProblem
+from baco_like.benchmarking.problems.problem import OUTSIDE, FunctionProblem
 from baco_like.benchmarking.problems.recorded import RecordedProblem
 from baco_like.records import Outcome, sign_of
 
@@ -32,14 +32,19 @@ _MAX_FACTOR = 3
 class Contender:
     """A strategy in a study.
 
+    A foreign tool takes part by a function of the problem, the seed and the number of evaluations. It returns an object
+    with ``ask()``, which returns a configuration, and ``tell(configuration, value)``; the value is None for a failure
+    or an infeasible configuration. An infeasible or repeated configuration takes no evaluation.
+
     Attributes:
         label: Its name in tables and plots.
-        strategy: Its registered name, or a sampler of Optuna as ``optuna:TPESampler``.
-        settings: Its settings that differ from the defaults.
+        strategy: Its registered name; a sampler of Optuna as ``optuna:TPESampler``; ``module:attribute``; a strategy; a
+            class of strategies; or a function that makes a foreign tool.
+        settings: Settings of a name, arguments of a class, or further arguments of a function.
     """
 
     label: str
-    strategy: str
+    strategy: Any
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -114,6 +119,9 @@ class StrategyRun:
             configurations that it lacks.
         penalised: Number of distinct infeasible candidates that the strategy had penalised itself before it proposed
             each row, ``(k,)``; None if it does not report it. They took no evaluation.
+        log: For each evaluation, as JSON values: the ``config``, the word of the failure (``failed``), the ``repeats``
+            and the ``seconds`` of the evaluation, which a table has itself; the CPU time of the suggestion (``cpu``)
+            and the ``tag`` of the strategy. What there is not is left out.
     """
 
     problem: str
@@ -123,6 +131,7 @@ class StrategyRun:
     cpu: float
     rows: Ints | None = None
     penalised: Ints | None = None
+    log: Sequence[Mapping[str, Any]] = ()
 
     @property
     def key(self) -> RunKey:
@@ -140,10 +149,11 @@ class Evaluation:
     def __init__(self, job: RunJob) -> None:
         self._job = job
         self._clock = self._cpu = 0.0
+        self._log: list[dict[str, Any]] = []
         self._values: list[float] = []
         self._rows: list[int] = []
         self._penalised: list[int] = []
-        self._start = time.process_time()
+        self._last = time.process_time()
 
     @property
     def is_spent(self) -> bool:
@@ -152,7 +162,7 @@ class Evaluation:
 
     def __call__(self, trial_id: int, config: Mapping[str, Any], tag: Any = None) -> Outcome:
         """Return the outcome of a configuration; the tag of its trial may count penalised candidates."""
-        start = time.process_time()
+        suggestion = time.process_time() - self._last
         job = self._job
         rng = generator(job.seed, Purpose.EVALUATE, trial_id) if job.draw else None
         outcome, row, seconds = job.problem.evaluate(trial_id, config, rng)
@@ -161,16 +171,22 @@ class Evaluation:
         if isinstance(tag, Mapping) and "penalised" in tag:
             self._penalised.append(tag["penalised"])
         self._clock += seconds
-        self._cpu += time.process_time() - start
+        self._cpu += suggestion
+        entry = {"cpu": round(suggestion, 6), "tag": tag}
+        if row == OUTSIDE:
+            times = [round(math.fsum(outcome.seconds.values()), 6)] if outcome.seconds else []
+            entry |= {"config": dict(config), "failed": outcome.failed}
+            entry |= {"repeats": outcome.repeats, "seconds": sum(times) or None}
+        self._log.append({name: value for name, value in entry.items() if value not in (None, ())})
+        self._last = time.process_time()
         return outcome
 
     def finish(self) -> StrategyRun:
         """Return the run, whose strategy has taken the time that the problem has not."""
-        cpu = time.process_time() - self._start - self._cpu
+        cpu = self._cpu + time.process_time() - self._last
         problem, has_table = self._job.problem, isinstance(self._job.problem, RecordedProblem)
         costs = sign_of(problem.direction) * np.array(self._values, dtype=np.float64)
         rows = np.array(self._rows, dtype=np.int64) if has_table else None
         counts = self._penalised if len(self._penalised) == len(costs) else []
-        return StrategyRun(
-            *self._job.key, costs, cpu, rows, np.array(counts) if any(counts) else None
-        )
+        penalised = np.array(counts) if any(counts) else None
+        return StrategyRun(*self._job.key, costs, cpu, rows, penalised, self._log)

@@ -78,6 +78,7 @@ class RunStore:
         for name in ("rows", "penalised"):
             if (numbers := getattr(run, name)) is not None:
                 event[name] = numbers.tolist()
+        event["log"] = list(run.log)
         self._append(event)
 
     def _append(self, event: Event) -> None:
@@ -100,7 +101,9 @@ class RunStore:
         )
         key = event["problem"], event["label"], event["seed"]
         costs = np.array(event["costs"], np.float64)
-        self.runs[key] = StrategyRun(*key, costs, event["cpu"], rows, penalised)
+        self.runs[key] = StrategyRun(
+            *key, costs, event["cpu"], rows, penalised, event.get("log", ())
+        )
 
     def _check(self, event: Event) -> None:
         for part, entries in self._specified.items():
@@ -109,7 +112,8 @@ class RunStore:
                 difference = _difference(f"{_PARTS[part]}{name}", old, new)
                 if difference is not None:
                     raise JournalError(
-                        f"{self.path} has runs with {difference}; keep the old value, or choose another folder by --out"
+                        f"{self.path} has runs with {difference}; keep the old value, give the changed one another "
+                        "name, or choose another folder by --out"
                     )
 
 

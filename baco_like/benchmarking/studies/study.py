@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
+import pickle
 import sys
 import tempfile
 import warnings
@@ -17,15 +19,25 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from baco_like._optional import require
-from baco_like.benchmarking.problems.problem import load_problem, problem_of
+from baco_like.benchmarking.problems.problem import (
+    OUTSIDE,
+    digest_of_code,
+    load_problem,
+    problem_of,
+)
 from baco_like.benchmarking.problems.recorded import RecordedProblem, find_recorded
-from baco_like.benchmarking.studies.contenders import read_contender
+from baco_like.benchmarking.studies.contenders import (
+    GivenStrategy,
+    describe_part,
+    read_contender,
+)
 from baco_like.benchmarking.studies.figures import StudyFigures, compute_figures, curves_of
-from baco_like.benchmarking.studies.runs import Contender, Problem, RunJob, StrategyRun, budget_on
+from baco_like.benchmarking.studies.runs import Problem, RunJob, StrategyRun, budget_on
 from baco_like.benchmarking.studies.store import RunStore, Specification, run_missing
-from baco_like.exceptions import BacoWarning, StrategyError
+from baco_like.exceptions import BacoWarning, JournalError, StrategyError
+from baco_like.journal.events import config_from_json
 from baco_like.journal.lock import sole_runner
-from baco_like.records import Direction, sign_of
+from baco_like.records import Direction, Status, sign_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,43 +71,57 @@ class StudyResult:
     def to_dataframe(self) -> pd.DataFrame:
         """Return all evaluations, one row each.
 
-        The columns are ``problem``, ``direction``, ``optimum`` (NaN if it is unknown), ``strategy``, ``seed``,
-        ``evaluation`` (from 1), ``value`` (NaN for a failure), ``best`` (so far, NaN before the first success),
-        ``regret`` (of ``best``) and ``strategy_seconds`` (CPU time of the strategy, for each evaluation of the run).
+        The columns are ``strategy``, ``problem``, ``direction``, ``optimum`` (NaN if it is unknown), ``seed``,
+        ``evaluation`` (from 1), ``configuration`` (JSON), ``value`` (NaN for a failure), ``repeats`` (a JSON list),
+        ``status`` (``ok`` or the word of the failure), ``best`` (so far, NaN before the first success), ``regret`` (of
+        ``best``), ``suggestion_seconds`` (CPU time), ``evaluation_seconds`` (as recorded, or measured) and ``tag``
+        (JSON: the strategy's note). No text is missing, so that the frame survives CSV, Parquet and ``pandas.concat``.
 
         Raises:
             MissingExtra: pandas is not installed.
         """
         pandas = require("pandas", "dataframe")
-        parts = []
-        for problem in self.problems:
-            sign = sign_of(problem.direction)
-            optimum = np.nan if problem.best_value is None else problem.best_value
-            for run in (run for run in self.runs if run.problem == problem.name):
-                count = len(run.costs)
-                best = curves_of([run], problem)[0, :count]
-                parts.append(
-                    pandas.DataFrame(
-                        {
-                            "problem": [problem.name] * count,
-                            "direction": problem.direction,
-                            "optimum": optimum,
-                            "strategy": run.label,
-                            "seed": run.seed,
-                            "evaluation": np.arange(1, count + 1),
-                            "value": sign * run.costs,
-                            "best": sign * best,
-                            "regret": best - sign * optimum,
-                            "strategy_seconds": run.cpu / max(1, count),
-                        }
-                    )
-                )
+        parts = [
+            pandas.DataFrame(_rows_of(run, problem))
+            for problem in self.problems
+            for run in self.runs
+            if run.problem == problem.name and len(run.costs)
+        ]
         frame: pd.DataFrame = pandas.concat(parts, ignore_index=True)
         return frame
 
 
+def _rows_of(run: StrategyRun, problem: Problem) -> dict[str, Any]:
+    """Return the columns of a run, see `StudyResult.to_dataframe`."""
+    sign, count = sign_of(problem.direction), len(run.costs)
+    optimum = np.nan if problem.best_value is None else problem.best_value
+    best = curves_of([run], problem)[0, :count]
+    log = [dict(entry) for entry in run.log or [{}] * count]
+    if run.rows is not None and isinstance(problem, RecordedProblem):
+        for entry, row in zip(log, run.rows.tolist(), strict=True):
+            if row != OUTSIDE:
+                entry |= problem.log_entry(row)
+    return {
+        "strategy": run.label,
+        "problem": problem.name,
+        "direction": problem.direction,
+        "optimum": optimum,
+        "seed": run.seed,
+        "evaluation": np.arange(1, count + 1),
+        "configuration": [json.dumps(entry.get("config", {})) for entry in log],
+        "value": sign * run.costs,
+        "repeats": [json.dumps(entry.get("repeats", [])) for entry in log],
+        "status": [entry.get("failed", Status.OK.value) for entry in log],
+        "best": sign * best,
+        "regret": best - sign * optimum,
+        "suggestion_seconds": [entry.get("cpu", np.nan) for entry in log],
+        "evaluation_seconds": [entry.get("seconds", np.nan) for entry in log],
+        "tag": [json.dumps(entry.get("tag", {})) for entry in log],
+    }
+
+
 def study(
-    strategies: Iterable[str | Contender],
+    strategies: Iterable[GivenStrategy] | Mapping[str, GivenStrategy],
     problems: Iterable[GivenProblem],
     seeds: int | Iterable[int] = 20,
     evaluations: int | None = None,
@@ -109,10 +135,12 @@ def study(
     Progress is shown on the standard error.
 
     Args:
-        strategies: Registered names, also with settings such as ``"genetic_algorithm:population=20"``; samplers of
-            Optuna such as ``"optuna:TPESampler"``; or contenders with settings.
+        strategies: Registered names, also with settings such as ``"genetic_algorithm:population=20"``, and with a label
+            as in ``"small=genetic_algorithm:population=8"``; samplers of Optuna such as ``"optuna:TPESampler"``;
+            ``"module:attribute"``; strategies, classes of them, or functions that make foreign tools, see `Contender`;
+            or all of these by label.
         problems: Problems; names of `baco_like.benchmarking.problems.PROBLEMS`; ``"module:function"``; or files and
-            folders of recorded results, whose values are minimised (see `find_problems` for others).
+            folders of recorded results, whose direction is the file's (see `find_problems` for another one).
         seeds: The seeds, or their number. Runs with the same seed are not paired, since strategies draw differently.
         evaluations: Evaluations of every run. None takes 60 on a function, and on a recorded space the methodology's
             budget, over evaluations and over time.
@@ -122,15 +150,20 @@ def study(
         processes: Number of parallel processes. A script that uses several needs ``if __name__ == "__main__":``.
 
     Raises:
-        StrategyError: A strategy or a problem does not exist, a name appears twice, or one is given instead of a
-            list; or a run ended with an error of this package. The message names the run.
+        StrategyError: A strategy or a problem does not exist, a name appears twice, one is given instead of a list, or
+            one cannot be sent to other processes; or a run ended with an error of this package. The message names the
+            run.
         RuntimeError: A run ended with another exception, which is the cause; the message names the run.
         EvaluatorError: A file or folder has no recorded space.
-        JournalError: The file is damaged, its runs differ from the study, or another process uses it.
+        JournalError: The file is damaged, its runs differ from the study, a function now has other values than those in
+            the file, or another process uses it.
         MissingExtra: Optuna is not installed, and one of its samplers takes part.
         ValueError: There is nothing to run, a setting of a strategy is wrong, or values are drawn of a function.
     """
-    contenders = [read_contender(each) for each in _as_list("strategies", strategies)]
+    if isinstance(strategies, Mapping):
+        contenders = [read_contender(each, label) for label, each in strategies.items()]
+    else:
+        contenders = [read_contender(each) for each in _as_list("strategies", strategies)]
     found, _ = find_problems(_as_list("problems", problems))
     numbers = list(range(seeds) if isinstance(seeds, int) else seeds)
     _check_names("strategy", [contender.label for contender in contenders])
@@ -155,6 +188,9 @@ def study(
         place = Path(folder, "runs.jsonl") if path is None else Path(path)
         with sole_runner(place):
             store = RunStore.open(place, _specify(jobs))
+            _check_values(found, store)
+            if processes > 1:
+                _check_sending(jobs)
             runs = run_missing(jobs, store, processes, sys.stderr)
     for problem in found:
         _warn_of_beaten_optimum(problem, runs)
@@ -162,13 +198,13 @@ def study(
 
 
 def find_problems(
-    given: Iterable[GivenProblem], direction: Direction = "minimize", *, large: bool = False
+    given: Iterable[GivenProblem], direction: Direction | None = None, *, large: bool = False
 ) -> tuple[list[Problem], list[str]]:
     """Return the problems of names, files, folders and functions with an attribute ``space``; problems stay unchanged.
 
     Args:
         given: As for `study`.
-        direction: Direction of the values of recorded files.
+        direction: Direction of the values of recorded files; None takes the one of each file, or minimises.
         large: Whether these files may have more than 64 MiB, unpacked.
 
     Returns:
@@ -224,18 +260,60 @@ def _specify(jobs: Sequence[RunJob]) -> Specification:
             job.problem.name: {
                 "digest": job.problem.digest,
                 "direction": job.problem.direction,
+                **_describe_code(job.problem),
                 **asdict(job.budget),
             }
             for job in jobs
         },
         "contenders": {
             job.contender.label: {
-                "strategy": job.contender.strategy,
-                "settings": dict(job.contender.settings),
+                "strategy": describe_part(job.contender.strategy),
+                "settings": describe_part(job.contender.settings),
             }
             for job in jobs
         },
     }
+
+
+def _describe_code(problem: Problem) -> dict[str, str]:
+    code = None if isinstance(problem, RecordedProblem) else digest_of_code(problem.function)
+    return {} if code is None else {"code": code}
+
+
+def _check_values(problems: Sequence[Problem], store: RunStore) -> None:
+    """Evaluate some stored configurations of each function again, since its digest does not see what it calls.
+
+    A function that returns two different values now is noisy; then other stored values say nothing.
+
+    Raises:
+        JournalError: A value has changed.
+    """
+    for problem in problems:
+        runs = [run for run in store.runs.values() if run.problem == problem.name and run.log]
+        if isinstance(problem, RecordedProblem) or not runs:
+            continue
+        run, sign = runs[0], sign_of(problem.direction)
+        for i in {0, len(run.costs) // 2, len(run.costs) - 1}:
+            config = config_from_json(run.log[i]["config"])
+            stored = None if np.isnan(run.costs[i]) else sign * run.costs[i]
+            now = problem.evaluate(i, config, None).outcome.value
+            if now != stored and now == problem.evaluate(i, config, None).outcome.value:
+                raise JournalError(
+                    f"{store.path} has {stored} as the value of problem {problem.name!r} at {config!r:.200}, now it is "
+                    f"{now}; give the changed function another name, or choose another file (--out)"
+                )
+
+
+def _check_sending(jobs: Sequence[RunJob]) -> None:
+    for job in jobs:
+        for what in (job.problem, job.contender):
+            try:
+                pickle.dumps(what)
+            except Exception as error:
+                raise StrategyError(
+                    f"{what!r:.100} cannot be sent to another process: {error}; define it in a module, or take "
+                    "processes=1"
+                ) from error
 
 
 def _warn_of_beaten_optimum(problem: Problem, runs: Sequence[StrategyRun]) -> None:
