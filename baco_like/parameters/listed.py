@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -15,7 +16,16 @@ from baco_like.exceptions import SpaceError
 from baco_like.parameters import distances, priors
 from baco_like.parameters.bases import ListedParameter, checked_default
 from baco_like.parameters.protocol import ParameterKind
-from baco_like.parameters.values import Category, Lookup, Value, domain_values, indices, shorten
+from baco_like.parameters.values import (
+    INT64,
+    Category,
+    Lookup,
+    Value,
+    as_array,
+    domain_values,
+    indices,
+    shorten,
+)
 
 
 @final
@@ -104,7 +114,7 @@ class Ordinal(ListedParameter):
     ) -> None:
         given = domain_values(values)
         numeric = _are_numbers(given)
-        order = sorted(range(len(given)), key=given.__getitem__) if numeric else range(len(given))
+        order = _sorted_order(given) if numeric else range(len(given))
         listed = tuple(map(given.__getitem__, order))
         positions = _positions(listed, numeric, log)
         weights = None if prior is None else priors.weights(prior, len(listed))
@@ -142,15 +152,24 @@ def _are_numbers(values: Sequence[Any]) -> bool:
     return str not in types
 
 
+def _sorted_order(values: Sequence[Any]) -> Sequence[int]:
+    """Return the indices of numbers in increasing order."""
+    numbers = as_array(values)
+    if numbers is None:
+        return sorted(range(len(values)), key=values.__getitem__)
+    order: list[int] = np.argsort(numbers, kind="stable").tolist()
+    return order
+
+
 def _positions(values: Sequence[Any], numeric: bool, log: bool) -> Array:
     """Return the distance of each value from the first, on the scale.
 
     Raises:
         SpaceError: The scale does not suit the values, which are sorted if they are numbers.
     """
-    for left, right in pairwise(values):
-        if numeric and left == right:
-            raise SpaceError(f"values {left!r} and {right!r} are the same number; leave one out")
+    if numeric and True in map(operator.eq, values, values[1:]):
+        left, right = next(pair for pair in pairwise(values) if operator.eq(*pair))
+        raise SpaceError(f"values {left!r} and {right!r} are the same number; leave one out")
     first, last = values[0], values[-1]
     if log and not (numeric and first > 0):
         raise SpaceError(f"log=True needs positive numbers, got {first!r}")
@@ -161,6 +180,9 @@ def _positions(values: Sequence[Any], numeric: bool, log: bool) -> Array:
     try:
         if log:
             return np.array([math.log(value) for value in values]) - math.log(first)
+        numbers = as_array(values)
+        if numbers is not None and last - first <= INT64:
+            return np.asarray(numbers - first, dtype=np.float64)
         return np.array([float(value - first) for value in values])
     except OverflowError:
         raise SpaceError(f"value {last!r} is beyond the largest double") from None

@@ -15,9 +15,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from baco_like._checks import as_tuple as as_tuple
 from baco_like._checks import plain as plain
@@ -41,8 +43,15 @@ EXACT = 2**53
 
 def value_key(value: Any) -> Any:
     """Return a key that distinguishes 1, 1.0 and True, also inside tuples."""
-    kind = type(value)
-    return (kind, tuple(map(value_key, value))) if kind is tuple else (kind, value)
+    return _kind_of(value), value
+
+
+def _kind_of(value: Any) -> Any:
+    """Return the type of a value, and of a tuple those of its parts."""
+    if type(value) is not tuple:
+        return type(value)
+    kinds = tuple(map(type, value))
+    return tuple(map(_kind_of, value)) if tuple in kinds else kinds
 
 
 def value_keys(values: Sequence[Any]) -> Iterable[Any]:
@@ -52,6 +61,23 @@ def value_keys(values: Sequence[Any]) -> Iterable[Any]:
         if tuple in set(map(type, values))
         else zip(map(type, values), values, strict=True)
     )
+
+
+def only_type(values: Iterable[Any]) -> type | None:
+    """Return the type of values if it is one of ints, floats, texts or bools: equal ones are then the same value."""
+    kinds = set(map(type, values))
+    return kinds.pop() if len(kinds) == 1 and kinds < {int, float, str, bool} else None
+
+
+def as_array(values: Sequence[Any]) -> NDArray[Any] | None:
+    """Return floats, or integers of 64 bits, as an array; None if there are other values."""
+    kind = only_type(values)
+    if kind not in (int, float):
+        return None
+    try:
+        return np.fromiter(values, np.int64 if kind is int else np.float64, len(values))
+    except OverflowError:
+        return None
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
@@ -78,16 +104,27 @@ def domain_values(
     plain_values = make_plain(in_order(values))
     if not plain_values:
         raise SpaceError(f"the domain is empty; give at least one of its {what}")
-    for value in plain_values:
-        if type(value) is not int:  # there may be millions
+    if not _are_valid(plain_values):
+        for value in plain_values:
             _check_value(value, are_categories)
     return plain_values
+
+
+def _are_valid(values: Sequence[Any]) -> bool:
+    """Whether fast passes can tell that all of some values are valid: there may be millions."""
+    return (
+        set(map(type, values)) <= {int, float, str, bool}
+        and all(map(math.isfinite, (value for value in values if type(value) is float)))
+        and all(map(str.isascii, (value for value in values if type(value) is str)))
+    )
 
 
 def make_plain(values: Iterable[Any]) -> tuple[Any, ...]:
     """Return Python's own values for those of NumPy, and tuples for lists."""
     given = tuple(values)
-    return given if set(map(type, given)) <= _PLAIN else tuple(map(as_tuple, given))
+    parts = chain.from_iterable(value for value in given if type(value) is tuple)
+    is_plain = set(map(type, given)) <= _PLAIN | {tuple} and set(map(type, parts)) <= _PLAIN
+    return given if is_plain else tuple(map(as_tuple, given))
 
 
 def in_order(values: Iterable[Any]) -> Iterable[Any]:
@@ -149,6 +186,8 @@ def real_number(value: Any, what: str) -> float:
 class Lookup:
     """From value to index, by type and value first and by number second.
 
+    A value is its own key if all have its type; else there would be millions of pairs.
+
     Args:
         values: The values in the order of their indices.
 
@@ -157,21 +196,32 @@ class Lookup:
     """
 
     def __init__(self, values: Sequence[Any]) -> None:
-        keys = list(value_keys(values))
-        self._exact: dict[Any, int] = {key: index for index, key in enumerate(keys)}
+        self._kind = only_type(values)
+        keys = self._keys(values)
+        self._exact: dict[Any, int] = dict(zip(keys, range(len(keys)), strict=True))
         if len(self._exact) < len(keys):
             twice = next(v for i, v in enumerate(values) if self._exact[keys[i]] != i)
             raise SpaceError(f"value {twice!r} occurs twice; remove one of them")
 
+    def _keys(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Return the key of each value; where all listed values have one type, that of another type is None."""
+        if self._kind is None:
+            return list(value_keys(values))
+        if only_type(values) is self._kind:
+            return values
+        return [value if type(value) is self._kind else None for value in values]
+
     @cached_property
     def _numbers(self) -> dict[int | float, int]:
+        if self._kind is not None:
+            return self._exact if self._kind in (int, float) else {}
         known = self._exact.items()
         return {value: index for (kind, value), index in known if kind in (int, float)}
 
     def find_all(self, values: Sequence[Any]) -> list[int | None]:
         """Return the index of each value, or None."""
         try:
-            found = list(map(self._exact.get, value_keys(values)))
+            found = list(map(self._exact.get, self._keys(values)))
         except TypeError:  # not hashable
             found = [None] * len(values)
         if None not in found:
@@ -182,7 +232,7 @@ class Lookup:
         """Return the index of a value, or None if it is not in the domain."""
         value = as_tuple(value)
         try:
-            index = self._exact.get(value_key(value))
+            index = self._exact.get(*self._keys((value,)))
         except TypeError:  # not hashable
             return None
         return self._numbers.get(value) if index is None and is_number(value) else index
@@ -254,7 +304,7 @@ class Extent:
 
 def extent_of(values: Sequence[Any]) -> Extent:
     """Return the extent of listed values."""
-    types = {type(value) for value in values}
+    types = set(map(type, values))
     if types == {bool}:
         return Extent(ColumnKind.BOOL, int(min(values)), int(max(values)))
     if types == {str}:

@@ -12,7 +12,7 @@ from baco_like.constraints.conditions import Conditions
 from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters import Parameter, Permutation
-from baco_like.parameters.values import make_plain, value_keys
+from baco_like.parameters.values import as_array, make_plain, only_type, value_keys
 from baco_like.spaces.activity import Activity
 from baco_like.spaces.formats.description import SpaceDescription
 from baco_like.spaces.inputs import make_named, parameter_from_values
@@ -37,13 +37,17 @@ def read_dataframe(table: pd.DataFrame | Iterable[Mapping[str, Any]]) -> SpaceDe
             have the same name, or a value has a type that no domain accepts.
     """
     columns = _columns(table)
-    parameters, codes, active = {}, {}, {}
+    parameters, codes, active, cells_of = {}, {}, {}, {}
     for name, cells in columns.items():
-        active[name] = np.array([cell is not None for cell in cells])
+        active[name] = np.ones(len(cells), dtype=np.bool_)
+        if None in cells:
+            active[name] = np.array([cell is not None for cell in cells])
         values, number = _distinct(name, cells, active[name])
         parameters[name] = _parameter(name, values)
         codes[name] = parameters[name].encode(values)[number]
-        columns[name] = [values[i] if i >= 0 else None for i in number.tolist()]
+        cells_of[name] = [*values, None], number
+    if not all(map(np.all, active.values())):
+        columns = {n: list(map(v.__getitem__, i.tolist())) for n, (v, i) in cells_of.items()}
     conditions = _conditions(parameters, columns, active)
     for name, resting in conditions.resting.items():
         codes[name][~active[name]] = resting
@@ -116,8 +120,10 @@ def explained_columns(columns: Mapping[str, Sequence[Any]]) -> set[str]:
 def column_values(table: pd.DataFrame, name: str) -> list[Any]:
     """Return the cells of a column, None for empty ones: pandas has several marks for them."""
     column = table[name]
-    cells = zip(column.tolist(), column.isna().tolist(), strict=True)
-    return [None if is_empty else value for value, is_empty in cells]
+    values, empty = column.tolist(), column.isna().to_numpy()
+    for row in np.flatnonzero(empty).tolist():
+        values[row] = None
+    return list(values)
 
 
 def _columns(table: Any) -> dict[str, list[Any]]:
@@ -158,27 +164,42 @@ def _distinct(name: str, cells: Sequence[Any], active: Mask) -> tuple[list[Any],
     if not active.any():
         raise SpaceError(f"column {name!r} has no value; drop it")
     number = np.full(len(cells), -1, dtype=np.int64)
+    filled = cells if active.all() else [cell for cell in cells if cell is not None]
     try:
-        values, number[active] = _number_distinct([cell for cell in cells if cell is not None])
+        values, number[active] = _number_distinct(filled)
     except TypeError:
         raise SpaceError(f"column {name!r} must have numbers or strings") from None
     return values, number
 
 
 def _number_distinct(given: Sequence[Any]) -> tuple[list[Any], Ints]:
-    """Return the plain values that are distinct by type and value, as they appear, and the index of each given one."""
+    """Return the plain values that are distinct by type and value, and the index of each given one.
+
+    Numbers of one type are sorted, others stand as they appear.
+    """
     values = make_plain(given)
-    kinds = set(map(type, values))  # a value of one type is its own key; most columns have one
-    keys = values if len(kinds) == 1 and tuple not in kinds else list(value_keys(values))
-    first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
-    appears = np.fromiter(map(first.__getitem__, keys), np.int64, len(keys))
-    distinct, number = np.unique(appears, return_inverse=True)
-    return [values[i] for i in distinct.tolist()], number
+    numbers = as_array(values)
+    if numbers is not None:
+        # With the first indices, the sort is stable: 0.0 stays before a later -0.0.
+        found, _, index = np.unique(numbers, return_index=True, return_inverse=True)
+        return found.tolist(), index
+    # A value of one type is its own key; most columns have one.
+    keys = values if only_type(values) is not None else list(value_keys(values))
+    distinct = dict.fromkeys(keys)
+    if len(distinct) == len(keys):
+        return list(values), np.arange(len(keys))
+    distinct.update(zip(reversed(keys), reversed(values), strict=True))  # the first of equal ones
+    indices = dict(zip(distinct, range(len(distinct)), strict=True))
+    return list(distinct.values()), np.fromiter(map(indices.get, keys), np.int64, len(keys))
 
 
 def _parameter(name: str, distinct: Sequence[Any]) -> Parameter:
-    orders = {tuple(sorted(map(repr, v))) if isinstance(v, tuple) else None for v in distinct}
-    if None in orders or len(orders) > 1 or len(set(*orders)) < len(distinct[0]):
+    if set(map(type, distinct)) != {tuple}:
+        return parameter_from_values(name, distinct)
+    elements = sorted(map(repr, distinct[0]))
+    if len(set(elements)) < len(elements) or any(
+        sorted(map(repr, v)) != elements for v in distinct
+    ):
         return parameter_from_values(name, distinct)
     return make_named(
         name, Permutation, sorted(distinct[0], key=lambda element: (str(type(element)), element))
