@@ -289,6 +289,7 @@ def _add_schema(commands: Any) -> None:
     add = _command(commands, "schema.schema", "print the JSON Schema of a run file, for editors")
     add("--reference", "print the reference in Markdown instead")
     add("--table", "print the schema of 'ship --format json' instead")
+    add("--messages", "print the schema of the messages of 'serve --json' instead")
 
 
 def _add_compare(commands: Any) -> None:

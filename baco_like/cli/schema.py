@@ -21,6 +21,7 @@ from baco_like.parameters.registry import BUILT_IN_TYPES
 from baco_like.running import run_tables
 from baco_like.running.confirming import Confirm
 from baco_like.running.measuring import Recheck
+from baco_like.service import messages
 from baco_like.shipping import table_schema
 from baco_like.strategies.registry import REGISTRY, STRATEGIES
 
@@ -37,10 +38,12 @@ _DEFINITIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def schema(args: argparse.Namespace) -> None:
-    """Print the JSON Schema of a run file or a shipped table, or the reference of run files in Markdown."""
-    shape = table_schema() if args.table else json_schema()
-    text = reference() if args.reference else json.dumps(shape, indent=2)
-    print_line(text.rstrip("\n"))
+    """Print a JSON Schema (run file, shipped table, messages of the service) or the reference of run files in Markdown."""
+    if args.reference:
+        print_line(reference().rstrip("\n"))
+        return
+    make = table_schema if args.table else messages.schema if args.messages else json_schema
+    print_line(json.dumps(make(), indent=2))
 
 
 def json_schema() -> dict[str, Any]:

@@ -13,7 +13,7 @@ import re
 import socket
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Collection
 from contextlib import suppress
 from http import HTTPStatus
@@ -37,6 +37,9 @@ _SEND = 30.0
 
 _LINGER, _MOST_UNREAD = 1.0, 2**24
 """Seconds and bytes for which the rest of a refused request is read."""
+
+_MOST_REFUSED = 32
+"""Number of refused connections that are kept until their clients have read the answer."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
@@ -113,6 +116,7 @@ class HttpServer(ThreadingHTTPServer):
         own = f"[{host}]" if ":" in host else host
         self.hosts = {name.lower() for name in (*_LOOPBACK, *hosts, own)}
         self.rate = None if limits.most_requests is None else _Rate(limits.most_requests)
+        self._refused: deque[Any] = deque()
         self._free = threading.BoundedSemaphore(limits.most_connections)
         if ":" in host:
             self.address_family = socket.AF_INET6
@@ -133,7 +137,11 @@ class HttpServer(ThreadingHTTPServer):
         request.settimeout(1.0)
         with suppress(OSError):
             request.sendall(_response(HTTPStatus.SERVICE_UNAVAILABLE, body, closes=True))
-        self.shutdown_request(request)
+            request.shutdown(socket.SHUT_WR)
+        # A client that is still sending loses the answer if the connection is closed at once.
+        self._refused.append(request)
+        if len(self._refused) > _MOST_REFUSED:
+            self.shutdown_request(self._refused.popleft())
 
     @override
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -141,6 +149,12 @@ class HttpServer(ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             self._free.release()
+
+    @override
+    def server_close(self) -> None:
+        super().server_close()
+        while self._refused:
+            self.shutdown_request(self._refused.popleft())
 
     @override
     def handle_error(self, request: Any, client_address: Any) -> None:
