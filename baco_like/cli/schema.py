@@ -38,7 +38,7 @@ _DEFINITIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def schema(args: argparse.Namespace) -> None:
-    """Print a JSON Schema (run file, shipped table, messages of the service) or the reference of run files in Markdown."""
+    """Print the JSON Schema of a run file, a shipped table or messages, or the reference of run files in Markdown."""
     if args.reference:
         print_line(reference().rstrip("\n"))
         return
