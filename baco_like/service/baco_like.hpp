@@ -884,8 +884,8 @@ class Tuner {
 inline Error Tuner::request(const std::string& method, Json parameters, Json& result) {
   detail::stored_error() = Error();
   const Json given = parameters;
-  if (!options_.run.empty()) parameters.set("run", options_.run);
-  parameters.set("client", options_.client);
+  if (!options_.run.empty() && parameters["run"].is_null()) parameters.set("run", options_.run);
+  if (parameters["client"].is_null()) parameters.set("client", options_.client);
   const std::string content = Json(Fields{{"method", method}, {"params", parameters}}).dump();
   // The call that is repeated after an error has the same id, so that the server does nothing twice.
   if (content != unanswered_) id_ = prefix_ + std::to_string(++number_);

@@ -1,7 +1,7 @@
 // Drives baco_like.hpp for the tests:
 //   probe json                 reads lines and writes each as JSON again, or "invalid"
 //   probe types LINE           writes what the getters return for the trial LINE
-//   probe relay SERVER...      reads lines {"method":...,"params":...,"time_limit":...} and writes results and errors
+//   probe relay SERVER...      reads lines {"method":...,"params":...} and writes results and errors
 //   probe tune SERVER...       a tuning loop: writes each configuration
 // SERVER is http://..., the number of a descriptor, or a command.
 
@@ -74,7 +74,7 @@ void relay(Tuner& tuner) {
     const Json request = Json::parse(line).value();
     if (const auto limit = request["time_limit"].as<int>()) tuner.set_time_limit(std::chrono::milliseconds(*limit));
     Json result;
-    if (request["method"].as<std::string>() == "open") {
+    if (request["open"].as<bool>()) {
       tuner.open(request["params"].dump());
       std::cout << "{}" << std::endl;
       continue;

@@ -1,5 +1,6 @@
 """The header baco_like.hpp: its JSON, its connections and its errors, under sanitizers."""
 
+import importlib.util
 import json
 import os
 import random
@@ -13,9 +14,11 @@ from pathlib import Path
 
 import pytest
 from fake_server import CONFIG, FakeHttp
+from same_suggestions import DESCRIPTION, SPACE, configs, cost
 
 import baco_like
-from baco_like import Optimizer, Ordinal, Permutation, Real, Space, cli
+from baco_like import Optimizer, cli
+from baco_like.service.messages import ERRORS
 
 HERE = Path(__file__).parent
 HEADER = Path(baco_like.__file__).parent / "service" / "baco_like.hpp"
@@ -396,7 +399,9 @@ def test_a_run_is_opened_again_by_a_server_that_does_not_know_it(probe):
     with FakeHttp() as http:
         http.run.unknown = ["suggest"]
         lines = relay(
-            probe, http.address, calls=[{"method": "open", "params": {"run": "a"}}, "suggest"]
+            probe,
+            http.address,
+            calls=[{"method": "open", "params": {"run": "a"}, "open": True}, "suggest"],
         )
         assert ids(lines[1:]) == [[0]]
         assert [r["method"] for r in http.run.requests] == [
@@ -410,53 +415,13 @@ def test_a_run_is_opened_again_by_a_server_that_does_not_know_it(probe):
 
 # ---- The server of the package ----
 
-RUN_FILE = """
-[space.tile]
-type = "ordinal"
-values = [1, 2, 4, 8, 16, 32, 64]
-log = true
-[space.share]
-type = "real"
-low = 0.0
-high = 1.0
-[space.mode]
-type = "categorical"
-values = ["fast", "small"]
-[space.loops]
-type = "permutation"
-elements = [0, 1, 2]
-[constraints]
-known = ["tile * share <= 40"]
-[budget]
-evaluations = 12
-[optimizer]
-seed = 7
-"""
-SPACE = Space(
-    {
-        "tile": Ordinal([1, 2, 4, 8, 16, 32, 64], log=True),
-        "share": Real(0.0, 1.0),
-        "mode": ["fast", "small"],
-        "loops": Permutation([0, 1, 2]),
-    },
-    constraints=["tile * share <= 40"],
-)
-
-
-def cost(trial):
-    """The objective of probe.cpp, in the same operations."""
-    difference, rest = (trial["tile"] - 16.0) / 16.0, trial["share"] - 0.3
-    mode = 0.0 if trial["mode"] == "fast" else 0.5
-    return 1.0 + difference * difference + rest * rest + 0.1 * trial["loops"][0] + mode
-
 
 def served(*words):
     return [sys.executable, "-m", "baco_like", "serve", "--json", *words]
 
 
-def test_a_program_in_cpp_gets_the_suggestions_of_one_in_python_bit_for_bit(probe, tmp_path):
-    (tmp_path / "run.toml").write_text(RUN_FILE)
-    suggested = run(probe, "tune", *served("run.toml"), cwd=tmp_path)
+def test_a_program_in_cpp_gets_the_suggestions_of_one_in_python_bit_for_bit(probe):
+    suggested = run(probe, "tune", *served(DESCRIPTION))
     optimizer = Optimizer(SPACE, seed=7, budget=12)
     for n in range(1, 13):
         trial = optimizer.suggest()
@@ -464,10 +429,7 @@ def test_a_program_in_cpp_gets_the_suggestions_of_one_in_python_bit_for_bit(prob
             optimizer.observe(trial, failed="compile", message="line 1\nline \ufffd 2")
         else:
             optimizer.observe(trial, [cost(trial), cost(trial) + 0.25])
-    assert [line.decode() for line in suggested] == [
-        json.dumps(dict(trial.config), separators=(",", ":"), default=list)
-        for trial in optimizer.trials
-    ]
+    assert [json.loads(line) for line in suggested] == configs(optimizer)
 
 
 def outcomes(journal):
@@ -480,31 +442,59 @@ def outcomes(journal):
 
 
 def test_a_kill_of_either_side_loses_nothing_and_counts_nothing_twice(probe, tmp_path):
-    text = RUN_FILE.replace("= 12", "= 40") + 'strategy = "random_search"\n'
-    (tmp_path / "run.toml").write_text(text)
-    run(probe, "tune", *served("run.toml", "--journal", "whole.jsonl"), cwd=tmp_path)
-    rng, pid, killed = random.Random(probe.parent.name), tmp_path / "pid", 0
-    server = [
-        "sh",
-        "-c",
-        'echo $$ > pid; exec "$0" "$@"',
-        *served("run.toml", "--journal", "cut.jsonl"),
-    ]
-    while killed < 2:
-        with subprocess.Popen(
-            [probe, "tune", *server], cwd=tmp_path, stdout=subprocess.PIPE
-        ) as client:
-            for _ in range(rng.randint(1, 5)):
+    tables = json.loads(DESCRIPTION.read_text())
+    tables["budget"]["evaluations"], tables["optimizer"]["strategy"] = 40, "random_search"
+    file, whole, cut, pid = (
+        tmp_path / name for name in ("run.json", "whole.jsonl", "cut.jsonl", "pid")
+    )
+    file.write_text(json.dumps(tables))
+    run(probe, "tune", *served(file, "--journal", whole))
+    rng = random.Random(probe.parent.name)
+    server = ["sh", "-c", f'echo $$ > {pid}; exec "$0" "$@"', *served(file, "--journal", cut)]
+    for kills_server in (True, False):
+        with subprocess.Popen([probe, "tune", *server], stdout=subprocess.PIPE) as client:
+            for _ in range(rng.randint(1, 8)):
                 client.stdout.readline()
             time.sleep(rng.uniform(0, 0.01))
-            if killed % 2 == 0:
+            if kills_server:
                 os.kill(int(pid.read_text()), signal.SIGKILL)
                 client.stdout.readline()
             client.kill()
-            killed += 1
-    run(probe, "tune", *server, cwd=tmp_path)
-    assert outcomes(tmp_path / "cut.jsonl") == outcomes(tmp_path / "whole.jsonl")
-    assert len(outcomes(tmp_path / "cut.jsonl")) == 40
+    run(probe, "tune", *server)
+    assert outcomes(cut) == outcomes(whole)
+    assert len(outcomes(cut)) == 40
+
+
+def test_the_transport_conforms_to_the_list_of_requests_and_answers(probe, tmp_path, monkeypatch):
+    """But for messages that no Tuner sends: it makes the ids, and each once."""
+    path = Path(baco_like.__file__).parents[1] / "examples" / "service" / "conformance.py"
+    spec = importlib.util.spec_from_file_location("conformance", path)
+    conformance = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(conformance)
+    lines, ids = [], set()
+    for line in conformance.LIST.read_text().splitlines():
+        sent = json.loads(line).get("send", {})
+        if sent.get("jsonrpc") == "2.0" and "params" in sent and sent.get("id") not in {None, *ids}:
+            lines.append(line)
+            ids.add(sent["id"])
+    monkeypatch.setattr(conformance, "LIST", tmp_path / "list.jsonl")
+    conformance.LIST.write_text("\n".join(lines))
+    words = [probe, "relay", *served()]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+
+        def send(line):
+            request = json.loads(line)
+            client.stdin.write(line.encode() + b"\n")
+            client.stdin.flush()
+            answer = json.loads(client.stdout.readline())
+            if "error" in answer:
+                (word,) = [w for w, code in ERRORS.items() if code == answer["error"]["code"]]
+                answer["error"]["data"] = {"error": word}
+            return json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer})
+
+        assert conformance.check(send) == []
+        client.stdin.close()
+    assert len(lines) > 30
 
 
 def test_the_command_line_names_the_folder_of_the_header(capsys):

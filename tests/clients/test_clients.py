@@ -1,0 +1,59 @@
+"""The clients in C, Rust and JavaScript get the suggestions that a program in Python gets."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+from same_suggestions import CLIENTS, DESCRIPTION, SPACE, configs, cost
+
+from baco_like import Optimizer
+
+EVALUATIONS = 6
+C_OPTIONS = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+BUILDS = {
+    "c": ["gcc", *C_OPTIONS, *SANITIZERS, "-o", "client", CLIENTS / "c" / "client.c"],
+    "rust": ["rustc", "-D", "warnings", "-o", "client", CLIENTS / "rust" / "client.rs"],
+    "javascript": None,
+}
+
+
+@pytest.fixture(params=BUILDS)
+def client(request, tmp_path):
+    """Build a client; return its command."""
+    build = BUILDS[request.param]
+    program = build[0] if build else "node"
+    if shutil.which(program) is None:
+        pytest.skip(f"needs {program}")
+    if build is None:
+        return ["node", CLIENTS / "javascript" / "client.mjs"]
+    subprocess.run(build, cwd=tmp_path, check=True)
+    return [tmp_path / "client"]
+
+
+def test_a_client_gets_the_suggestions_of_a_program_in_python(client, tmp_path):
+    tables = json.loads(DESCRIPTION.read_text())
+    tables["budget"]["evaluations"] = EVALUATIONS
+    (tmp_path / "space.json").write_text(json.dumps(tables))
+    server = [sys.executable, "-m", "baco_like", "serve", "--json", tmp_path / "space.json"]
+    done = subprocess.run([*client, *server], capture_output=True, text=True, check=True)
+    optimizer = Optimizer(SPACE, seed=7, budget=EVALUATIONS)
+    for _ in range(EVALUATIONS):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, [cost(trial), cost(trial) + 0.25])
+    assert [json.loads(line) for line in done.stdout.splitlines()] == configs(optimizer)
+
+
+def test_a_client_without_a_server_ends_with_an_error(client):
+    done = subprocess.run([*client, "true"], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "the server has ended" in done.stderr
+
+
+def test_a_client_shows_the_error_of_the_server(client, tmp_path):
+    server = [sys.executable, "-m", "baco_like", "serve", "--json"]  # no run is open
+    done = subprocess.run([*client, *server], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "the run 'run' does not exist" in done.stderr
