@@ -143,6 +143,7 @@ class Simplifier:
         with suppress(_BudgetSpent):
             yield from self._reduce()
             is_minimal = True
+            yield from self._follow()
         tests, kept = self._measured, self._changed
         first = (self._history.find(self._first) or self._winner).config
         dropped = [name for name in self._differing(first) if name not in kept]
@@ -200,6 +201,19 @@ class Simplifier:
                 kept = rest
             elif len(chunk) > 1:
                 waiting += _halves(chunk)
+
+    def _follow(self) -> Measuring[None]:
+        """Measure the starts of sequences, so that a report can show what each element adds; one may be as good."""
+        if self._rounds:  # a single noisy value would say little of an element
+            return
+        for name in self._sequences:
+            parameter, value = self._history.space.parameters[name], self._small.config[name]
+            if not is_sequence(parameter) or not parameter.ordered:
+                continue
+            for length in range(parameter.min_length, len(value)):
+                if (yield from self._change({name: value[:length]})):
+                    yield from self._reduce()
+                    break
 
     def _effect(self, name: str) -> float:
         """Return by how many ranks trials of the search with the winner's value of a parameter were better than others.

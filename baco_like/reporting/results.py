@@ -72,6 +72,7 @@ def winner_section(facts: RunFacts) -> Section:
         parts.append(_measured_table(facts))
     if best is not None and (objectives or not found.tasks):
         parts.append(_configurations(facts, best))
+        parts += [_steps(facts, name, steps) for name, steps in found.steps.items()]
     return Section("winner", "What won, by how much, and how sure is that?", answer, parts)
 
 
@@ -88,6 +89,16 @@ def _configurations(facts: RunFacts, best: Trial) -> ReportTable:
     if changed and len(rows) > COMPLETE:
         rows, caption = changed, f"{caption}; the last section has all values"
     return ReportTable(["parameter", "default", "best"], rows, caption)
+
+
+def _steps(facts: RunFacts, name: str, steps: Sequence[tuple[object, float | None]]) -> ReportTable:
+    before, rows = None, list[list[object]]()
+    for element, value in steps:
+        change = None if value is None or before is None else value - before
+        rows.append(["none" if element is None else element, value, change])
+        before = value
+    head = ["element", facts.objective.label, "change"]
+    return ReportTable(head, rows, f"{name} step by step: the value after each element")
 
 
 def _measured_table(facts: RunFacts) -> ReportTable:

@@ -22,6 +22,7 @@ from baco_like._output import replace_file
 from baco_like._typing import Array, Ints
 from baco_like.exceptions import TrialError
 from baco_like.optimizer.view import RunView
+from baco_like.parameters.protocol import is_sequence
 from baco_like.records import (
     Confirmation,
     History,
@@ -91,6 +92,28 @@ class Findings:
         found = self.confirmation
         confirmed = found.default if found is not None and found.recommended is not None else None
         return confirmed or next((t for t in self._defaults if t.origin != WARM), None)
+
+    @cached_property
+    def steps(self) -> dict[str, list[tuple[Any, float | None]]]:
+        """The best sequences step by step: an element, and the value of the sequence that ends with it.
+
+        The element before the first one is None, and so is the value of a failure. Only sequences whose starts were
+        all measured have steps.
+        """
+        found: dict[str, list[tuple[Any, float | None]]] = {}
+        space, best = self.history.space, self.best
+        for name, value in {} if best is None else best.config.items():
+            parameter = space.parameters.get(name)
+            if best is None or not is_sequence(parameter) or not parameter.ordered:
+                continue
+            lengths = range(parameter.min_length, len(value))
+            starts = [{**best.config, name: value[:length]} for length in lengths]
+            trials = [self.history.trials_of(c) for c in space.decode(space.encode(starts))]
+            if starts and all(trials):
+                elements = [value[length - 1] if length else None for length in lengths]
+                values = [own[0].value for own in trials]
+                found[name] = list(zip([*elements, value[-1]], [*values, best.value], strict=True))
+        return found
 
     @property
     def is_default_best(self) -> bool:
@@ -407,6 +430,7 @@ def write_best(
         **({} if recommended is None else _recommendation_entries(recommended, make_commands)),
         **_front_entries(found.front, found.history.objectives),
         "is_default": found.is_default_best,
+        **({"steps": found.steps} if found.steps else {}),
         **_confirmation_entries(confirmation, found.confirmed_speedup),
         "confirmation": [
             {

@@ -39,6 +39,7 @@ from baco_like.running.telling import (
     tell_confirmation,
     tell_counts,
     tell_result,
+    tell_steps,
 )
 from baco_like.spaces import Space
 from baco_like.strategies import RandomSearch
@@ -204,6 +205,7 @@ def describe_run(view: JournalView, top: int, width: int = 100) -> str:
         tell_counts(found, options.budget),
         *tell_result(found),
         *tell_confirmation(found.confirmation),
+        *tell_steps(found),
         *tell_conditions(found),
     ]
     text = "\n".join(map(escape_control_characters, lines))

@@ -178,6 +178,20 @@ def _tell_simplification(confirmation: Confirmation) -> list[str]:
     return [text if found.is_minimal else f"{text} {_UNTRIED}"]
 
 
+def tell_steps(found: Findings) -> list[str]:
+    """Return for each sequence of the best configuration its value after each element, if all were measured."""
+    return [
+        f"Step by step, {name}: "
+        + ", ".join(
+            f"{'none' if element is None else show(element)} "
+            + ("fails" if value is None else f"{value:.6g}")
+            for element, value in steps
+        )
+        + "."
+        for name, steps in found.steps.items()
+    ]
+
+
 def tell_conditions(found: Findings) -> list[str]:
     """Return the sentences on the conditions of the measurements: noise, drift, notes, and priors without weight."""
     lines = []
@@ -297,7 +311,7 @@ def format_summary(found: Findings) -> str:
         table = format_table(*task_table(found.history, found.objective))
     else:
         table = _format_comparison(found, found.best)
-    sentences = [*tell_result(found), *tell_confirmation(found.confirmation)]
+    sentences = [*tell_result(found), *tell_confirmation(found.confirmation), *tell_steps(found)]
     return "\n".join([table, "", *sentences, *tell_conditions(found), "", tell_counts(found)])
 
 

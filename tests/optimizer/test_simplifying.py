@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from baco_like import Categorical, Integer, Optimizer, Permutation, Sequence, Space, TrialError
 from baco_like.records import Objective, read_confirmation
 from baco_like.records.confirmation import winner_of
+from baco_like.running.findings import Findings
 from baco_like.running.journal_view import JournalView
 
 SIZE = [Objective("size", "bytes", exact=True)]
@@ -257,6 +258,10 @@ def test_no_element_of_a_sequence_can_be_dropped(value, needed, has_flag):
     assert [other for other in shorter if measure({"passes": other}) <= best] == []
     found = read_confirmation(optimizer.history).plan.simplification
     assert (found.elements, found.is_minimal) == (len(value) - len(passes), True)
+    steps = Findings(optimizer.history, optimizer.objective).steps.get("passes", [])
+    starts = [passes[:length] for length in range(len(passes) + 1 if passes else 0)]
+    expected = [(start[-1] if start else None, measure({"passes": start})) for start in starts]
+    assert steps == expected
 
 
 def is_part(some, elements):

@@ -7,7 +7,17 @@ import shutil
 import numpy as np
 import pytest
 
-from baco_like import Categorical, Confirm, MaxEvals, Measuring, Optimizer, Space, tune
+from baco_like import (
+    Categorical,
+    Confirm,
+    MaxEvals,
+    Measuring,
+    Optimizer,
+    Search,
+    Sequence,
+    Space,
+    tune,
+)
 from baco_like.cli import main
 from baco_like.evaluators import Built, StagedEvaluator
 from baco_like.evaluators.repeats import Repeats
@@ -257,3 +267,31 @@ def test_the_report_names_what_was_dropped(tmp_path):
     assert "changed parameters returned to their defaults" in texts[0]
     assert "luck" not in section.answer
     assert section.parts[-1].caption.startswith("2 of 12 parameters differ")
+
+
+def test_what_each_pass_adds_is_told(tmp_path):
+    """The winner has a pass that does nothing, and two that are only good together."""
+    pytest.importorskip("vl_convert")
+    from baco_like.reporting.facts import RunFacts
+    from baco_like.reporting.results import winner_section
+
+    space = Space({"passes": Sequence(["a", "b", "c"], 4, default=[])})
+
+    def measure(trial):
+        passes = trial["passes"]
+        return {"size": 50 - 5 * ("c" in passes) - 20 * ("".join(passes).startswith("ab"))}
+
+    path = tmp_path / "run.jsonl"
+    search = Search("random_search", initial=[{"passes": p} for p in ([], list("abcb"))])
+    exact = [Objective("size", "bytes", exact=True)]
+    given = {"strategy": search, "stop": MaxEvals(2), "aim": exact, "storage": path}
+    result = run(measure, Confirm(0, simplify=15), space, **given)
+    assert result.recommended["passes"] == ("a", "b", "c")
+    found = Findings(result.optimizer.history, exact[0])
+    write_best(found, tmp_path / "best.json", seed=1)
+    written = json.loads((tmp_path / "best.json").read_text())["steps"]["passes"]
+    assert written == [[None, 50], ["a", 50], ["b", 30], ["c", 25]]
+    line = "Step by step, passes: none 50, a 50, b 30, c 25."
+    assert line in describe_run(JournalView(path), 3, 100)
+    table = winner_section(RunFacts(path)).parts[-1]
+    assert [row[2] for row in table.rows] == [None, 0, -20, -5]
