@@ -255,7 +255,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer a message."""
         length = self._find_length()
-        if length is None:
+        if length is None or self._is_too_fast():
             return
         path = _PATH.fullmatch(self.path)
         if path is None:
@@ -269,7 +269,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Return the description of the service."""
-        if not self._is_allowed():
+        if not self._is_allowed() or self._is_too_fast():
             return
         if self.path != "/openapi.json":
             text = "GET knows /openapi.json only; POST messages to / or to /NAME of a run"
@@ -297,10 +297,15 @@ class _Handler(BaseHTTPRequestHandler):
             text = "requests of web pages, which have an Origin, are refused"
             self._refuse(HTTPStatus.FORBIDDEN, "request", text)
             return False
-        if server.rate is not None and not server.rate.allows(self.client_address[0]):
-            text = f"more than {server.limits.most_requests:g} requests a second; try later"
-            self._refuse(HTTPStatus.TOO_MANY_REQUESTS, "limit", text)
+        return True
+
+    def _is_too_fast(self) -> bool:
+        """Count a request, and refuse it if there were too many; return whether it was refused."""
+        rate = self.server.rate
+        if rate is None or rate.allows(self.client_address[0]):
             return False
+        text = f"more than {self.server.limits.most_requests:g} requests a second; try later"
+        self._refuse(HTTPStatus.TOO_MANY_REQUESTS, "limit", text)
         return True
 
     def _find_length(self) -> int | None:
