@@ -25,7 +25,8 @@ from baco_like.explanations.dependence import compute_dependence_on
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.predictions import history_of
 from baco_like.parameters import Integer, Ordinal, Real, SteppedReal
-from baco_like.records import History, Objective, Status, Trial, sign_of
+from baco_like.records import History, Objective, Status, Trial
+from baco_like.records.objective import sign_of
 from baco_like.running.drawing import draw_convergence, draw_front
 from baco_like.running.tuner import Result
 from baco_like.spaces import Space

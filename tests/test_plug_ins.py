@@ -18,8 +18,8 @@ from baco_like.cli import main, run_file
 from baco_like.cli.schema import json_schema
 from baco_like.evaluators import registry as evaluators
 from baco_like.exceptions import RunFileError
-from baco_like.parameters import parameter_from_dict
 from baco_like.parameters import registry as parameters
+from baco_like.parameters.registry import parameter_from_dict
 from baco_like.strategies import create_strategy, default_settings
 from baco_like.strategies import registry as strategies
 from baco_like.surrogates import registry as surrogates

@@ -11,26 +11,15 @@ from baco_like.acquisitions.functions import (
     ProbabilityOfImprovement,
     ThompsonSampling,
 )
-from baco_like.acquisitions.gradient import GradientAscent
-from baco_like.acquisitions.optimizers import (
-    AlternatingSearch,
-    ExhaustiveSearch,
-    LocalSearch,
-    NearbySearch,
-    SampledSearch,
-)
+from baco_like.acquisitions.optimizers import LocalSearch, SampledSearch
 from baco_like.acquisitions.protocol import AcquisitionFunction, AcquisitionOptimizer, Score
 
 __all__ = [
     "AcquisitionFunction",
     "AcquisitionOptimizer",
-    "AlternatingSearch",
-    "ExhaustiveSearch",
     "ExpectedImprovement",
-    "GradientAscent",
     "LocalSearch",
     "LowerConfidenceBound",
-    "NearbySearch",
     "ProbabilityOfImprovement",
     "SampledSearch",
     "Score",

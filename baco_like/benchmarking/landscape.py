@@ -19,7 +19,8 @@ from scipy.sparse import coo_array, csr_array
 from baco_like._optional import open_plot
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.parameters.protocol import ParameterKind, is_permutation
-from baco_like.records import Direction, History, Status, sign_of
+from baco_like.records import History, Status
+from baco_like.records.objective import Direction, sign_of
 from baco_like.results.recording import Recording
 from baco_like.spaces.space import Space
 from baco_like.surrogates.forest import ForestFeasibility, Growth, RandomForest

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from baco_like._typing import Array, Ints, Mask, Rng
-from baco_like.records import Direction, sign_of
+from baco_like.records.objective import Direction, sign_of
 from baco_like.results.recording import Recording
 
 __all__ = [

@@ -9,8 +9,8 @@ from baco_like.acquisitions import registry as acquisitions
 from baco_like.benchmarking import studies
 from baco_like.evaluators import registry as evaluators
 from baco_like.exceptions import JournalError, MissingExtra, PluginError
-from baco_like.strategies import default_settings, describe_strategy
-from baco_like.strategies.registry import REGISTRY
+from baco_like.strategies import default_settings
+from baco_like.strategies.registry import REGISTRY, describe_strategy
 from baco_like.surrogates import registry as surrogates
 
 _RESULTS = (

@@ -24,10 +24,11 @@ from baco_like._tables import (
     keys_of,
     suggestion,
 )
-from baco_like.evaluators import Evaluator, Flags, Passes, ReplayEvaluator, registry, unwrap
+from baco_like.evaluators import Evaluator, Flags, Passes, ReplayEvaluator, registry
 from baco_like.evaluators.command.compilers import describe_compiler
 from baco_like.evaluators.command.evaluator import metric_names
 from baco_like.evaluators.command.passes import find_opt
+from baco_like.evaluators.protocol import unwrap
 from baco_like.evaluators.sources import table_hashes
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.journal.header import (
@@ -42,7 +43,8 @@ from baco_like.journal.header import (
 )
 from baco_like.optimizer import Search, Sharing, WarmStart
 from baco_like.parameters import Parameter
-from baco_like.records import Aim, Limits
+from baco_like.records import Aim
+from baco_like.records.limits import Limits
 from baco_like.running.confirming import Confirm
 from baco_like.running.measuring import Measuring, Recheck
 from baco_like.running.run_tables import (

@@ -23,14 +23,15 @@ from baco_like._output import (
     replace_file,
 )
 from baco_like.cli.run_file import RunFile, read
-from baco_like.evaluators import Evaluator, SourceProvider, unwrap
+from baco_like.evaluators import Evaluator
 from baco_like.evaluators.command.evaluator import program_commands
+from baco_like.evaluators.protocol import SourceProvider, unwrap
 from baco_like.exceptions import BacoError, EvaluatorError, JournalError, RunFileError
 from baco_like.journal.lock import reserved, sole_runner
 from baco_like.optimizer import Optimizer, Sharing
 from baco_like.optimizer.arguments import read_events
-from baco_like.running import plot_convergence, plot_front
 from baco_like.running.confirming import SIMPLIFY, Confirm
+from baco_like.running.drawing import plot_convergence, plot_front
 from baco_like.running.findings import Findings, first_line, recommend_by_task, write_best
 from baco_like.running.journal_view import JOURNAL, JournalView
 from baco_like.running.machine import describe_machine

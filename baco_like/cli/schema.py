@@ -22,7 +22,7 @@ from baco_like.running import run_tables
 from baco_like.running.confirming import Confirm
 from baco_like.running.measuring import Recheck
 from baco_like.service import messages
-from baco_like.shipping import table_schema
+from baco_like.shipping.json_table import table_schema
 from baco_like.strategies.registry import REGISTRY, STRATEGIES
 
 _DEFINITIONS: Mapping[str, Callable[..., Any]] = {

@@ -21,7 +21,8 @@ from baco_like.exceptions import RunFileError
 from baco_like.journal.header import describe_host
 from baco_like.journal.lock import files_of_run
 from baco_like.optimizer import WarmStart
-from baco_like.records import Direction, Limits
+from baco_like.records.limits import Limits
+from baco_like.records.objective import Direction
 from baco_like.records.regression import RegressionRule
 from baco_like.running.checking import CheckedPair, CheckResult, check_winner, record_baseline
 from baco_like.running.journal_view import JOURNAL, JournalView, journal_of

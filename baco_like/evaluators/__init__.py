@@ -27,7 +27,7 @@ from baco_like._lazy import import_on_first_use
 if TYPE_CHECKING:
     from baco_like.evaluators._processes.process import *
     from baco_like.evaluators._processes.worker import *
-    from baco_like.evaluators.command.evaluator import CommandBench, Commands, command_evaluator
+    from baco_like.evaluators.command.evaluator import Commands, command_evaluator
     from baco_like.evaluators.command.flags import *
     from baco_like.evaluators.command.measure import *
     from baco_like.evaluators.command.passes import *
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from baco_like.evaluators.kernels.problems import load_problem
     from baco_like.evaluators.llvm import LlvmEvaluator, LlvmSettings
     from baco_like.evaluators.protocol import *
-    from baco_like.evaluators.registry import create
     from baco_like.evaluators.repeats import *
     from baco_like.evaluators.replay import *
     from baco_like.evaluators.result_cache import *
@@ -73,7 +72,6 @@ _HOMES = (
 """The modules with the public names, in the order of their imports."""
 
 __all__ = [
-    "DEFAULT_FAILURES",
     "Bench",
     "Built",
     "CKernelEvaluator",
@@ -81,7 +79,6 @@ __all__ = [
     "CachedEvaluator",
     "CheckedEvaluator",
     "Collector",
-    "CommandBench",
     "Commands",
     "CudaSettings",
     "EnergyCounters",
@@ -90,10 +87,8 @@ __all__ = [
     "Flags",
     "FunctionEvaluator",
     "HalideSettings",
-    "KernelSettings",
     "LlvmEvaluator",
     "LlvmSettings",
-    "LostWorker",
     "MaxSimulatedTime",
     "OpenCLSettings",
     "Passes",
@@ -102,28 +97,21 @@ __all__ = [
     "RepeatedEvaluator",
     "Repeats",
     "ReplayEvaluator",
-    "Reply",
     "ResultCache",
-    "Slot",
     "SlotsEvaluator",
-    "SourceProvider",
     "StageFailure",
     "StagedEvaluator",
     "SubmititExecutor",
-    "Template",
     "Worker",
     "command_evaluator",
     "content_hashes",
-    "create",
     "cupy_evaluator",
     "halide_evaluator",
     "isolated_evaluator",
     "isolated_function",
     "load_problem",
     "opencl_evaluator",
-    "resolve_slots",
     "run_command",
-    "unwrap",
 ]
 
 

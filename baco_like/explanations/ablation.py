@@ -21,7 +21,8 @@ from baco_like._output import align_cells, show
 from baco_like._typing import Array
 from baco_like.exceptions import ConfigError, TrialError
 from baco_like.explanations.models import ENDS, HistoryModels, fit_models
-from baco_like.records import History, Status, sign_of
+from baco_like.records import History, Status
+from baco_like.records.objective import sign_of
 from baco_like.records.rows import row_keys
 from baco_like.spaces import Space
 

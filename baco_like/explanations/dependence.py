@@ -23,7 +23,8 @@ from baco_like.exceptions import TrialError
 from baco_like.explanations.importance import Importance, compute_importance, sums
 from baco_like.explanations.models import ENDS, HistoryModels, fit_models
 from baco_like.parameters.protocol import is_permutation
-from baco_like.records import History, sign_of
+from baco_like.records import History
+from baco_like.records.objective import sign_of
 from baco_like.spaces import Space
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ import numpy as np
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.exceptions import TrialError
-from baco_like.records import History, Status, sign_of
+from baco_like.records import History, Status
+from baco_like.records.objective import sign_of
 from baco_like.spaces import Space
 from baco_like.surrogates.forest import Growth, Tree, grow_trees, predict_by_tree
 from baco_like.surrogates.gp.fit import Effort, chosen_rows

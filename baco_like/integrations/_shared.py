@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
-from baco_like.constraints import TableConstraint
+from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.optimizer import Optimizer, Search
 from baco_like.parameters import Permutation

@@ -22,7 +22,8 @@ from baco_like.integrations._shared import (
 from baco_like.optimizer import Optimizer, Search
 from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permutation, Real
 from baco_like.parameters.values import is_number
-from baco_like.records import FAILURE_WORDS, Aim, Direction, Measurement
+from baco_like.records import FAILURE_WORDS, Aim, Measurement
+from baco_like.records.objective import Direction
 from baco_like.records.reading import finite_number
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy

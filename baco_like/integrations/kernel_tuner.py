@@ -22,7 +22,8 @@ from baco_like._optional import needs_extra
 from baco_like.exceptions import BacoWarning, SpaceExhausted
 from baco_like.integrations._shared import ForeignRow, ListedSpace, check_options, read_listed_space
 from baco_like.optimizer import Optimizer, Search
-from baco_like.records import Direction, Outcome, Trial
+from baco_like.records import Outcome, Trial
+from baco_like.records.objective import Direction
 from baco_like.records.reading import finite_number
 from baco_like.results.tuner_files import cache_outcome
 from baco_like.strategies import Strategy

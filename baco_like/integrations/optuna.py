@@ -28,8 +28,8 @@ from baco_like.integrations._optuna_spaces import (
 )
 from baco_like.integrations._optuna_study import CLAIM, FINISHED, StudyState, objective_name
 from baco_like.optimizer import Optimizer, Search
-from baco_like.records import Direction
 from baco_like.records.aim import GivenObjectives
+from baco_like.records.objective import Direction
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
 

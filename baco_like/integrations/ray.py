@@ -15,7 +15,7 @@ from baco_like.exceptions import SpaceExhausted, TrialError
 from baco_like.integrations._shared import check_options, observe_answer
 from baco_like.journal import MemoryJournal
 from baco_like.optimizer import Optimizer, Search
-from baco_like.records import Direction
+from baco_like.records.objective import Direction
 from baco_like.records.reading import finite_number
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy

@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING
 from baco_like._lazy import import_on_first_use
 
 if TYPE_CHECKING:
-    from baco_like.journal.events import START, Event, Journal, Mark, MemoryJournal
-    from baco_like.journal.header import Header, Options, WarmStartResults
+    from baco_like.journal.events import Event, Journal, Mark, MemoryJournal
     from baco_like.journal.json_lines import JsonlJournal
     from baco_like.journal.repairing import Repair, repair
 
 __all__ = [
-    "START",
     "Event",
-    "Header",
     "Journal",
     "JsonlJournal",
     "Mark",
     "MemoryJournal",
-    "Options",
     "Repair",
-    "WarmStartResults",
     "repair",
 ]
 

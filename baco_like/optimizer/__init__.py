@@ -3,14 +3,12 @@
 from baco_like.optimizer.arguments import Search, Sharing
 from baco_like.optimizer.migration import Migration, migrate
 from baco_like.optimizer.optimizer import Callback, Optimizer
-from baco_like.optimizer.state import OptimizerState
 from baco_like.optimizer.warm_start_sources import WarmStart
 
 __all__ = [
     "Callback",
     "Migration",
     "Optimizer",
-    "OptimizerState",
     "Search",
     "Sharing",
     "WarmStart",

@@ -18,8 +18,9 @@ from baco_like._threads import resolve_threads
 from baco_like._typing import Codes, Rng
 from baco_like.acquisitions import registry as acquisitions
 from baco_like.exceptions import ConfigError, JournalError, SpaceError, SpaceWarning
-from baco_like.journal import START, Event, Header, Journal, JsonlJournal, Mark, MemoryJournal
-from baco_like.journal.header import describe
+from baco_like.journal import Event, Journal, JsonlJournal, Mark, MemoryJournal
+from baco_like.journal.events import START
+from baco_like.journal.header import Header, describe
 from baco_like.records import Aim, Cover, History, Observation
 from baco_like.records.history import Noise
 from baco_like.records.leases import Lease, Moment

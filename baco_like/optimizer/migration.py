@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import SpaceWarning
-from baco_like.journal import Header, WarmStartResults
 from baco_like.journal.events import Event, enqueued_event, observed_event, suggested_event
-from baco_like.journal.header import numbered
+from baco_like.journal.header import Header, WarmStartResults, numbered
 from baco_like.journal.json_lines import write_journal
 from baco_like.optimizer.arguments import Config, default_points, plugin_versions, read_events
 from baco_like.optimizer.state import apply_events, initial_state

@@ -28,14 +28,7 @@ from baco_like.exceptions import (
     SpaceExhausted,
     TrialError,
 )
-from baco_like.journal import (
-    Header,
-    Journal,
-    JsonlJournal,
-    MemoryJournal,
-    Options,
-    WarmStartResults,
-)
+from baco_like.journal import Journal, JsonlJournal, MemoryJournal
 from baco_like.journal.events import (
     Event,
     abandoned_event,
@@ -45,7 +38,7 @@ from baco_like.journal.events import (
     renewed_event,
     suggested_event,
 )
-from baco_like.journal.header import objective_context
+from baco_like.journal.header import Header, Options, WarmStartResults, objective_context
 from baco_like.optimizer.ahead import ProposalStore
 from baco_like.optimizer.arguments import (
     Config,
@@ -71,9 +64,9 @@ from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import build_single_suggestion, build_suggestion, is_of_task
 from baco_like.optimizer.view import RunView
 from baco_like.optimizer.warm_start import warm_starts
-from baco_like.records import Aim, ConfirmationPlan, Outcome, StopRule, Trial
+from baco_like.records import Aim, Outcome, StopRule, Trial
 from baco_like.records.aim import GivenObjectives
-from baco_like.records.confirmation import measurement_budget
+from baco_like.records.confirmation import ConfirmationPlan, measurement_budget
 from baco_like.records.leases import Lease, heartbeat, read_clocks
 from baco_like.records.objective import ObservedValue
 from baco_like.records.reading import number_within

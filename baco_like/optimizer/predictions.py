@@ -20,18 +20,17 @@ from baco_like.records import (
     History,
     Objective,
     Status,
-    TaskChoice,
     TaskRecommendation,
     Trial,
     read_confirmation,
-    sign_of,
 )
 from baco_like.records.confirmation import is_current
 from baco_like.records.covering import combine, cover_for
 from baco_like.records.front import hypervolume, is_non_dominated, knee
 from baco_like.records.limits import limits_of
+from baco_like.records.objective import sign_of
 from baco_like.records.reading import finite_number
-from baco_like.records.selector import fit_selector
+from baco_like.records.selector import TaskChoice, fit_selector
 from baco_like.strategies.multi_task.candidates import TaskScales, TaskTable
 from baco_like.strategies.protocol import Prediction, Predictive
 from baco_like.surrogates.transform import fit_transform

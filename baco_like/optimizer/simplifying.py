@@ -22,15 +22,18 @@ from baco_like.exceptions import ConfigError, TrialError
 from baco_like.optimizer.arguments import default_points
 from baco_like.optimizer.predictions import recommend
 from baco_like.parameters.protocol import is_sequence
-from baco_like.records import ConfirmationPlan, History, Trial, row_keys, sign_of
+from baco_like.records import History, Trial
 from baco_like.records.confirmation import (
     LEAST_BUDGET,
     CandidateResults,
     Confirmation,
+    ConfirmationPlan,
     Simplification,
     is_current,
     read_confirmation,
 )
+from baco_like.records.objective import sign_of
+from baco_like.records.rows import row_keys
 from baco_like.records.trial import COMPARISON, PROGRAM, SAME_PROGRAM, SIMPLIFICATION
 from baco_like.spaces.inputs import defaults_of
 

@@ -39,8 +39,8 @@ from baco_like.journal.lock import keep_trials, lost_trials, taking_lost, taking
 from baco_like.optimizer.arguments import collector_paused, plugin_versions, split_header
 from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
-from baco_like.records import History, Observation, Outcome, RunLimits
-from baco_like.records.limits import limits_of
+from baco_like.records import History, Observation, Outcome
+from baco_like.records.limits import RunLimits, limits_of
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import (
     Problem,

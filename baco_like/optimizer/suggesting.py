@@ -20,8 +20,9 @@ from baco_like.exceptions import PluginError, SpaceExhausted
 from baco_like.journal.events import suggested_event
 from baco_like.optimizer.arguments import Sharing, default_points, resolve_task
 from baco_like.optimizer.state import Draft, OptimizerState
-from baco_like.records import History, Trial, row_keys
+from baco_like.records import History, Trial
 from baco_like.records.leases import Moment
+from baco_like.records.rows import row_keys
 from baco_like.spaces.design import uniform
 from baco_like.strategies.multi_task import MultiTask
 from baco_like.strategies.protocol import Problem, Proposals, check_proposals

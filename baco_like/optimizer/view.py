@@ -16,7 +16,9 @@ from baco_like._output import html_table
 from baco_like._threads import thread_limit
 from baco_like._typing import Array
 from baco_like.exceptions import BacoWarning, RunFileError, TrialError
-from baco_like.journal import START, Event, Journal, Options
+from baco_like.journal import Event, Journal
+from baco_like.journal.events import START
+from baco_like.journal.header import Options
 from baco_like.journal.lock import files_of_run
 from baco_like.optimizer.arguments import Config, resolve_task
 from baco_like.optimizer.predictions import (
@@ -28,7 +30,9 @@ from baco_like.optimizer.predictions import (
     why,
 )
 from baco_like.optimizer.state import JournaledState, OptimizerState
-from baco_like.records import Goal, History, Objective, Observation, Trial, read_goal, sign_of
+from baco_like.records import History, Objective, Observation, Trial
+from baco_like.records.covering import Goal, read_goal
+from baco_like.records.objective import sign_of
 from baco_like.records.table import table_rows
 from baco_like.records.trial import rank, read_values
 from baco_like.results.formats import write
@@ -241,7 +245,7 @@ class RunView:
 
         The winner is the recommended configuration of the confirmation, else the best observed one. With tasks, the
         file has the configurations that `recommend` returns. ``baco-like ship`` does the same for one or several
-        journals. `baco_like.shipping.FORMATS` describes the formats.
+        journals. `baco_like.shipping.ship` writes the formats.
 
         Args:
             kind: ``c``, ``json``, ``python``, ``triton``, ``vllm``, ``inductor`` or ``wisdom``.
@@ -279,7 +283,7 @@ class RunView:
             RunFileError: No trial has succeeded, the run has several objectives, or a run with tasks gets a ``task``.
             ValueError: There is a goal without tasks.
         """
-        from baco_like.shipping import run_of
+        from baco_like.shipping.sources import run_of
 
         recommendation = None if self.space.tasks is None else self.recommend(goal=goal)
         if self.space.tasks is not None and recommendation is None:

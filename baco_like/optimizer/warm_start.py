@@ -25,9 +25,10 @@ from baco_like.journal.header import (
 )
 from baco_like.optimizer.warm_start_sources import SourceResults, WarmStart, read_source
 from baco_like.parameters.bases import first_own_value
-from baco_like.records import Direction, Status, sign_of
+from baco_like.records import Status
 from baco_like.records.front import crowding_distances, is_non_dominated
 from baco_like.records.limits import limits_of, measured_name
+from baco_like.records.objective import Direction, sign_of
 from baco_like.records.reading import without_bound
 from baco_like.results.recording import ConfigOutcome, by_measurement
 from baco_like.results.tuner_files import TIME_UNITS

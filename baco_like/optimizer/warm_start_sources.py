@@ -14,8 +14,9 @@ from baco_like._output import warn_caller
 from baco_like._tables import Count, Shape, whole
 from baco_like.exceptions import RunFileError, WarmStartWarning
 from baco_like.journal.header import MODES, UNIT, Mode
-from baco_like.records import Direction, History, Trial, outcome_from
-from baco_like.records.reading import number_in
+from baco_like.records import History, Trial
+from baco_like.records.objective import Direction
+from baco_like.records.reading import number_in, outcome_from
 from baco_like.records.table import column, metric_column, own_columns
 from baco_like.results import Recording, read
 from baco_like.results.recording import ConfigOutcome

@@ -8,56 +8,38 @@ from baco_like._lazy import import_on_first_use
 
 if TYPE_CHECKING:
     from baco_like.records.aim import Aim
-    from baco_like.records.confirmation import Confirmation, ConfirmationPlan, read_confirmation
-    from baco_like.records.covering import Cover, Goal, read_goal
-    from baco_like.records.history import History, Noise, StopRule
-    from baco_like.records.limits import LIMIT, AnyLimit, Limits, RunLimits, SoftLimit
-    from baco_like.records.objective import Direction, Measurement, Objective, sign_of
+    from baco_like.records.confirmation import Confirmation, read_confirmation
+    from baco_like.records.covering import Cover
+    from baco_like.records.history import History, StopRule
+    from baco_like.records.limits import SoftLimit
+    from baco_like.records.objective import Measurement, Objective
     from baco_like.records.race import Speedup
-    from baco_like.records.reading import outcome_from, outcome_of_exception
-    from baco_like.records.regression import Loss, RegressionRule
-    from baco_like.records.rows import row_keys
-    from baco_like.records.selector import TaskChoice, TaskRecommendation, TaskSelector
+    from baco_like.records.regression import RegressionRule
+    from baco_like.records.selector import TaskRecommendation
     from baco_like.records.trial import FAILURE_WORDS, Observation, Outcome, Proposal, Status, Trial
     from baco_like.records.workers import Utilisation, read_utilisation
 
 __all__ = [
     "FAILURE_WORDS",
-    "LIMIT",
     "Aim",
-    "AnyLimit",
     "Confirmation",
-    "ConfirmationPlan",
     "Cover",
-    "Direction",
-    "Goal",
     "History",
-    "Limits",
-    "Loss",
     "Measurement",
-    "Noise",
     "Objective",
     "Observation",
     "Outcome",
     "Proposal",
     "RegressionRule",
-    "RunLimits",
     "SoftLimit",
     "Speedup",
     "Status",
     "StopRule",
-    "TaskChoice",
     "TaskRecommendation",
-    "TaskSelector",
     "Trial",
     "Utilisation",
-    "outcome_from",
-    "outcome_of_exception",
     "read_confirmation",
-    "read_goal",
     "read_utilisation",
-    "row_keys",
-    "sign_of",
 ]
 
 _MODULES = (

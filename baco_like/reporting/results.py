@@ -13,7 +13,9 @@ from baco_like._output import in_percent, show
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes
 from baco_like.parameters.protocol import is_permutation
-from baco_like.records import LIMIT, Confirmation, Status, Trial, sign_of
+from baco_like.records import Confirmation, Status, Trial
+from baco_like.records.limits import LIMIT
+from baco_like.records.objective import sign_of
 from baco_like.reporting import charts
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Part, ReportTable, Section

@@ -1,6 +1,6 @@
 """Recorded results: one table (`Recording`), read from and written to the formats of several tools."""
 
-from baco_like.results.formats import FORMATS, read, write
-from baco_like.results.recording import Recording, recorded_trials
+from baco_like.results.formats import read, write
+from baco_like.results.recording import Recording
 
-__all__ = ["FORMATS", "Recording", "read", "recorded_trials", "write"]
+__all__ = ["Recording", "read", "write"]

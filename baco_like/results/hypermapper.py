@@ -29,9 +29,9 @@ from baco_like.parameters import (
     Permutation,
     Real,
     SteppedReal,
-    is_sequence,
 )
 from baco_like.parameters.bases import first_own_value
+from baco_like.parameters.protocol import is_sequence
 from baco_like.records.reading import number_in
 from baco_like.records.table import trial_times
 from baco_like.records.trial import Outcome, Trial

@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from baco_like._optional import data_frame
 from baco_like.exceptions import JournalError, RunFileError
-from baco_like.journal import START, Header, JsonlJournal, Options
-from baco_like.journal.events import config_from_json, describe_error, outcome_row, read_outcome
+from baco_like.journal import JsonlJournal
+from baco_like.journal.events import (
+    START,
+    config_from_json,
+    describe_error,
+    outcome_row,
+    read_outcome,
+)
 from baco_like.journal.fields import check_event
-from baco_like.journal.header import FOLDER, UNIT, with_machine
-from baco_like.parameters import Integer, Parameter, parameter_from_dict
+from baco_like.journal.header import FOLDER, UNIT, Header, Options, with_machine
+from baco_like.parameters import Integer, Parameter
+from baco_like.parameters.registry import parameter_from_dict
 from baco_like.parameters.values import as_tuple
 from baco_like.records.objective import Direction
 from baco_like.records.reading import number_in, unbounded

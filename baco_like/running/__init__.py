@@ -2,13 +2,9 @@
 
 from baco_like.running.checking import CheckedPair, CheckResult, check_winner, record_baseline
 from baco_like.running.confirming import Confirm, confirm_winner
-from baco_like.running.drawing import plot_convergence, plot_front
-from baco_like.running.findings import best_so_far
 from baco_like.running.measuring import Measuring, Recheck, Workers
 from baco_like.running.progress import Progress
 from baco_like.running.stopping import (
-    AllOf,
-    AnyOf,
     IdenticalFailures,
     LowOutlook,
     MaxEvals,
@@ -21,8 +17,6 @@ from baco_like.running.stopping import (
 from baco_like.running.tuner import Result, run, tune
 
 __all__ = [
-    "AllOf",
-    "AnyOf",
     "CheckResult",
     "CheckedPair",
     "Confirm",
@@ -39,11 +33,8 @@ __all__ = [
     "StoppingRule",
     "Target",
     "Workers",
-    "best_so_far",
     "check_winner",
     "confirm_winner",
-    "plot_convergence",
-    "plot_front",
     "record_baseline",
     "run",
     "tune",

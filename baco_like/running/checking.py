@@ -14,8 +14,9 @@ import numpy as np
 from baco_like._output import in_percent
 from baco_like._random import Purpose, generator
 from baco_like.evaluators import Evaluator
-from baco_like.records import Direction, Outcome, Trial, sign_of
+from baco_like.records import Outcome, Trial
 from baco_like.records.confirmation import CandidateResults
+from baco_like.records.objective import Direction, sign_of
 from baco_like.records.reading import without_bound
 from baco_like.records.regression import (
     MANY_ROUNDS,

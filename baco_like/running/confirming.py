@@ -27,17 +27,16 @@ from baco_like.optimizer import Optimizer
 from baco_like.optimizer.simplifying import can_simplify, default_trial
 from baco_like.records import (
     Confirmation,
-    ConfirmationPlan,
     History,
     Outcome,
     Status,
     StopRule,
     Trial,
     read_confirmation,
-    sign_of,
 )
-from baco_like.records.confirmation import is_current, measurement_budget
+from baco_like.records.confirmation import ConfirmationPlan, is_current, measurement_budget
 from baco_like.records.drift import read_drift
+from baco_like.records.objective import sign_of
 from baco_like.records.reading import number_within, without_bound
 from baco_like.records.trial import CONFIRMATION, different_configs, select_best
 from baco_like.running.progress import Display

@@ -34,10 +34,10 @@ from baco_like.records import (
     Utilisation,
     read_confirmation,
     read_utilisation,
-    sign_of,
 )
 from baco_like.records.confirmation import winner_of
 from baco_like.records.drift import describe_first_repeats, read_drift
+from baco_like.records.objective import sign_of
 from baco_like.records.trial import CONTROL, WARM, measurement_notes, rank, read_values
 from baco_like.surrogates.ranking_ensemble import OWN_WEIGHT
 

@@ -19,7 +19,9 @@ from baco_like._output import align_cells, escape_control_characters, format_tab
 from baco_like._threads import resolve_threads
 from baco_like.exceptions import JournalError, SpaceError, TrialError
 from baco_like.explanations import HistoryModels, Outlook
-from baco_like.journal import START, Event, Header, JsonlJournal, Mark
+from baco_like.journal import Event, JsonlJournal, Mark
+from baco_like.journal.events import START
+from baco_like.journal.header import Header
 from baco_like.journal.lock import find_holders, lock_file
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.arguments import collector_paused

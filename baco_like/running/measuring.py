@@ -11,12 +11,13 @@ from typing_extensions import override
 
 from baco_like._checks import whole_number
 from baco_like._tables import Natural, Positive
-from baco_like.evaluators import DEFAULT_FAILURES
+from baco_like.evaluators.function.call import DEFAULT_FAILURES
 from baco_like.optimizer import Sharing
 from baco_like.optimizer.predictions import best_by_repeats
 from baco_like.optimizer.simplifying import can_simplify
-from baco_like.records import Aim, History, Noise, StopRule
+from baco_like.records import Aim, History, StopRule
 from baco_like.records.drift import Drift, read_drift
+from baco_like.records.history import Noise
 from baco_like.records.reading import number_within
 from baco_like.records.trial import CONTROL, MEASURED_AGAIN, Trial, select_best
 from baco_like.running.confirming import Confirm

@@ -28,10 +28,12 @@ from baco_like._tables import (
 from baco_like.exceptions import BacoError, RunFileError, SpaceError
 from baco_like.optimizer import Search, Sharing
 from baco_like.optimizer.arguments import default_points
-from baco_like.parameters import Parameter, parameter_from_dict
-from baco_like.parameters.registry import PARAMETER_TYPES, REGISTRY, find_type
-from baco_like.records import Aim, AnyLimit, Cover, Limits, Noise, Objective, SoftLimit
+from baco_like.parameters import Parameter
+from baco_like.parameters.registry import PARAMETER_TYPES, REGISTRY, find_type, parameter_from_dict
+from baco_like.records import Aim, Cover, Objective, SoftLimit
 from baco_like.records.covering import Aggregate
+from baco_like.records.history import Noise
+from baco_like.records.limits import AnyLimit, Limits
 from baco_like.running.stopping import (
     AnyOf,
     IdenticalFailures,

@@ -14,8 +14,10 @@ from typing_extensions import override
 from baco_like._checks import whole_number
 from baco_like._threads import thread_limit
 from baco_like.exceptions import TrialError
-from baco_like.records import LIMIT, History, Objective, Status, StopRule, sign_of
+from baco_like.records import History, Objective, Status, StopRule
 from baco_like.records.front import is_non_dominated
+from baco_like.records.limits import LIMIT
+from baco_like.records.objective import sign_of
 from baco_like.records.reading import number_within
 from baco_like.records.trial import AFTER_SEARCH
 

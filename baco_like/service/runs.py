@@ -15,7 +15,8 @@ from typing import Any
 from baco_like._output import explain_os_error, replace_file
 from baco_like._tables import Table
 from baco_like.exceptions import JournalError, RunFileError
-from baco_like.journal import START, Event, Mark
+from baco_like.journal import Event, Mark
+from baco_like.journal.events import START
 from baco_like.journal.header import PEAK, Header
 from baco_like.journal.lock import sole_runner
 from baco_like.optimizer import Optimizer, Search, Sharing

@@ -12,7 +12,7 @@ from typing import Any
 from baco_like.constraints.language import tree
 from baco_like.constraints.language.tree import Node
 from baco_like.exceptions import RunFileError
-from baco_like.parameters import is_permutation, is_sequence
+from baco_like.parameters.protocol import is_permutation, is_sequence
 from baco_like.parameters.values import EXACT, INT64, Lookup, is_number
 from baco_like.records.selector import Leaf, Rule, Split
 from baco_like.shipping.conditions import Condition

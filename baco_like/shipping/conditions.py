@@ -19,7 +19,8 @@ from baco_like.constraints.language.sequences import read_value
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.writer import write
 from baco_like.exceptions import RunFileError
-from baco_like.parameters import Categorical, Parameter, Real, is_permutation, is_sequence
+from baco_like.parameters import Categorical, Parameter, Real
+from baco_like.parameters.protocol import is_permutation, is_sequence
 from baco_like.parameters.values import is_number
 from baco_like.spaces import Space
 

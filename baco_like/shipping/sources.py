@@ -8,17 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from baco_like.exceptions import RunFileError
-from baco_like.journal import Header
 from baco_like.journal.events import Event
-from baco_like.journal.header import COMPILER, UNIT
-from baco_like.records import (
-    Confirmation,
-    History,
-    TaskRecommendation,
-    Trial,
-    sign_of,
-)
+from baco_like.journal.header import COMPILER, UNIT, Header
+from baco_like.records import Confirmation, History, TaskRecommendation, Trial
 from baco_like.records.confirmation import winner_of
+from baco_like.records.objective import sign_of
 from baco_like.records.selector import Leaf, Nearest, Split
 from baco_like.shipping.stamp import Stamp, fingerprint
 from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable

@@ -4,10 +4,9 @@
 """
 
 from baco_like.spaces import design, neighbourhoods
-from baco_like.spaces.derived_features import DerivedFeatures
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.formats.t1 import to_t1
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import Tasks
 
-__all__ = ["DerivedFeatures", "FeasibleSet", "Space", "Tasks", "design", "neighbourhoods", "to_t1"]
+__all__ = ["FeasibleSet", "Space", "Tasks", "design", "neighbourhoods", "to_t1"]

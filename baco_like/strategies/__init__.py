@@ -25,13 +25,7 @@ from baco_like.strategies.local.searches import (
 from baco_like.strategies.portfolio import Portfolio
 from baco_like.strategies.protocol import Prediction, Problem, RelatedTask, Strategy
 from baco_like.strategies.racing import Racing
-from baco_like.strategies.registry import (
-    DESIGNS,
-    STRATEGIES,
-    create_strategy,
-    default_settings,
-    describe_strategy,
-)
+from baco_like.strategies.registry import DESIGNS, STRATEGIES, create_strategy, default_settings
 from baco_like.strategies.wrappers import RandomAfterStall, RandomInterleaving
 
 __all__ = [
@@ -67,7 +61,6 @@ __all__ = [
     "Torczon",
     "create_strategy",
     "default_settings",
-    "describe_strategy",
     "plain",
     "with_quantities",
 ]

@@ -25,7 +25,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation, is_sequence
-from baco_like.records import row_keys
+from baco_like.records.rows import row_keys
 from baco_like.spaces import Space
 from baco_like.spaces.activity import Activity
 

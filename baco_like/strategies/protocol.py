@@ -22,16 +22,10 @@ import numpy as np
 from baco_like._plugins import name_of
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.exceptions import PluginError, StrategyError, TrialError
-from baco_like.records import (
-    Cover,
-    Direction,
-    History,
-    Noise,
-    Objective,
-    Observation,
-    Proposal,
-    RunLimits,
-)
+from baco_like.records import Cover, History, Objective, Observation, Proposal
+from baco_like.records.history import Noise
+from baco_like.records.limits import RunLimits
+from baco_like.records.objective import Direction
 from baco_like.spaces import Space
 
 S = TypeVar("S")

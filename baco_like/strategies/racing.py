@@ -19,7 +19,8 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.parameters.protocol import ParameterKind, is_sequence
-from baco_like.records import History, Observation, Proposal, row_keys
+from baco_like.records import History, Observation, Proposal
+from baco_like.records.rows import row_keys
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
 from baco_like.spaces.rows import drop_duplicates

@@ -43,7 +43,8 @@ from baco_like.strategies.protocol import Problem, Strategy
 from baco_like.strategies.racing import Racing
 from baco_like.strategies.settings import choose
 from baco_like.strategies.wrappers import RandomInterleaving
-from baco_like.surrogates import Effort, GaussianProcess, RandomForest
+from baco_like.surrogates import GaussianProcess, RandomForest
+from baco_like.surrogates.gp.fit import Effort
 from baco_like.surrogates.registry import create_surrogate
 
 Maker = Callable[..., Strategy[Any]]

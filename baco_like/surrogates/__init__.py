@@ -7,8 +7,7 @@ A surrogate is a frozen recipe; `Surrogate.fit` returns a `Model`. `GaussianProc
 from typing import TYPE_CHECKING, Any
 
 from baco_like.surrogates.effects import SparseEffects
-from baco_like.surrogates.forest import ForestFeasibility, RandomForest
-from baco_like.surrogates.gp.fit import Effort
+from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess, load_gpytorch
 from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, RBF
 from baco_like.surrogates.gp.prior import Gamma, LogNormal, Priors
@@ -16,13 +15,12 @@ from baco_like.surrogates.protocol import (
     Data,
     FeasibilityModel,
     FeasibilitySurrogate,
-    Featured,
     GaussianSurrogate,
     Model,
     Surrogate,
     UpdatableModel,
 )
-from baco_like.surrogates.transform import fit_transform, standardise
+from baco_like.surrogates.transform import standardise
 
 if TYPE_CHECKING:
     from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
@@ -32,11 +30,8 @@ __all__ = [
     "MATERN52",
     "RBF",
     "Data",
-    "Effort",
     "FeasibilityModel",
     "FeasibilitySurrogate",
-    "Featured",
-    "ForestFeasibility",
     "GPyTorchGP",
     "Gamma",
     "GaussianProcess",
@@ -48,7 +43,6 @@ __all__ = [
     "SparseEffects",
     "Surrogate",
     "UpdatableModel",
-    "fit_transform",
     "standardise",
 ]
 

@@ -18,7 +18,8 @@ from itertools import chain
 from typing import Any
 
 from baco_like.exceptions import JournalConflict, JournalError
-from baco_like.journal import START, Event, Journal, Mark
+from baco_like.journal import Event, Journal, Mark
+from baco_like.journal.events import START
 from baco_like.optimizer import Optimizer
 from baco_like.spaces.space import Space
 from baco_like.testing import assert_raises

@@ -35,9 +35,9 @@ import runs
 from scipy import stats
 
 from baco_like import MaxEvals, Optimizer, Outcome, Trial, run
-from baco_like.benchmarking.studies import RecordedProblem, find_recorded
-from baco_like.records import Confirmation, ConfirmationPlan
-from baco_like.records.confirmation import CandidateResults
+from baco_like.benchmarking.problems.recorded import RecordedProblem, find_recorded
+from baco_like.records import Confirmation
+from baco_like.records.confirmation import CandidateResults, ConfirmationPlan
 from baco_like.records.trial import select_best
 from baco_like.running.confirming import run_rounds
 

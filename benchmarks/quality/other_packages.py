@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from baco_like.benchmarking.problems.problem import OUTSIDE
-from baco_like.benchmarking.studies import RecordedProblem, RunJob, StrategyRun
+from baco_like.benchmarking.problems.recorded import RecordedProblem
 from baco_like.benchmarking.studies.contenders import do_run
-from baco_like.benchmarking.studies.runs import Evaluation
+from baco_like.benchmarking.studies.runs import Evaluation, RunJob, StrategyRun
 
 Config = dict[str, Any]
 Walk = Generator[Config, float | None, None]

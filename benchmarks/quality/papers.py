@@ -25,15 +25,10 @@ import other_packages
 import runs
 from claims import BUDGETS, Entry, Evidence, Part
 
-from baco_like.benchmarking.studies import (
-    Contender,
-    RecordedProblem,
-    RunJob,
-    RunStore,
-    StrategyRun,
-    find_recorded,
-)
-from baco_like.benchmarking.studies.store import Specification, run_missing
+from baco_like.benchmarking.problems.recorded import RecordedProblem, find_recorded
+from baco_like.benchmarking.studies import Contender
+from baco_like.benchmarking.studies.runs import RunJob, StrategyRun
+from baco_like.benchmarking.studies.store import RunStore, Specification, run_missing
 from baco_like.exceptions import BacoError
 from baco_like.strategies import STRATEGIES, create_strategy
 

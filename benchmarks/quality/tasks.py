@@ -38,7 +38,7 @@ from peers import problems
 from peers.valued import random_configs
 
 from baco_like import Aim, Cover, Optimizer, Space, Tasks
-from baco_like.constraints import TableConstraint
+from baco_like.constraints.table import TableConstraint
 from baco_like.evaluators.replay import load
 from baco_like.records import TaskRecommendation
 

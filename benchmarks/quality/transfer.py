@@ -22,7 +22,7 @@ import numpy as np
 import runs
 
 from baco_like import MaxEvals, Optimizer, Sharing, WarmStart, run
-from baco_like.benchmarking.studies import RecordedProblem, find_recorded
+from baco_like.benchmarking.problems.recorded import RecordedProblem, find_recorded
 from baco_like.evaluators import ReplayEvaluator
 
 PAIRS = {

@@ -24,7 +24,8 @@ from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.cli import run_file as runfile
 from baco_like.records import Objective
 from baco_like.records.trial import Outcome, Trial
-from baco_like.results import recorded_trials, write
+from baco_like.results import write
+from baco_like.results.recording import recorded_trials
 
 
 def record(asked: runfile.RunFile, journal: Path) -> Optimizer:

@@ -17,8 +17,9 @@ from harness import Report, arguments, chosen, scratch
 from baco_like import Integer, Optimizer, Ordinal, Real, Space
 from baco_like.evaluators.replay import load
 from baco_like.integrations import read_samples, write_samples
-from baco_like.results import recorded_trials, write
+from baco_like.results import write
 from baco_like.results.hypermapper import Layout
+from baco_like.results.recording import recorded_trials
 
 CHOSEN = [
     5e-324,

@@ -41,9 +41,10 @@ from baco_like.exceptions import BacoError
 from baco_like.integrations import read_samples, read_scenario, write_samples
 from baco_like.integrations.hypermapper.server import ServeOptions, serve
 from baco_like.journal.repairing import repair
-from baco_like.records import ConfirmationPlan
-from baco_like.results import recorded_trials, write
+from baco_like.records.confirmation import ConfirmationPlan
+from baco_like.results import write
 from baco_like.results.hypermapper import Layout
+from baco_like.results.recording import recorded_trials
 from baco_like.running.journal_view import JournalView, describe_run, describe_trial
 
 MEMORY = 500

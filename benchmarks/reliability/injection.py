@@ -15,9 +15,8 @@ from pathlib import Path
 from harness import Report, arguments, chosen, scratch
 from mutations import CANARY, TOKENS
 
-from baco_like.evaluators import Template
 from baco_like.evaluators._processes import process
-from baco_like.evaluators.command.template import to_text
+from baco_like.evaluators.command.template import Template, to_text
 from baco_like.exceptions import BacoError
 from baco_like.integrations import read_scenario
 from baco_like.integrations.hypermapper.server import ServeOptions, serve

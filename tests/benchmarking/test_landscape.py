@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from baco_like import MaxEvals, Optimizer, Permutation, Real, Space, run
 from baco_like.benchmarking import landscape, score
-from baco_like.constraints import TableConstraint
+from baco_like.constraints.table import TableConstraint
 from baco_like.evaluators import ReplayEvaluator
 from baco_like.records.history import History
 from baco_like.records.trial import Outcome

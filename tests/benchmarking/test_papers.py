@@ -115,7 +115,9 @@ def test_bayesian_packages_propose_what_constraints_exclude(
     import other_packages
 
     from baco_like.benchmarking.problems.problem import OUTSIDE
-    from baco_like.benchmarking.studies import Contender, RunBudget, RunJob, find_recorded
+    from baco_like.benchmarking.problems.recorded import find_recorded
+    from baco_like.benchmarking.studies import Contender, RunBudget
+    from baco_like.benchmarking.studies.runs import RunJob
 
     asked = []
     propose = other_packages._config
@@ -152,7 +154,7 @@ def test_rank_correlation_and_what_chance_reaches(claims: Any) -> None:
 
 
 def test_penalised_candidates_can_be_charged(claims: Any) -> None:
-    from baco_like.benchmarking.studies import StrategyRun
+    from baco_like.benchmarking.studies.runs import StrategyRun
 
     charge = sys.modules["claims.evidence"].charge_penalised
     costs, rows = np.array([2.0, 1.0, 3.0]), np.array([5, 6, 7])

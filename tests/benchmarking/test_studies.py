@@ -40,10 +40,11 @@ from baco_like.benchmarking import problems, studies, study
 from baco_like.benchmarking.problems.problem import OUTSIDE
 from baco_like.benchmarking.problems.recorded import RecordedProblem, find_recorded
 from baco_like.benchmarking.score import CUTOFF
-from baco_like.benchmarking.studies import Contender, RunBudget, RunJob, RunStore, StrategyRun
+from baco_like.benchmarking.studies import Contender, RunBudget
 from baco_like.benchmarking.studies.contenders import do_run, read_contender
 from baco_like.benchmarking.studies.figures import (
     COLUMNS,
+    StudyFigures,
     clock,
     compute_figures,
     curves_of,
@@ -53,8 +54,8 @@ from baco_like.benchmarking.studies.figures import (
 from baco_like.benchmarking.studies.parallel import run_parallel
 from baco_like.benchmarking.studies.plots import joined_groups
 from baco_like.benchmarking.studies.report import TITLES
-from baco_like.benchmarking.studies.runs import budget_on
-from baco_like.benchmarking.studies.store import run_missing
+from baco_like.benchmarking.studies.runs import RunJob, StrategyRun, budget_on
+from baco_like.benchmarking.studies.store import RunStore, run_missing
 from baco_like.cli import main
 from baco_like.exceptions import JournalError
 from baco_like.running.progress import Display
@@ -772,14 +773,14 @@ def runs_of(recorded: list[RecordedProblem], label: str, best_first: bool) -> li
 
 
 @pytest.fixture(scope="module")
-def figures(recorded: list[RecordedProblem]) -> studies.StudyFigures:
+def figures(recorded: list[RecordedProblem]) -> StudyFigures:
     runs = runs_of(recorded, "worst", False) + runs_of(recorded, "best", True)
     budgets = {problem.name: budget_on(problem, None).evaluations for problem in recorded}
     return compute_figures(runs, recorded, budgets)
 
 
 def test_finding_the_optimum_at_once_scores_1_and_the_worst_below_0(
-    figures: studies.StudyFigures,
+    figures: StudyFigures,
 ) -> None:
     for standings in (figures.evaluations, figures.time):
         assert standings["best"].score > 0.9
@@ -793,9 +794,7 @@ def test_finding_the_optimum_at_once_scores_1_and_the_worst_below_0(
     assert figures.ranks.ranks == {"best": 1.0, "worst": 2.0}
 
 
-def test_the_table_has_every_figure(
-    figures: studies.StudyFigures, recorded: list[RecordedProblem]
-) -> None:
+def test_the_table_has_every_figure(figures: StudyFigures, recorded: list[RecordedProblem]) -> None:
     text = studies.to_markdown(figures)
     assert text.index("| best |") < text.index("| worst |")
     assert f"{figures.evaluations['best'].score:.3f} (" in text

@@ -8,8 +8,9 @@ from pathlib import Path
 import patient
 import pytest
 
-from baco_like.evaluators import LlvmEvaluator, LlvmSettings, Passes, Repeats, Template, llvm
+from baco_like.evaluators import LlvmEvaluator, LlvmSettings, Passes, Repeats, llvm
 from baco_like.evaluators._processes import process
+from baco_like.evaluators.command.template import Template
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import PROGRAM, SAME_PROGRAM, Status, Trial
 

@@ -16,7 +16,7 @@ from baco_like import (
     WarmStart,
     tune,
 )
-from baco_like.records import Limits
+from baco_like.records.limits import Limits
 
 SPACE = Space({"a": [1, 2, 4, 8, 16], "b": [1, 2, 4, 8, 16]})
 LIMIT = SoftLimit("size <= 40", 8.0)

@@ -11,14 +11,8 @@ from test_parameters import EXAMPLES
 
 from baco_like import Categorical, Gaussian, Integer, Ordinal, Permutation, Real, Sequence, Subset
 from baco_like.exceptions import SpaceError
-from baco_like.parameters import (
-    ListedParameter,
-    ParameterKind,
-    parameter_from_dict,
-    parameter_to_dict,
-    register_parameter,
-    registry,
-)
+from baco_like.parameters import ListedParameter, ParameterKind, register_parameter, registry
+from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict
 from baco_like.testing.parameters import CHECKS, features_measure_the_distance
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "parameter_type.py"

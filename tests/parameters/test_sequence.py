@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from baco_like import Sequence, Space
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.parameters import distances, parameter_from_dict, parameter_to_dict
+from baco_like.parameters import distances
+from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict
 
 
 @st.composite

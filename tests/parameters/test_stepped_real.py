@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from baco_like import Gaussian, Optimizer, Ordinal, Real, Space
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.parameters import ParameterKind, SteppedReal, parameter_from_dict
-from baco_like.results import FORMATS, read, write
+from baco_like.parameters import ParameterKind, SteppedReal
+from baco_like.parameters.registry import parameter_from_dict
+from baco_like.results import read, write
+from baco_like.results.formats import FORMATS
 from baco_like.results.hypermapper import read_value, write_value
 from baco_like.spaces import neighbourhoods, to_t1
 

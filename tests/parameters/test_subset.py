@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import ExpressionError, Optimizer, Space, SpaceError, Subset
-from baco_like.parameters import parameter_from_dict, parameter_to_dict
+from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict
 from baco_like.parameters.sequence import sequences_from_ranks
 
 

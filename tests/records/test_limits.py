@@ -7,7 +7,8 @@ import pytest
 
 from baco_like import Aim, Categorical, Integer, MaxEvals, Optimizer, Space, tune
 from baco_like.exceptions import ExpressionError, Infeasible, TrialError
-from baco_like.records import LIMIT, Limits, Outcome, Status, Trial
+from baco_like.records import Outcome, Status, Trial
+from baco_like.records.limits import LIMIT, Limits
 
 SPACE = Space({"x": Integer(0, 30), "level": Categorical(["-O2", "-O3"])})
 

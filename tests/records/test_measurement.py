@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from baco_like import MaxEvals, Measurement, Measuring, Optimizer, Search, Space, TrialError, tune
-from baco_like.records import outcome_from
+from baco_like.records.reading import outcome_from
 from baco_like.results import read
 
 SPACE = Space({"a": list(range(12))})

@@ -17,7 +17,8 @@ from baco_like import (
     WarmStart,
     tune,
 )
-from baco_like.records import History, Outcome, Trial, outcome_from
+from baco_like.records import History, Outcome, Trial
+from baco_like.records.reading import outcome_from
 
 SPACE = Space({"a": list(range(12))})
 PROGRAMS = st.lists(st.sampled_from(["", "p", "q", "r"]), max_size=20)

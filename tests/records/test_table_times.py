@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from baco_like import MaxEvals, Optimizer, Sharing, Space, Workers, tune
-from baco_like.results import FORMATS, read
+from baco_like.results import read
+from baco_like.results.formats import FORMATS
 
 SPACE = Space({"a": [1, 2, 4, 8], "worker": [0, 1]})
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from baco_like import Optimizer, Space, WarmStart
-from baco_like.benchmarking.studies import find_recorded
+from baco_like.benchmarking.problems.recorded import find_recorded
 from baco_like.cli import main
 from baco_like.cli.run_file import read as read_run_file
 from baco_like.evaluators.replay import load

@@ -20,7 +20,9 @@ from baco_like import Optimizer, Ordinal, Permutation, Sequence, Space, WarmStar
 from baco_like._output import replace_file
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial
-from baco_like.results import FORMATS, Recording, read, recorded_trials, write
+from baco_like.results import Recording, read, write
+from baco_like.results.formats import FORMATS
+from baco_like.results.recording import recorded_trials
 
 SPACE = Space(
     {"tile": Ordinal([1, 2, 4], log=True), "loops": Permutation(["i", "j"])},

@@ -26,15 +26,13 @@ from baco_like import (
 from baco_like.evaluators import FunctionEvaluator
 from baco_like.exceptions import BacoWarning, Infeasible
 from baco_like.journal import repair
-from baco_like.records import (
+from baco_like.records import History, Objective, Outcome, Trial, read_confirmation
+from baco_like.records.confirmation import (
+    CandidateResults,
+    Confirmation,
     ConfirmationPlan,
-    History,
-    Objective,
-    Outcome,
-    Trial,
-    read_confirmation,
+    winner_of,
 )
-from baco_like.records.confirmation import CandidateResults, Confirmation, winner_of
 from baco_like.running import confirming
 from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.findings import Findings, best_so_far, write_best

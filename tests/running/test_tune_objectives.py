@@ -17,7 +17,8 @@ from baco_like import (
     tune,
 )
 from baco_like.records import Objective
-from baco_like.running import LowOutlook, NoImprovement, Target, plot_front
+from baco_like.running import LowOutlook, NoImprovement, Target
+from baco_like.running.drawing import plot_front
 from baco_like.running.findings import Findings, write_best
 from baco_like.running.progress import Display, TrialProgress
 from baco_like.running.telling import format_summary

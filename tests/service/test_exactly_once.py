@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from serving import TABLES, Client, Killable, in_process, line, new_id
 
 from baco_like import Optimizer, Search, Space
-from baco_like.journal import START
+from baco_like.journal.events import START
 from baco_like.service.runs import Description
 
 STEPS = st.lists(

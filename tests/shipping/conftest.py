@@ -3,7 +3,7 @@
 import pytest
 from headers import compile_headers
 
-from baco_like.shipping import FORMATS
+from baco_like.shipping.formats import FORMATS
 
 
 @pytest.fixture(autouse=True)

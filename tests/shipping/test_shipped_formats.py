@@ -15,17 +15,10 @@ from hypothesis import given, settings
 from shipped_tables import SPACE, entry, imported, plain_space, single, stamp, table
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, RunFileError, Space
-from baco_like.shipping import (
-    FORMATS,
-    Evidence,
-    ShippedEntry,
-    ShippedTable,
-    read_stamp,
-    read_table,
-    ship,
-    table_schema,
-)
+from baco_like.shipping import Evidence, ShippedEntry, ShippedTable, read_stamp, read_table, ship
 from baco_like.shipping.c_header import c_integer, header_bytes
+from baco_like.shipping.formats import FORMATS
+from baco_like.shipping.json_table import table_schema
 
 
 def kernel_table(names, tasks, device="NVIDIA A100"):

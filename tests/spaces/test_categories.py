@@ -12,7 +12,8 @@ from baco_like import Categorical, ConfigError, Optimizer, Ordinal, RunFileError
 from baco_like.integrations.configspace import from_configuration, to_configspace, to_configuration
 from baco_like.results import formats
 from baco_like.results.recording import recorded_trials
-from baco_like.shipping import FORMATS, read_table
+from baco_like.shipping import read_table
+from baco_like.shipping.formats import FORMATS
 from baco_like.spaces.formats.t1 import to_t1
 
 LAYOUTS = [None, (1, 2), (1, (2.5, "x")), "a", True, 3]

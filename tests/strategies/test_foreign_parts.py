@@ -9,7 +9,8 @@ from baco_like import Integer, MaxEvals, Optimizer, Outcome, PluginError, Real, 
 from baco_like.acquisitions import ExpectedImprovement
 from baco_like.records import Proposal
 from baco_like.strategies import Bayesian, Portfolio, RandomSearch
-from baco_like.surrogates import ForestFeasibility, GaussianProcess
+from baco_like.surrogates import GaussianProcess
+from baco_like.surrogates.forest import ForestFeasibility
 
 SPACE = Space({"a": Integer(0, 7), "b": ["x", "y"]}, constraints=["a < 7 or b == 'x'"])
 

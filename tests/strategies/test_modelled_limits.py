@@ -5,7 +5,7 @@ import pytest
 
 from baco_like import Aim, Optimizer, Space
 from baco_like.acquisitions.functions import weight_by_feasibility
-from baco_like.records import Limits
+from baco_like.records.limits import Limits
 from baco_like.strategies.bayesian.fitting import FeasibilityWithLimits
 
 VALUES = [2**i for i in range(9)]

@@ -5,14 +5,8 @@ import pytest
 from nightly import cover
 
 from baco_like import Ordinal, Permutation, Real, Space
-from baco_like.surrogates import (
-    MATERN32,
-    ForestFeasibility,
-    GaussianProcess,
-    GPyTorchGP,
-    RandomForest,
-    SparseEffects,
-)
+from baco_like.surrogates import MATERN32, GaussianProcess, GPyTorchGP, RandomForest, SparseEffects
+from baco_like.surrogates.forest import ForestFeasibility
 from baco_like.surrogates.ranking_ensemble import RankingEnsemble, Source
 from baco_like.testing.acquisitions import ChosenModel
 from baco_like.testing.surrogates import CHECKS, FEASIBILITY_CHECKS, make_data

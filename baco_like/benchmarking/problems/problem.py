@@ -21,7 +21,8 @@ from typing_extensions import override
 from baco_like._typing import Rng
 from baco_like.evaluators.function.call import DEFAULT_FAILURES, FunctionCall
 from baco_like.exceptions import StrategyError
-from baco_like.records import Direction, Outcome, Trial
+from baco_like.records import Outcome, Trial
+from baco_like.records.objective import Direction
 from baco_like.spaces.space import Space
 
 Function = Callable[[Mapping[str, Any]], Any]

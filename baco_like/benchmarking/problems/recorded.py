@@ -20,7 +20,8 @@ from baco_like.benchmarking.problems.problem import OUTSIDE, Evaluated
 from baco_like.benchmarking.score import Baseline, NothingToScore, score
 from baco_like.evaluators.replay import load
 from baco_like.exceptions import BacoError, EvaluatorError
-from baco_like.records import Direction, Outcome, sign_of
+from baco_like.records import Outcome
+from baco_like.records.objective import Direction, sign_of
 from baco_like.results.files import hash_of_files
 from baco_like.results.recording import Recording
 from baco_like.spaces.formats.description import json_object

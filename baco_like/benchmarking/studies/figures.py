@@ -17,7 +17,7 @@ from baco_like.benchmarking import score
 from baco_like.benchmarking.problems.recorded import RecordedProblem
 from baco_like.benchmarking.score import Baseline, Performance
 from baco_like.benchmarking.studies.runs import Problem, StrategyRun
-from baco_like.records import sign_of
+from baco_like.records.objective import sign_of
 
 _TIMES = 200
 """Number of points in time at which a score is computed."""

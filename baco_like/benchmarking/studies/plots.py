@@ -12,7 +12,7 @@ from baco_like._optional import open_plot, require, save_figure
 from baco_like._typing import Array
 from baco_like.benchmarking.studies.figures import MeanRanks, Standing, StudyFigures, interval
 from baco_like.benchmarking.studies.study import StudyResult
-from baco_like.records import sign_of
+from baco_like.records.objective import sign_of
 
 _RESAMPLES = 400
 

@@ -14,7 +14,8 @@ from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Ints
 from baco_like.benchmarking.problems.problem import OUTSIDE, FunctionProblem
 from baco_like.benchmarking.problems.recorded import RecordedProblem
-from baco_like.records import Outcome, sign_of
+from baco_like.records import Outcome
+from baco_like.records.objective import sign_of
 
 Problem = FunctionProblem | RecordedProblem
 

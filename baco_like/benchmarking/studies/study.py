@@ -37,7 +37,8 @@ from baco_like.benchmarking.studies.store import RunStore, Specification, run_mi
 from baco_like.exceptions import BacoWarning, JournalError, StrategyError
 from baco_like.journal.events import config_from_json
 from baco_like.journal.lock import sole_runner
-from baco_like.records import Direction, Status, sign_of
+from baco_like.records import Status
+from baco_like.records.objective import Direction, sign_of
 
 if TYPE_CHECKING:
     import pandas as pd

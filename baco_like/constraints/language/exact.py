@@ -18,7 +18,8 @@ from baco_like.constraints.language import tree
 from baco_like.constraints.language.operators import CHAINS, COMPARE, OPERATORS
 from baco_like.constraints.language.sequences import read_value
 from baco_like.constraints.language.tree import Node
-from baco_like.parameters import ColumnKind, Parameter, is_permutation, is_sequence
+from baco_like.parameters import ColumnKind, Parameter
+from baco_like.parameters.protocol import is_permutation, is_sequence
 from baco_like.parameters.values import is_number
 
 UNDEFINED = (ArithmeticError, ValueError, TypeError)

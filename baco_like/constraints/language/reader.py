@@ -26,7 +26,8 @@ from baco_like.constraints.language.operators import (
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import ExpressionError
-from baco_like.parameters import ColumnKind, Parameter, is_permutation, is_sequence
+from baco_like.parameters import ColumnKind, Parameter
+from baco_like.parameters.protocol import is_permutation, is_sequence
 
 SIGNS: Mapping[type[ast.AST], str] = {
     type(node): sign

@@ -51,7 +51,8 @@ from baco_like.evaluators.repeats import ONCE, Repeats
 from baco_like.evaluators.sources import missing_sources
 from baco_like.evaluators.staged import Built, StagedEvaluator, StageFailure
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
-from baco_like.parameters import Permutation, is_sequence
+from baco_like.parameters import Permutation
+from baco_like.parameters.protocol import is_sequence
 from baco_like.records.trial import MEASURED_AGAIN, Trial
 from baco_like.spaces.space import Space
 

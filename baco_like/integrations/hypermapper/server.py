@@ -24,7 +24,8 @@ from baco_like.optimizer import Optimizer, Search, Sharing, WarmStart
 from baco_like.optimizer.arguments import default_points
 from baco_like.records import Outcome, Trial
 from baco_like.results.hypermapper import Cells, header, read_csv, row
-from baco_like.running import AnyOf, MaxEvals, MaxTime
+from baco_like.running import MaxEvals, MaxTime
+from baco_like.running.stopping import AnyOf
 from baco_like.running.telling import describe_front, describe_values
 from baco_like.strategies import default_settings
 

@@ -16,14 +16,8 @@ from baco_like.constraints.language.exact import UNDEFINED
 from baco_like.constraints.language.operators import COMPARE, FUNCTIONS, OPERATORS
 from baco_like.constraints.language.reader import MAX_DEPTH, SIGNS, parse_expression
 from baco_like.exceptions import ExpressionError, SpaceError
-from baco_like.parameters import (
-    Categorical,
-    Integer,
-    Ordinal,
-    Parameter,
-    SteppedReal,
-    parameter_from_dict,
-)
+from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, SteppedReal
+from baco_like.parameters.registry import parameter_from_dict
 from baco_like.parameters.values import plain
 from baco_like.spaces.formats import description
 from baco_like.spaces.formats.description import SpaceContents, SpaceDescription

@@ -28,20 +28,13 @@ from baco_like.acquisitions.functions import (
     weight_by_prior,
 )
 from baco_like.acquisitions.gradient import is_climbed
+from baco_like.acquisitions.optimizers import AlternatingSearch, ExhaustiveSearch, LocalSearch
 from baco_like.acquisitions.protocol import Score
 from baco_like.acquisitions.registry import bind_acquisition
 from baco_like.exceptions import TrialError
-from baco_like.records import (
-    LIMIT,
-    Direction,
-    History,
-    Limits,
-    Proposal,
-    RunLimits,
-    Status,
-    sign_of,
-)
-from baco_like.records.limits import Margins
+from baco_like.records import History, Proposal, Status
+from baco_like.records.limits import LIMIT, Limits, Margins, RunLimits
+from baco_like.records.objective import Direction, sign_of
 from baco_like.records.trial import median, read_metric
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
@@ -51,17 +44,17 @@ from baco_like.surrogates import (
     Data,
     FeasibilityModel,
     FeasibilitySurrogate,
-    Featured,
     GaussianProcess,
     Model,
     UpdatableModel,
 )
-from baco_like.surrogates.forest import ForestFeasibilityModel
+from baco_like.surrogates.forest import ForestFeasibility, ForestFeasibilityModel
 from baco_like.surrogates.gp.growing import EVERY_COUNT, add_rows, last_refit
 from baco_like.surrogates.gp.model import GPModel
 from baco_like.surrogates.gp.prior import SMOOTH_PRIORS
+from baco_like.surrogates.protocol import Featured
 from baco_like.surrogates.registry import create_surrogate, fit_feasibility, fit_surrogate
-from baco_like.surrogates.transform import FitScale, Scale, standardise
+from baco_like.surrogates.transform import FitScale, Scale, fit_transform, standardise
 
 NEEDED = 2
 """Number of successes, or of known margins of a limit, that a surrogate needs."""
@@ -387,14 +380,14 @@ class Recipe:
 
     surrogate: surrogates.Surrogate | str = field(default_factory=surrogates.GaussianProcess)
     acquisition: AcquisitionFunction = field(default_factory=acquisitions.ExpectedImprovement)
-    feasibility: FeasibilitySurrogate = field(default_factory=surrogates.ForestFeasibility)
-    scan: AcquisitionOptimizer = field(default_factory=acquisitions.ExhaustiveSearch)
-    search: AcquisitionOptimizer = field(default_factory=acquisitions.LocalSearch)
+    feasibility: FeasibilitySurrogate = field(default_factory=ForestFeasibility)
+    scan: AcquisitionOptimizer = field(default_factory=ExhaustiveSearch)
+    search: AcquisitionOptimizer = field(default_factory=LocalSearch)
     scan_limit: int = 20_000
     largest_minimum: float = 0.5
-    scale: FitScale = surrogates.fit_transform
+    scale: FitScale = fit_transform
     belief: float = 10.0
-    mixed: AcquisitionOptimizer = field(default_factory=acquisitions.AlternatingSearch)
+    mixed: AcquisitionOptimizer = field(default_factory=AlternatingSearch)
     view: Callable[[Space], Featured] = plain
     failed_as: float | None = None
     limits: RunLimits | None = None
@@ -488,7 +481,7 @@ class Recipe:
 
     def _fit_running(self, space: Space, history: History, seed: int) -> FeasibilityModel:
         count = len(history)
-        if isinstance(self.feasibility, surrogates.ForestFeasibility) and count > EVERY_COUNT:
+        if isinstance(self.feasibility, ForestFeasibility) and count > EVERY_COUNT:
             anchor = history.first(last_refit(count))
             grown = anchor.derive(
                 ("feasibility", self), seed, lambda: self._grow_feasibility(space, anchor, seed)

@@ -30,7 +30,7 @@ from baco_like.acquisitions.functions import (
     feasibility_weight,
     prior_weight,
 )
-from baco_like.acquisitions.optimizers import best_free_indices
+from baco_like.acquisitions.optimizers import ExhaustiveSearch, best_free_indices
 from baco_like.acquisitions.registry import bind_acquisition
 from baco_like.records import History, Proposal, Status
 from baco_like.spaces import Space
@@ -165,9 +165,7 @@ class Incremental:
     @property
     def is_listed(self) -> bool:
         """Whether all feasible configurations are candidates."""
-        return isinstance(
-            self.strategy.search_of(self.problem.space), acquisitions.ExhaustiveSearch
-        )
+        return isinstance(self.strategy.search_of(self.problem.space), ExhaustiveSearch)
 
     def fit(self) -> Fitted:
         """Return the models of all observations."""

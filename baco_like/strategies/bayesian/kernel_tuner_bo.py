@@ -33,7 +33,8 @@ from baco_like.acquisitions.optimizers import best_free_rows
 from baco_like.acquisitions.protocol import AcquisitionFunction
 from baco_like.exceptions import StrategyError
 from baco_like.parameters.protocol import is_continuous
-from baco_like.records import History, Observation, Proposal, Status, sign_of
+from baco_like.records import History, Observation, Proposal, Status
+from baco_like.records.objective import sign_of
 from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
 from baco_like.strategies.bayesian.fitting import NEEDED
@@ -41,12 +42,12 @@ from baco_like.strategies.protocol import Problem
 from baco_like.surrogates import (
     MATERN32,
     Data,
-    Effort,
     GaussianProcess,
     Surrogate,
     UpdatableModel,
     standardise,
 )
+from baco_like.surrogates.gp.fit import Effort
 from baco_like.surrogates.registry import fit_surrogate
 from baco_like.surrogates.transform import FitScale
 

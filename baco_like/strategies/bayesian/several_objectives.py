@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from baco_like import acquisitions, surrogates
+from baco_like import surrogates
 from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions import AcquisitionOptimizer
 from baco_like.acquisitions.functions import (
@@ -18,10 +18,11 @@ from baco_like.acquisitions.functions import (
     weight_by_feasibility,
 )
 from baco_like.acquisitions.hypervolume import ends_of, log_ehvi
-from baco_like.acquisitions.optimizers import LocalSearch
+from baco_like.acquisitions.optimizers import ExhaustiveSearch, LocalSearch
 from baco_like.acquisitions.protocol import Score
-from baco_like.records import History, Objective, Proposal, Status, Trial, sign_of
+from baco_like.records import History, Objective, Proposal, Status, Trial
 from baco_like.records.front import is_non_dominated, non_dominated_boxes
+from baco_like.records.objective import sign_of
 from baco_like.strategies.bayesian.bayesian import Bayesian, BayesianState, require_gaussian
 from baco_like.strategies.bayesian.fitting import (
     NEEDED,
@@ -332,7 +333,7 @@ class ExpectedHypervolume(SeveralObjectives):
         models = self._fit(problem, history, state, rng)
         minimum = draw_minimum(rng, self.then.largest_minimum)
         search = _shorten(self.then.search_of(problem.space))
-        is_exhaustive = isinstance(search, acquisitions.ExhaustiveSearch)  # needs no starts
+        is_exhaustive = isinstance(search, ExhaustiveSearch)  # needs no starts
         start = history.codes[:0] if is_exhaustive else _starts(history)
         pending, proposals = history.pending_codes, list[Proposal]()
         ok = history.where(Status.OK)

@@ -26,7 +26,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from baco_like._typing import Array, Rng
-from baco_like.records import History, Observation, Proposal, row_keys
+from baco_like.records import History, Observation, Proposal
+from baco_like.records.rows import row_keys
 from baco_like.strategies.geometry import RepairedBox
 from baco_like.strategies.observed_costs import ObservedCosts, is_lost
 from baco_like.strategies.protocol import Problem

@@ -28,8 +28,9 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.records import LIMIT, History, Observation, Proposal, row_keys
-from baco_like.records.limits import limits_of
+from baco_like.records import History, Observation, Proposal
+from baco_like.records.limits import LIMIT, limits_of
+from baco_like.records.rows import row_keys
 from baco_like.records.trial import read_metric
 from baco_like.spaces import Space
 from baco_like.strategies.observed_costs import ObservedCosts

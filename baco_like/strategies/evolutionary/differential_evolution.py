@@ -15,7 +15,7 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.records import row_keys
+from baco_like.records.rows import row_keys
 from baco_like.spaces import Space
 from baco_like.strategies import moves
 from baco_like.strategies.evolutionary.base import Candidates, PopulationStrategy

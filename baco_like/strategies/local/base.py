@@ -29,7 +29,8 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.parameters.protocol import is_permutation
-from baco_like.records import History, Observation, Proposal, row_keys
+from baco_like.records import History, Observation, Proposal
+from baco_like.records.rows import row_keys
 from baco_like.spaces import Space, design, neighbourhoods
 from baco_like.spaces.rows import drop_duplicates
 from baco_like.strategies.observed_costs import ObservedCosts

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, final
 from typing_extensions import override
 
 from baco_like._typing import Array, Rng
-from baco_like.records import row_keys
+from baco_like.records.rows import row_keys
 from baco_like.spaces import Space
 from baco_like.strategies import moves, settings
 from baco_like.strategies.local import base

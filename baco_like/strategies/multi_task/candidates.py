@@ -13,8 +13,9 @@ from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.acquisitions.functions import add_feasibility, feasibility_weight
 from baco_like.acquisitions.protocol import REFUSED, Score
 from baco_like.exceptions import StrategyError
-from baco_like.records import Cover, History, Status, Trial, row_keys
+from baco_like.records import Cover, History, Status, Trial
 from baco_like.records.covering import least_cover
+from baco_like.records.rows import row_keys
 from baco_like.spaces.space import Space
 from baco_like.strategies.multi_task.scores import GoalScore, WeightedGain, set_gain
 from baco_like.strategies.per_second import COST_EXPONENT, total_seconds

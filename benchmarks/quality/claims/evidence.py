@@ -10,10 +10,11 @@ import numpy as np
 
 from baco_like._typing import Array
 from baco_like.benchmarking.problems.problem import OUTSIDE
+from baco_like.benchmarking.problems.recorded import RecordedProblem
 from baco_like.benchmarking.score import Baseline, at_budgets, fraction_of_optimum
-from baco_like.benchmarking.studies import RecordedProblem, RunBudget, StrategyRun
+from baco_like.benchmarking.studies import RunBudget
 from baco_like.benchmarking.studies.figures import clock, curves_of
-from baco_like.benchmarking.studies.runs import budget_on
+from baco_like.benchmarking.studies.runs import StrategyRun, budget_on
 
 LOW, MEDIUM = (25, 50, 100, 200), (400, 800, 1600)
 """Budgets of the 2022 survey."""

@@ -14,13 +14,9 @@ import pytest
 from c_loop_nest import LOOPS, PRAGMAS, Schedule, check, domains, flags, source
 from kernel_checks import KERNELS
 
-from baco_like.evaluators import (
-    CKernelEvaluator,
-    CKernelSettings,
-    Repeats,
-    SourceProvider,
-)
+from baco_like.evaluators import CKernelEvaluator, CKernelSettings, Repeats
 from baco_like.evaluators.kernels import complete_config
+from baco_like.evaluators.protocol import SourceProvider
 from baco_like.exceptions import EvaluatorError
 from baco_like.parameters import Ordinal, Permutation, Real
 from baco_like.records.trial import Status, Trial

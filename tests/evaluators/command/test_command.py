@@ -11,10 +11,10 @@ import patient
 import pytest
 
 from baco_like._tables import Table
-from baco_like.evaluators import CommandBench
 from baco_like.evaluators._processes.temporary import FolderSnapshot
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.command import measure as energy
+from baco_like.evaluators.command.evaluator import CommandBench
 from baco_like.evaluators.protocol import RunArguments
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.parameters import Categorical, Permutation

@@ -28,11 +28,10 @@ from baco_like.evaluators import (
     CheckedEvaluator,
     ExecutorEvaluator,
     FunctionEvaluator,
-    LostWorker,
     ProcessLanes,
     RayExecutor,
 )
-from baco_like.evaluators.executors.base import answer, count_workers, is_lost
+from baco_like.evaluators.executors.base import LostWorker, answer, count_workers, is_lost
 from baco_like.evaluators.executors.evaluator import give_signs
 from baco_like.evaluators.executors.executors import DaskExecutor
 from baco_like.exceptions import MissingExtra

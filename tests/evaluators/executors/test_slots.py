@@ -31,9 +31,9 @@ from baco_like.evaluators import (
     SlotsEvaluator,
     StagedEvaluator,
     StageFailure,
-    resolve_slots,
 )
 from baco_like.evaluators import slots as slots_module
+from baco_like.evaluators.slots import resolve_slots
 from baco_like.records import read_utilisation
 
 TWO = [{"name": f"node{i}", "type": "T4", "environment": {"SLOT": str(i)}} for i in range(2)]

@@ -11,7 +11,8 @@ import executor_targets
 import pytest
 
 from baco_like import EvaluatorError, MaxEvals, Optimizer, Space, run
-from baco_like.evaluators import ExecutorEvaluator, LostWorker, SubmititExecutor
+from baco_like.evaluators import ExecutorEvaluator, SubmititExecutor
+from baco_like.evaluators.executors.base import LostWorker
 from baco_like.exceptions import MissingExtra
 
 SPACE = Space({"x": [1, 2, 3, 4], "does": ["live", "fail"]})

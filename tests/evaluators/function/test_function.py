@@ -10,8 +10,9 @@ from types import MappingProxyType
 
 import pytest
 
-from baco_like.evaluators import DEFAULT_FAILURES, FunctionEvaluator, LostWorker
-from baco_like.evaluators.function.call import failure_word
+from baco_like.evaluators import FunctionEvaluator
+from baco_like.evaluators.executors.base import LostWorker
+from baco_like.evaluators.function.call import DEFAULT_FAILURES, failure_word
 from baco_like.exceptions import EvaluatorError, Infeasible
 from baco_like.records.trial import Status, Trial
 

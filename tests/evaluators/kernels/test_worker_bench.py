@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like.evaluators import KernelSettings, Repeats, StagedEvaluator
+from baco_like.evaluators import Repeats, StagedEvaluator
 from baco_like.evaluators.kernels import timing
-from baco_like.evaluators.kernels.bench import KernelBench
+from baco_like.evaluators.kernels.bench import KernelBench, KernelSettings
 from baco_like.evaluators.kernels.timing import CompiledKernel, KernelLimits, Measurement
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status, Trial

@@ -24,8 +24,8 @@ from baco_like.evaluators import (
     ResultCache,
     registry,
     result_cache,
-    unwrap,
 )
+from baco_like.evaluators.protocol import unwrap
 from baco_like.exceptions import BacoWarning, EvaluatorError
 from baco_like.journal import json_lines
 from baco_like.journal.json_lines import encode_line
