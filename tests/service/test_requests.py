@@ -3,9 +3,10 @@
 import io
 import json
 import random
+import re
 
 import pytest
-from serving import SPACE, TABLES, in_process, line
+from serving import SPACE, TABLES, in_process, line, new_id
 
 from baco_like import Space
 from baco_like.service.messages import ERRORS, METHODS, Limits
@@ -48,8 +49,50 @@ WORDS = [
 ]
 
 
+VALUES = [
+    None,
+    True,
+    -1,
+    0,
+    2**63,
+    1e300,
+    "",
+    "\0",
+    "a",
+    "é" * 300,
+    [],
+    {},
+    [[]],
+    {"a": {"b": [1]}},
+    ["i", "j"],
+]
+
+
+def places(value, path=()):
+    """Yield the paths of all parts of a message."""
+    yield path
+    lists = enumerate(value) if isinstance(value, list) else ()
+    for key, entry in value.items() if isinstance(value, dict) else lists:
+        yield from places(entry, (*path, key))
+
+
+def replace_part(text, rng):
+    """Return a message with another value in one place."""
+    message = json.loads(text)
+    *path, last = rng.choice(list(places(message))[1:])
+    inner = message
+    for key in path:
+        inner = inner[key]
+    inner[last] = rng.choice(VALUES)
+    if isinstance(inner, dict) and rng.random() < 0.2:
+        inner[rng.choice(["run", "extra", "n", "\0", "version"])] = inner.pop(last)
+    return json.dumps(message)
+
+
 def mutate(text, rng):
     """Return a message with a few changes."""
+    if rng.random() < 0.7:
+        return replace_part(text, rng)
     for _ in range(rng.randint(1, 3)):
         place, other = rng.randrange(len(text) + 1), rng.randrange(len(text) + 1)
         low, high = min(place, other), min(max(place, other), place + 30)
@@ -71,7 +114,8 @@ def test_mutated_messages_get_answers(capsys):
     words = set()
     client.call("open", run="a", **TABLES)
     for _ in range(3000):
-        text = mutate(rng.choice(VALID), rng).encode("utf-8", "surrogatepass")
+        valid = re.sub(r'"t-\d+"', json.dumps(new_id()), rng.choice(VALID))
+        text = mutate(valid, rng).encode("utf-8", "surrogatepass")
         answer = json.loads(service.answer(text))
         assert answer["jsonrpc"] == "2.0"
         assert ("result" in answer) != ("error" in answer)
