@@ -126,6 +126,24 @@ def test_the_tutorial_of_compiler_flags_runs(tmp_path):
     assert "time: " in shell("./winner/sums", tmp_path).stdout
 
 
+@pytest.mark.skipif(shutil.which("opt-14") is None, reason="needs opt of LLVM")
+def test_the_tutorial_of_passes_runs(tmp_path):
+    page = (DOCS / "tutorials" / "find_a_pass_pipeline.md").read_text()
+    (text,) = re.findall(r"```c\n(.*?)```", page, re.S)
+    (tmp_path / "roman.c").write_text(text)
+    output = ""
+    for command in re.findall(r"```sh\n(.*?)```", page.replace("100 --out", "3 --out"), re.S):
+        program, *words = shlex.split(command)
+        if program == "sh":
+            shell(command, tmp_path)
+            continue
+        done = forked.run("-m", "baco_like", *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        output += done.stdout
+    assert re.search(r"3 of 3 evaluations", output)
+    assert shell("./roman", tmp_path).stdout.strip().isdigit()
+
+
 def test_the_script_for_several_sizes_prints_its_numbers(tmp_path):
     (script,) = re.findall(r"```py\n(.*?)```", (DOCS / "tasks.md").read_text(), re.S)
     (tmp_path / "sizes.py").write_text(script)

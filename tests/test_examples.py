@@ -48,6 +48,8 @@ def skip_without_target(name):
             pytest.skip("needs a CUDA device")
     if name.startswith("passes") and not (shutil.which("opt-14") or shutil.which("opt")):
         pytest.skip("needs opt of LLVM")
+    if name.startswith("mlir") and shutil.which("mlir-opt-14") is None:
+        pytest.skip("needs mlir-opt of LLVM 14")
     if name.startswith("taco") and shutil.which("taco") is None:
         pytest.skip("needs the program taco")
 

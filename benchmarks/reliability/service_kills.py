@@ -172,7 +172,9 @@ def main() -> None:
                         kills["server"] += 1
                 if not is_done:
                     kill(client)
-                    pid_file.unlink(missing_ok=True)  # its server ends, and the number may be given away
+                    pid_file.unlink(
+                        missing_ok=True
+                    )  # its server ends, and the number may be given away
                     kills["client"] += 1
                 count = check(report, path, log)
             acknowledged += count
