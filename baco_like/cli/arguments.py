@@ -420,7 +420,7 @@ class _FormatNames:
         self._package = package
 
     def __iter__(self) -> Iterator[str]:
-        return iter(importlib.import_module(f"baco_like.{self._package}").FORMATS)
+        return iter(importlib.import_module(f"baco_like.{self._package}.formats").FORMATS)
 
 
 # Types of values ------------------------------------------------------------------------------------------------------
