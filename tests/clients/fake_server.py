@@ -60,8 +60,10 @@ class FakeRun:
             return {"result": {"trials": [{"id": i, "config": {"tile": i, **CONFIG}} for i in ids]}}
         if method == "observe" and not 0 <= params["trial"] < self.trials:
             return error(-32002, "trial", f"no trial {params['trial']}")
-        if method == "best":
+        if method in {"best", "claim"}:
             return {"result": {"trial": None}}
+        if method == "front":
+            return {"result": {"trials": [{"id": 3, "config": {}, "value": 1.5}]}}
         if method in {"observe", "abandon", "heartbeat", "enqueue", "open"}:
             return {"result": {"best": True, "got": params}}
         return error(-32601, "method", f"no method {method!r}")

@@ -2,6 +2,7 @@
 //   probe json                 reads lines and writes each as JSON again, or "invalid"
 //   probe types LINE           writes what the getters return for the trial LINE
 //   probe relay SERVER...      reads lines {"method":...,"params":...} and writes results and errors
+//   probe all SERVER...        calls each method once
 //   probe tune SERVER...       a tuning loop: writes each configuration
 // SERVER is http://..., the number of a descriptor, or a command.
 
@@ -84,7 +85,7 @@ void relay(Tuner& tuner) {
   }
 }
 
-// The objective of tests/clients/test_cpp.py, in the same operations.
+// The objective of same_suggestions.py, in the same operations.
 double cost(const Trial& trial) {
   const double tile = trial.real("tile"), share = trial.real("share");
   const std::vector<int> loops = trial.order("loops");
@@ -95,17 +96,31 @@ double cost(const Trial& trial) {
 void tune(Tuner& tuner) {
   while (const auto trial = tuner.next()) {
     std::cout << trial->config().dump() << std::endl;
-    if (trial->id() % 5 == 4)
-      tuner.fail(*trial, "compile", "line 1\nline \xff 2");
-    else
-      tuner.observe(*trial, {cost(*trial), cost(*trial) + 0.25});
+    tuner.observe(*trial, {cost(*trial), cost(*trial) + 0.25});
   }
+}
+
+// Calls each method once; the server notes the requests.
+void call_all(Tuner& tuner) {
+  const Trial trial = tuner.suggest();
+  const std::vector<Trial> more = tuner.suggest_many(2, {{"task", Fields{{"n", 512}}}});
+  tuner.observe(trial, 0.1, {{"program", "5be1"}});
+  tuner.observe(more[0], {1.0, std::nan(""), 1e300, -0.5});
+  tuner.observe(more[0], {{"time", 0.5}, {"size", std::vector<int>{1, 2}}}, {{"seconds", 2}});
+  tuner.fail(more[1], "compile", "line 1\nline \xff 2\t\"");
+  tuner.fail(more[1], "timeout", std::string(20'000, 'x'), {{"bound", 2.5}});
+  tuner.abandon(more[1], "no time");
+  tuner.heartbeat(more);
+  tuner.enqueue(Fields{{"tile", 8}});
+  tuner.claim(Fields{{"tile", 16}});
+  std::cout << Json(Fields{{"best", tuner.best().has_value()}, {"front", tuner.front()[0].id()}}).dump() << std::endl;
 }
 
 void run(const std::string& mode, const std::vector<std::string>& words) {
   Tuner tuner = reach(words);
   if (!baco_like::last_error() && mode == "relay") relay(tuner);
   if (!baco_like::last_error() && mode == "tune") tune(tuner);
+  if (!baco_like::last_error() && mode == "all") call_all(tuner);
 }
 
 }  // namespace

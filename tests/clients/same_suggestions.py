@@ -1,9 +1,10 @@
 """The run of the examples in `clients`, in Python: the same operations give the same values and suggestions."""
 
+import functools
 import json
 from pathlib import Path
 
-from baco_like import Ordinal, Permutation, Real, Space
+from baco_like import Optimizer, Ordinal, Permutation, Real, Space
 
 CLIENTS = Path(__file__).parents[2] / "clients"
 DESCRIPTION = CLIENTS / "space.json"
@@ -24,6 +25,11 @@ def cost(trial):
     return 1.0 + difference * difference + rest * rest + 0.1 * trial["loops"][0] + mode
 
 
-def configs(optimizer):
-    """Return the configurations of all trials as JSON has them."""
+@functools.cache
+def suggestions():
+    """Return the configurations of the run in Python, as JSON has them."""
+    optimizer = Optimizer(SPACE, seed=7, budget=12)
+    for _ in range(12):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, [cost(trial), cost(trial) + 0.25])
     return [json.loads(json.dumps(dict(trial.config), default=list)) for trial in optimizer.trials]
