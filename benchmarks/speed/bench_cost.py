@@ -6,7 +6,8 @@ BEFORE and AFTER are folders of checkouts. First AFTER runs the demo once. Then,
 things by turns, each in a new process, in alternating order:
 
 - the configurations of that run of the demo, in its order, with the settings of the demo: compiled, stopped when they
-  are clearly slow, and repeated as there. The wall time is that of all evaluations, from the first to the last;
+  are clearly slow, and repeated as there. The wall time is that of all evaluations, from the first to the last; the
+  processor time, of all processes, changes less where other programs run;
 - three schedules, so many launches each. Their median is what the bench reports; their minimum says whether launches
   have become slower, as other programs can only delay a launch.
 
@@ -37,7 +38,7 @@ SIZE = 768
 
 
 def evaluate(configs, **repeats):
-    """Return the outcomes of configurations, and the seconds that all evaluations have taken."""
+    """Return the outcomes of configurations, and the wall time and the processor time of all evaluations."""
     from baco_like.evaluators import CKernelEvaluator, CKernelSettings
     from baco_like.evaluators.repeats import Repeats
     from baco_like.records.trial import Trial
@@ -52,15 +53,15 @@ def evaluate(configs, **repeats):
     for number, config in enumerate(configs):
         evaluator.submit(Trial(number, config))
         outcomes += evaluator.wait()
-    seconds = time.perf_counter() - started
-    evaluator.close()
-    return outcomes, seconds
+    wall = time.perf_counter() - started
+    evaluator.close()  # the times of children count when they have ended
+    return outcomes, [wall, sum(os.times()[:4])]
 
 
 def measure(configs, launches):
-    """Print the wall time of the demo's evaluations, and the median and the minimum of each schedule."""
+    """Print the times of the demo's evaluations, and the median and the minimum of each schedule."""
     configs = [{name: as_tuple(value) for name, value in config.items()} for config in configs]
-    numbers = [evaluate(configs, repeats=5, slow_ratio=3.0)[1]] if configs else []
+    numbers = evaluate(configs, repeats=5, slow_ratio=3.0)[1] if configs else []
     for outcome in evaluate(SCHEDULES, repeats=launches)[0] if launches else ():
         numbers += [statistics.median(outcome.repeats), min(outcome.repeats)]
     print(json.dumps(numbers))
@@ -106,7 +107,7 @@ def main():
     args = parser.parse_args()
     configs = run_demo(args.after, args.evaluations)
     given = json.dumps([configs, args.launches])
-    names = ["wall time of the demo's evaluations"] if configs else []
+    names = ["the demo's evaluations, wall time", "processor time"] if configs else []
     for number in range(len(SCHEDULES) if args.launches else 0):
         names += [f"schedule {number + 1}, median", f"schedule {number + 1}, minimum"]
     rows = []

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import bench_cases
+import numpy as np
 import pytest
 from kernel_checks import evaluate
 
@@ -226,6 +227,64 @@ def test_caches_are_emptied_before_each_launch(tmp_path, flushes, monkeypatch):
     assert answer["problem"] is None
     assert launches.value >= 5  # the first one, a warm-up, two samples, and one with other inputs
     assert found == (list(range(launches.value)) if flushes else [])
+
+
+@pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")
+@pytest.mark.parametrize(("flush", "word"), [("rotate", None), (False, "correctness")])
+def test_each_launch_has_another_copy_of_the_arrays(tmp_path, flush, word):
+    """The kernel is wrong if one of its launches 2 to 4 has the output of the launch before."""
+    file = tmp_path / "problem.py"
+    text = {
+        "declared": "",
+        "inputs": "rng.random(size, dtype='f4'),",
+        "expected": "values[0]",
+    }
+    problem = PROBLEM.format(**text).partition("def source")[0]
+    problem += """
+def source(config, size):
+    return '''#include <string.h>
+    static void *last;
+    static int launches;
+    void kernel(const float *a, float *b) {
+        memcpy(b, a, %d * sizeof *a);
+        if (launches > 0 && launches < 4 && b == last) b[0] += 1;
+        launches++, last = b;
+    }''' % size
+"""
+    file.write_text(problem)
+    chosen = CKernelSettings(file, 2**20, flush=flush, repeats=Repeats(3))
+    evaluator = CKernelEvaluator(Space({"x": [1, 2]}), chosen)
+    assert evaluate(evaluator, {"x": 1}).failed == word
+    evaluator.close()
+
+
+@pytest.mark.parametrize("restore", ["auto", "always"])
+def test_copies_are_fresh_and_exceed_the_caches(tmp_path, restore):
+    file = tmp_path / "problem.py"
+    text = {
+        "declared": "def arguments(size): return [Input(), Scalar('int32'), Output()]",
+        "inputs": "(rng.random(size), 7)",
+        "expected": "values[0] * 2",
+    }
+    file.write_text(PROBLEM.format(**text))
+    draws = draw_twice(load_problem(file), {"size": 64, "seed": 0, "tolerances": {}})
+    arguments = Arguments(draws, HostBlock, restore, rotated=5000)
+    arguments.place(is_new=True)
+    used = []
+    for _ in range(14):
+        values, _, output = arguments.blocks
+        assert np.array_equal(values.array.view("f8"), draws[0][0].like)
+        assert set(output.array) in ({0xFF}, {0x7A}, {0xFA})
+        used.append(output.address)
+        output.array.view("f8")[:] = 2 * values.array.view("f8")
+        if restore == "always":
+            values.array[:] = 0
+        assert arguments.check(is_first=len(used) == 1).problem is None
+        arguments.reset()
+    assert len(set(used)) == 6  # 5,000 bytes are between two launches with the same one
+    assert used[7:] == used[1:8]
+    with pytest.raises(EvaluatorError, match="needs 3126 copies of the arrays, which have 1024"):
+        Arguments(draws, HostBlock, restore, rotated=3_200_000)
 
 
 @pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")

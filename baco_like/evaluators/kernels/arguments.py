@@ -45,6 +45,9 @@ _SHIFT = 320
 The offset decides how fast vector loads are, so it has to be the same in every process. Arrays whose addresses differ
 by whole pages compete for the same cache sets; therefore each array of a kernel has another offset."""
 
+_MOST_COPIES = 64
+"""Largest number of copies of all arrays."""
+
 TYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
@@ -224,13 +227,15 @@ class Arguments:
             result anew.
         allocate: Returns memory for an array of so many bytes, the argument with this number.
         restore: ``auto``, ``always`` or ``never``, see `KernelSettings`.
+        rotated: Bytes that are written between two launches with the same copy of the arrays, at least; 0: one copy.
 
     Attributes:
-        blocks: The memory of each argument; None for scalars.
+        copies: The memory of each argument, None for scalars, in each copy of all arrays.
         are_fixed: Whether both draws have the same inputs.
 
     Raises:
-        EvaluatorError: The draws differ in the types of arguments, or the target refuses an argument.
+        EvaluatorError: The draws differ in the types of arguments, the target refuses an argument, or the arrays are so
+            small that many copies would be needed.
     """
 
     def __init__(
@@ -238,6 +243,7 @@ class Arguments:
         draws: Sequence[Sequence[Argument]],
         allocate: Callable[[int, int], Any],
         restore: str,
+        rotated: int = 0,
     ) -> None:
         first, other = draws
         if [(a.role, a.like.dtype) for a in first] != [(a.role, a.like.dtype) for a in other]:
@@ -246,15 +252,31 @@ class Arguments:
         self._fills = itertools.cycle(_FILLS)
         starts = [(a.start, b.start) for a, b in zip(*draws, strict=True) if a.start is not None]
         self.are_fixed = all(same_bytes(as_bytes(a), as_bytes(b)) for a, b in starts)
-        self.blocks: list[Any] = [
-            None if a.role == "scalar" else allocate(max(a.like.nbytes, b.like.nbytes), number)
-            for number, (a, b) in enumerate(zip(first, other, strict=True))
-        ]
         self._capacities = [max(a.like.nbytes, b.like.nbytes) for a, b in zip(*draws, strict=True)]
+        size = sum(n for n, a in zip(self._capacities, first, strict=True) if a.role != "scalar")
+        copies = 1 + -(-rotated // max(size, 1))
+        if copies > _MOST_COPIES:
+            raise EvaluatorError(
+                f"flush = 'rotate' needs {copies} copies of the arrays, which have {size} bytes, to exceed the caches; "
+                f"the limit is {_MOST_COPIES}: write flush = true"
+            )
+        self.copies: list[list[Any]] = [
+            [
+                None if argument.role == "scalar" else allocate(self._capacities[number], number)
+                for number, argument in enumerate(first)
+            ]
+            for _ in range(copies)
+        ]
+        self._turn = 0  # the copy in use
         self.restored = set[int]()  # inputs that get their value before each launch, by number
 
     def __getitem__(self, number: int) -> Argument:
         return self._draws[self.draw][number]
+
+    @property
+    def blocks(self) -> list[Any]:
+        """The memory of each argument in the copy that is in use; None for scalars."""
+        return self.copies[self._turn]
 
     @property
     def written(self) -> list[int]:
@@ -266,7 +288,7 @@ class Arguments:
         """Write all values and guards.
 
         Args:
-            draw: Which values.
+            draw: Which values; those of the second draw are written to the copy in use only.
             is_new: Whether another kernel follows, of which is not known which inputs it changes.
         """
         self.draw = draw
@@ -276,22 +298,31 @@ class Arguments:
             self.restored = {
                 n for n, role in roles if role == "input" and self._restore == "always"
             }
+        if draw == 0:
+            self._turn = len(self.copies) - 1  # the next launch is that of the first copy
         written = [number for number, block in enumerate(self.blocks) if block is not None]
-        for number in written:
-            size, block = self[number].like.nbytes, self.blocks[number]
-            before, after = block.guards
-            block.write(-before, _pattern(before))
-            block.write(size, _pattern(self._capacities[number] - size + after))
-        self._write_starts(written)
+        for blocks in self.copies if draw == 0 else [self.blocks]:
+            for number in written:
+                size, block = self[number].like.nbytes, blocks[number]
+                before, after = block.guards
+                block.write(-before, _pattern(before))
+                block.write(size, _pattern(self._capacities[number] - size + after))
+            self._write_starts(written, blocks)
 
     def reset(self) -> None:
-        """Give the outputs and the changed inputs their start values."""
-        self._write_starts(self.written)
+        """Take the next copy; the outputs and the changed inputs have their start values.
 
-    def _write_starts(self, numbers: Sequence[int]) -> None:
+        All copies are written before the first one is used again: then the others' data are in the caches.
+        """
+        self._turn = (self._turn + 1) % len(self.copies)
+        if self._turn == 0:
+            for blocks in self.copies:
+                self._write_starts(self.written, blocks)
+
+    def _write_starts(self, numbers: Sequence[int], blocks: Sequence[Any]) -> None:
         fill = next(self._fills)
         for number in numbers:
-            start, like, block = self[number].start, self[number].like, self.blocks[number]
+            start, like, block = self[number].start, self[number].like, blocks[number]
             if start is None:
                 block.fill(like.nbytes, fill & 1 if like.dtype == bool else fill)
             elif start.nbytes:

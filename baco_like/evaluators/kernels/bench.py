@@ -46,7 +46,8 @@ class KernelSettings(Tolerances):
         restore: Which inputs get their values back before each launch: with ``auto`` those that the first launch has
             changed, with ``always`` all except constant ones, with ``never`` none.
         warmup: Runs before the measured ones, at least 1: the result of the first one is checked.
-        flush: Whether the caches are emptied before each run.
+        flush: Whether the caches are emptied before each run; with ``rotate`` the runs use copies of all arrays in
+            turn, at most 64, together larger than twice the last cache.
         scale: Units of the objective in one second: 1e3 for milliseconds.
         constants: New values for constants of the problem file.
         memory: Limit of the memory of the process that runs the kernel; a number is in bytes.
@@ -62,7 +63,7 @@ class KernelSettings(Tolerances):
     input_seed: Natural = 0
     restore: Literal["auto", "always", "never"] = "auto"
     warmup: Count = 1
-    flush: bool = False
+    flush: bool | Literal["rotate"] = False
     scale: Given[float] = 1e3
     constants: Mapping[str, Any] = field(default_factory=dict)
     memory: Bytes | None = None

@@ -27,10 +27,12 @@ from baco_like.evaluators._processes.worker_main import Report, describe_error
 from baco_like.evaluators.kernels.arguments import Arguments, HostBlock, same_bytes
 from baco_like.evaluators.kernels.problems import draw_twice, load_problem
 from baco_like.evaluators.kernels.timing import (
+    ROTATE,
     CacheFlush,
     CompiledKernel,
     KernelLimits,
     Measurement,
+    largest_cache,
 )
 from baco_like.exceptions import EvaluatorError
 
@@ -60,13 +62,15 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
     problem = load_problem(settings["problem"]["path"], settings["problem"]["constants"])
     limits = KernelLimits(**settings["limits"])
     opened: dict[int, tuple[Arguments, ctypes.CDLL]] = {}
-    flush = CacheFlush() if settings["flush"] else None
+    flush = CacheFlush() if settings["flush"] is True else None
+    rotated = 2 * largest_cache() if settings["flush"] == ROTATE else 0
 
     def open_size(size: int) -> tuple[Arguments, ctypes.CDLL]:
         if size not in opened:
             draws = draw_twice(problem, settings["problem"], size)
             library = _build_harness(settings["compiler"], draws[0], limits.build_timeout)
-            opened[size] = Arguments(draws, HostBlock, settings["restore"]), library
+            arguments = Arguments(draws, HostBlock, settings["restore"], rotated)
+            opened[size] = arguments, library
             opened[size][0].place(is_new=True)
         return opened[size]
 
@@ -181,7 +185,7 @@ class CKernel(CompiledKernel):
     @property
     @override
     def most_launches(self) -> int:
-        if self._flush is not None:
+        if self._flush is not None or len(self.arguments.copies) > 1:
             return 1
         size = sum(self._stride(number) for number in self.arguments.written)
         return 1 + _COPIES // max(size, 1)

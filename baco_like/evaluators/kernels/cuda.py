@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import override
 
@@ -84,7 +84,7 @@ class CudaSettings(KernelSettings):
     memory: Given[int | None] = None
     device: Natural = 0
     options: tuple[str, ...] = ()
-    flush: bool = True
+    flush: bool | Literal["rotate"] = True
     energy_seconds: Positive | None = None
     energy_repeats: Count = 1
     joules: Given[float | None] = None

@@ -23,6 +23,7 @@ from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.kernels.arguments import DEVICE_GUARDS, Argument, Arguments
 from baco_like.evaluators.kernels.problems import draw_twice, load_problem
 from baco_like.evaluators.kernels.timing import (
+    ROTATE,
     CompiledKernel,
     KernelLimits,
     KernelServer,
@@ -120,6 +121,9 @@ class Device:
         number: Number of the device.
         flush: Whether `time` empties the second-level cache before it launches.
 
+    Attributes:
+        large: Twice the bytes of the second-level cache.
+
     Raises:
         EvaluatorError: The device or the driver does not exist.
     """
@@ -135,8 +139,8 @@ class Device:
         device = cupy.cuda.Device(number)
         device.use()
         # A buffer twice as large as the second-level cache empties it.
-        self._cache_bytes = 2 * device.attributes["L2CacheSize"] if flush else 0
-        self._cache = cupy.cuda.alloc(self._cache_bytes) if self._cache_bytes else None
+        self.large = 2 * device.attributes["L2CacheSize"]
+        self._cache = cupy.cuda.alloc(self.large) if flush and self.large else None
         # It neither waits for the default stream nor blocks it.
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._begin, self._end = cupy.cuda.Event(), cupy.cuda.Event()
@@ -187,7 +191,7 @@ class Device:
         """
         with self._stream:
             if self._cache is not None:
-                self._cache.memset_async(0, self._cache_bytes, self._stream)
+                self._cache.memset_async(0, self.large, self._stream)
             self._begin.record(self._stream)
             launch()
             self._end.record(self._stream)
@@ -360,13 +364,14 @@ class Programs:
             scratch = Argument(f"scratch {number}", np.asarray(like), None, None, "output")
             for draw in draws:
                 draw.append(scratch)
-        self.device = Device(cupy, settings["device"], settings["flush"])
+        self.device = Device(cupy, settings["device"], settings["flush"] is True)
         options = tuple(settings["options"])
         self._compiler = Compiler(nvrtc, self.device.architecture, options)
         self._compiler.check()
         self.meter = Meter(self.device) if settings["energy"] else None
         self.constants: Mapping[str, int] = getattr(self.problem, "CONSTANTS", {})
-        self.arguments = Arguments(draws, self.device.allocate, settings["restore"])
+        rotated = self.device.large if settings["flush"] == ROTATE else 0
+        self.arguments = Arguments(draws, self.device.allocate, settings["restore"], rotated)
 
     def compile(self, config: Mapping[str, Any]) -> CompiledKernel:
         """Compile a configuration and load it.

@@ -24,10 +24,12 @@ class HalideSettings(KernelSettings):
     """How schedules are compiled and measured.
 
     Attributes:
+        flush: Whether the caches are emptied before each run.
         threads: Threads of Halide's pool; None: one per core.
         target: Halide's target, such as ``host`` or ``host-no_asserts``.
     """
 
+    flush: bool = False
     threads: Count | None = None
     target: str = "host"
 

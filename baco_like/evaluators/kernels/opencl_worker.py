@@ -17,6 +17,7 @@ from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.kernels.arguments import DEVICE_GUARDS, Argument, Arguments
 from baco_like.evaluators.kernels.problems import draw_twice, load_problem
 from baco_like.evaluators.kernels.timing import (
+    ROTATE,
     CompiledKernel,
     KernelLimits,
     KernelServer,
@@ -132,7 +133,7 @@ class _OpenCLSession:
     """A context with its queue and the arguments."""
 
     def __init__(
-        self, device: Any, draws: Sequence[Sequence[Argument]], restore: str, flush: bool
+        self, device: Any, draws: Sequence[Sequence[Argument]], restore: str, flush: bool | str
     ) -> None:
         import pyopencl as cl
 
@@ -140,9 +141,13 @@ class _OpenCLSession:
         self.context = cl.Context([device])
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self.queue = cl.CommandQueue(self.context, properties=profiling)
-        self.arguments = Arguments(draws, lambda size, number: _OpenCLBlock(self, size), restore)
-        self._cache_bytes = 2 * max(device.global_mem_cache_size, 1) if flush else 0
-        if flush:
+        large = 2 * max(device.global_mem_cache_size, 1)
+        rotated = large if flush == ROTATE else 0
+        self.arguments = Arguments(
+            draws, lambda size, number: _OpenCLBlock(self, size), restore, rotated
+        )
+        self._cache_bytes = large if flush is True else 0
+        if self._cache_bytes:
             self._cache = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, self._cache_bytes)
 
     def empty_cache(self) -> None:

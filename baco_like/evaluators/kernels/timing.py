@@ -371,6 +371,16 @@ def hash_parts(*parts: object) -> str:
     return sha256(repr(parts).encode()).hexdigest()[:32]
 
 
+ROTATE = "rotate"
+"""Value of ``flush``: each launch has another copy of all arrays, together larger than the caches."""
+
+
+def largest_cache() -> int:
+    """Return the bytes of the processor's largest cache."""
+    sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
+    return max((int(s.read_text().strip().rstrip("K")) for s in sizes), default=32 << 10) << 10
+
+
 class CacheFlush:
     """Empties the caches of the processor: writes to a buffer twice as large as the last cache.
 
@@ -378,9 +388,7 @@ class CacheFlush:
     """
 
     def __init__(self) -> None:
-        sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
-        largest = max((int(s.read_text().strip().rstrip("K")) for s in sizes), default=32 << 10)
-        self._buffer = np.zeros(2 * largest << 10, np.uint8)
+        self._buffer = np.zeros(2 * largest_cache(), np.uint8)
 
     def __call__(self) -> None:
         """Empty the caches."""

@@ -122,6 +122,30 @@ def test_a_buffer_of_twice_the_cache_is_filled_before_each_launch(monkeypatch):
 
 
 @needs_device
+def test_each_launch_has_another_copy_of_the_arrays(monkeypatch):
+    used, set_arg = [], cl.Kernel.set_arg
+
+    def noted_set_arg(kernel, number, value):
+        if number == 0:
+            used.append(value.int_ptr)
+        set_arg(kernel, number, value)
+
+    monkeypatch.setattr(cl.Kernel, "set_arg", noted_set_arg)
+    monkeypatch.setattr(programs, "_disable_compiler_caches", lambda: None)
+    problem = {"path": str(KERNELS / "opencl_gemm.py"), "constants": {}, "size": 512, "seed": 0}
+    server = programs.serve(
+        {"problem": {**problem, "tolerances": {}}, "limits": asdict(KernelLimits(60.0, 60.0, 60.0))}
+        | {"restore": "auto", "flush": "rotate", "platform": "", "device": 0, "options": []}
+    )
+    report = SimpleNamespace(stage=lambda *_: None, note=lambda *_: None)
+    server({"config": complete_config("gemm", gemm.domains(), {}), "key": 0, "drop": []}, report)
+    request = dict.fromkeys(("launch", "timeout", "enough", "near"), 60.0) | {"grace": 0.0}
+    answer = server({"key": 0, "count": 3, **request}, report)
+    assert answer["problem"] is None
+    assert len(set(used[:4])) == 4
+
+
+@needs_device
 def test_a_first_launch_has_the_limit_of_the_build():
     """Some drivers compile during it, so that its time is no bound."""
     space = Space({"fault": list(range(6)), "group": [8, 48]})
