@@ -20,8 +20,8 @@ from baco_like._forks import renew_lock_in_child
 from baco_like._typing import Codes
 from baco_like.exceptions import BacoError, ConfigError, JournalConflict, JournalError, TrialError
 from baco_like.journal.fields import PARTS, check_event
-from baco_like.records.confirmation import ConfirmationPlan, Simplification
 from baco_like.records.leases import Lease, Moment
+from baco_like.records.plan import ConfirmationPlan, Simplification
 from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial
 
 if TYPE_CHECKING:  # else every start of a worker imports the spaces

@@ -66,9 +66,10 @@ from baco_like.optimizer.view import RunView
 from baco_like.optimizer.warm_start import warm_starts
 from baco_like.records import Aim, Outcome, StopRule, Trial
 from baco_like.records.aim import GivenObjectives
-from baco_like.records.confirmation import ConfirmationPlan, measurement_budget
+from baco_like.records.confirmation import measurement_budget
 from baco_like.records.leases import Lease, heartbeat, read_clocks
 from baco_like.records.objective import ObservedValue
+from baco_like.records.plan import ConfirmationPlan
 from baco_like.records.reading import number_within
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
@@ -368,7 +369,8 @@ class Optimizer(RunView):
         plan = ConfirmationPlan((), (), tolerance=number_within("tolerance", tolerance, "[0, inf)"))
         budget = measurement_budget(evaluations, self.history.builds)
         last = measurement_budget(confirm_evaluations, self.history.searched)
-        return Simplifier(self, budget, last, plan, fits).run()
+        recording = self.measure_again, self.start_confirmation
+        return Simplifier(self, *recording, budget, last, plan, fits).simplify()
 
     # Workers ---------------------------------------------------------------------------------------------------
 

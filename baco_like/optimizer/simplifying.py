@@ -14,31 +14,28 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from baco_like.exceptions import ConfigError, TrialError
 from baco_like.optimizer.arguments import default_points
 from baco_like.optimizer.predictions import recommend
+from baco_like.optimizer.view import RunView
 from baco_like.parameters.protocol import is_sequence
 from baco_like.records import History, Trial
 from baco_like.records.confirmation import (
     LEAST_BUDGET,
     CandidateResults,
     Confirmation,
-    ConfirmationPlan,
-    Simplification,
     is_current,
     read_confirmation,
 )
 from baco_like.records.objective import sign_of
+from baco_like.records.plan import ConfirmationPlan, Simplification
 from baco_like.records.rows import row_keys
 from baco_like.records.trial import COMPARISON, PROGRAM, SAME_PROGRAM, SIMPLIFICATION
 from baco_like.spaces.inputs import defaults_of
-
-if TYPE_CHECKING:
-    from baco_like.optimizer.optimizer import Optimizer
 
 _MOST_ROUNDS = 5
 """Most rounds of a test; a noisier machine needs a larger tolerance."""
@@ -81,7 +78,9 @@ class Simplifier:
     it, so the same tests come in the same order.
 
     Args:
-        optimizer: The optimizer of the run.
+        run: The run.
+        measure_again: Makes a trial of a configuration with an origin, see `Optimizer.measure_again`.
+        start_confirmation: Records the result, see `Optimizer.start_confirmation`.
         budget: Largest number of measurements in the tests.
         confirm_budget: Largest number of measurements in the rounds at the end.
         plan: Confidence and tolerance for a run without a confirmation.
@@ -92,26 +91,28 @@ class Simplifier:
         TrialError: No trial has succeeded.
     """
 
-    optimizer: Optimizer
+    run: RunView
+    measure_again: Callable[[Mapping[str, Any], str], Trial]
+    start_confirmation: Callable[[ConfirmationPlan], None]
     budget: int
     confirm_budget: int
     plan: ConfirmationPlan
     fits: Callable[[int], bool]
 
     def __post_init__(self) -> None:
-        optimizer, space = self.optimizer, self.optimizer.space
-        if not can_simplify(optimizer.history):
+        run, space = self.run, self.run.space
+        if not can_simplify(run.history):
             raise ValueError(
                 "simplify needs one objective, one task and a default configuration that is feasible"
             )
-        history, self._recorded = _split(optimizer.history)
+        history, self._recorded = _split(run.history)
         self._history, self._default = history, default_trial(history)
-        self._is_exact = optimizer.objective.exact
+        self._is_exact = run.objective.exact
         state = read_confirmation(history) if is_current(history) else None
         winner = None if state is None else state.recommended
         if state is None or winner is None:
             known = history.best() if self._is_exact else None
-            winner = known or recommend(replace(optimizer.state, history=history))
+            winner = known or recommend(replace(run.state, history=history))
             if winner is None:
                 raise TrialError("no trial has succeeded, so there is no winner to simplify")
             values = [t for t in (winner, self._default) if t and t.value is not None]
@@ -138,7 +139,7 @@ class Simplifier:
         self._first = winner.id if earlier is None else earlier.trial
         self._measured = 0 if earlier is None else earlier.measurements
 
-    def run(self) -> Iterator[Trial]:
+    def simplify(self) -> Iterator[Trial]:
         """Yield the trials to measure, each after the last one is observed, and record the result."""
         is_minimal, earlier = False, self._state.plan.simplification
         if earlier is not None and (earlier.is_minimal or earlier.budget >= self.budget):
@@ -317,7 +318,7 @@ class Simplifier:
             known=tuple(result.values for result in kept),
             simplification=found,
         )
-        self.optimizer.start_confirmation(plan)
+        self.start_confirmation(plan)
 
     def _race(self, trials: Sequence[Trial], values: tuple[float, ...] = ()) -> Confirmation:
         """Return a comparison of configurations, of which the first has these values; the third is the default."""
@@ -335,7 +336,7 @@ class Simplifier:
         self, state: Confirmation, budget: int, rounds: int | None = None
     ) -> Measuring[Confirmation]:
         """Measure the candidates in rounds until the ranking is decided."""
-        seed = self.optimizer.options.seed
+        seed = self.run.options.seed
         while order := state.race.next_candidates(seed, state.plan.start, budget, rounds):
             for k in order:
                 trial = yield from self._measure(state.plan.configs[k], COMPARISON)
@@ -355,10 +356,10 @@ class Simplifier:
         self._recorded.clear()  # made with other settings
         if not self.fits(1):
             raise _BudgetSpent
-        pending = next(filter(is_wanted, self.optimizer.pending), None)
-        trial = pending or self.optimizer.measure_again(config, origin)
+        pending = next(filter(is_wanted, self.run.pending), None)
+        trial = pending or self.measure_again(config, origin)
         yield trial
-        found = self.optimizer.history.find(trial.id)
+        found = self.run.history.find(trial.id)
         if found is None or found.outcome is None:
             raise TrialError(
                 f"trial {trial.id} is not observed; observe each trial of simplify() before the next one"

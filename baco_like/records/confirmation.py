@@ -1,17 +1,18 @@
-"""The confirmation of a run: its plan, as in the journal, and its results, read from the history alone."""
+"""The results of a confirmation, read from the history alone."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from baco_like._typing import Array
+from baco_like.records.history import History
 from baco_like.records.objective import Direction, sign_of
+from baco_like.records.plan import ConfirmationPlan
 from baco_like.records.race import Race, Speedup
 from baco_like.records.trial import (
     AFTER_SEARCH,
@@ -25,65 +26,12 @@ from baco_like.records.trial import (
     select_best,
 )
 
-if TYPE_CHECKING:
-    from baco_like.records.history import History
-
 _UNSTABLE = 0.05
 """Relative change of a speed-up that counts, as for drift: within the rounds, and from the search to the rounds."""
 
 
 LEAST_BUDGET = 15
 """Measurements that a share allows at least: five rounds of the default and two candidates."""
-
-
-@dataclass(frozen=True)
-class Simplification:
-    """How the winner of a run became simpler, see `Optimizer.simplify`.
-
-    Attributes:
-        trial: Number of the trial that was the winner before.
-        dropped: Names of its parameters that have returned to their defaults.
-        kept: Names of those that still differ from their defaults.
-        measurements: Number of measurements that tested which of them matter.
-        budget: Largest number of these measurements.
-        is_minimal: Whether it is shown that no single one of ``kept`` can return too, nor an element be dropped.
-        elements: Number of elements that its sequences have lost.
-    """
-
-    trial: int
-    dropped: Sequence[str]
-    kept: Sequence[str]
-    measurements: int
-    budget: int
-    is_minimal: bool
-    elements: int = 0
-
-
-@dataclass(frozen=True)
-class ConfirmationPlan:
-    """The candidates of a confirmation, as in the journal.
-
-    Attributes:
-        configs: Their configurations, the most promising first.
-        observed: The id of the trial that made each a candidate; None for a default that was not observed.
-        default: Index of the default configuration, or None.
-        confidence: Joint probability of the intervals.
-        tolerance: Relative difference that does not matter.
-        start: Number of observations before the confirmation.
-        known: Values of each candidate that were measured before, in rounds; empty if there are none.
-        exact: Whether each measurement of a candidate gives the same value, so that intervals have no width.
-        simplification: How the winner of an earlier confirmation became one of the candidates, or None.
-    """
-
-    configs: tuple[Mapping[str, Any], ...]
-    observed: tuple[int | None, ...]
-    default: int | None = None
-    confidence: float = 0.95
-    tolerance: float = 0.01
-    start: int = 0
-    known: tuple[tuple[float, ...], ...] = ()
-    exact: bool = False
-    simplification: Simplification | None = None
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask
 from baco_like.exceptions import TrialError
-from baco_like.records.confirmation import ConfirmationPlan
 from baco_like.records.front import is_non_dominated, knee
 from baco_like.records.leases import Lease, Moment
 from baco_like.records.objective import Direction, Objective, sign_of
+from baco_like.records.plan import ConfirmationPlan
 from baco_like.records.rows import STATUSES, Buffer, PendingTrials, TrialRows, read_only, row_keys
 from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial, read_metric
 from baco_like.spaces.space import Space

@@ -34,9 +34,10 @@ from baco_like.records import (
     Trial,
     read_confirmation,
 )
-from baco_like.records.confirmation import ConfirmationPlan, is_current, measurement_budget
+from baco_like.records.confirmation import is_current, measurement_budget
 from baco_like.records.drift import read_drift
 from baco_like.records.objective import sign_of
+from baco_like.records.plan import ConfirmationPlan
 from baco_like.records.reading import number_within, without_bound
 from baco_like.records.trial import CONFIRMATION, different_configs, select_best
 from baco_like.running.progress import Display

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import runs
 from peers import problems
-from peers.problems import Problem
+from peers.problem import Problem
 from scipy.stats import spearmanr
 
 from baco_like import Optimizer, TrialError

@@ -26,7 +26,7 @@ import numpy as np
 import runs
 from peers import problems
 from peers.figures import Runs, best_so_far
-from peers.problems import Problem
+from peers.problem import Problem
 
 from baco_like.benchmarking.score import random_curve
 

@@ -47,7 +47,7 @@ def tiny(peers: Any) -> Any:
         1.0 + abs(np.log2(x) - 3) + abs(np.log2(y) - 2) + (order[0] == "j") for x, y, order in rows
     ]
     fails = [x == 32 for x, _, _ in rows]
-    return peers.problems.Problem(
+    return peers.problem.Problem(
         "tiny", "synthetic", space, rows, np.where(fails, np.nan, np.array(cost))
     )
 
@@ -55,7 +55,7 @@ def tiny(peers: Any) -> Any:
 def test_only_new_configurations_that_are_allowed_are_counted(peers: Any, tiny: Any) -> None:
     measure = peers.measure.Measure(tiny, 3)
     outside = tiny.row_of([5, 5, 0])
-    assert outside == peers.problems.OUTSIDE
+    assert outside == peers.problem.OUTSIDE
     failing, good = tiny.row_of([5, 0, 0]), tiny.row_of([3, 2, 0])
     assert measure(outside) is None
     assert measure(failing) is None

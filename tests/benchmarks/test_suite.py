@@ -24,7 +24,7 @@ QUALITY = Path(__file__).parents[2] / "benchmarks" / "quality"
 def modules() -> Iterator[dict[str, Any]]:
     sys.path.insert(0, str(QUALITY))
     try:
-        names = ("suite", "peers.valued", "peers.problems")
+        names = ("suite", "peers.valued", "peers.problem", "peers.problems")
         yield {name.split(".")[-1]: importlib.import_module(name) for name in names}
     finally:
         sys.path.remove(str(QUALITY))
@@ -78,7 +78,7 @@ def test_configurations_without_a_table_are_numbered_once(modules: dict[str, Any
     assert problem.number[row] == number
     assert problem.cost(number) == problem.evaluate({"order": row[0]})
     backwards = (row[0][::-1],)
-    assert problem.number.get(backwards) == modules["problems"].OUTSIDE
+    assert problem.number.get(backwards) == modules["problem"].OUTSIDE
 
 
 def test_the_script_scores_and_continues(tmp_path: Path) -> None:

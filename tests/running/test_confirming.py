@@ -30,9 +30,9 @@ from baco_like.records import History, Objective, Outcome, Trial, read_confirmat
 from baco_like.records.confirmation import (
     CandidateResults,
     Confirmation,
-    ConfirmationPlan,
     winner_of,
 )
+from baco_like.records.plan import ConfirmationPlan
 from baco_like.running import confirming
 from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.findings import Findings, best_so_far, write_best

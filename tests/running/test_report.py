@@ -18,7 +18,7 @@ from baco_like import Integer, Optimizer, Ordinal, Outcome, Space, Tasks
 from baco_like._output import print_line, silence
 from baco_like.exceptions import MissingExtra
 from baco_like.records import Objective
-from baco_like.records.confirmation import ConfirmationPlan
+from baco_like.records.plan import ConfirmationPlan
 from baco_like.running import progress
 from baco_like.running.drawing import plot_convergence
 from baco_like.running.findings import Findings, best_so_far, model_start, write_best

@@ -10,7 +10,7 @@ from importlib import import_module, metadata
 from typing import Any
 
 from .measure import Measure, Spent
-from .problems import Problem
+from .problem import Problem
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from baco_like import Categorical, Permutation, Space
 from baco_like.constraints import Expression
 
 from .measure import Measure
-from .problems import Problem
+from .problem import Problem
 
 START = """
 import random, sys, numpy, torch

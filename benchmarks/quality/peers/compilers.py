@@ -20,7 +20,7 @@ import numpy as np
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Space
 
-from .problems import Problem, Values
+from .problem import Problem, Values
 from .valued import ValuedProblem, random_configs, valued
 
 CACHE = Path(tempfile.gettempdir()) / "baco_like_suite"

@@ -13,7 +13,7 @@ import numpy as np
 from baco_like import Categorical, Ordinal, Permutation, Space
 
 from .compilers import modelled_table
-from .problems import RECORDED
+from .problem import RECORDED
 from .valued import ValuedProblem
 
 NAME = "demo"

@@ -18,7 +18,7 @@ from baco_like.benchmarking.score import (
 )
 
 from .measure import EVERY
-from .problems import Problem
+from .problem import Problem
 
 Row = dict[str, Any]
 Array = np.ndarray

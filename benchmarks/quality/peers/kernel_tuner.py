@@ -15,7 +15,7 @@ from kernel_tuner.runners.simulation import SimulationRunner
 from kernel_tuner.searchspace import Searchspace
 
 from .measure import Measure, Spent
-from .problems import Problem
+from .problem import Problem
 
 
 def run(measure: Measure, seed: int, strategy: str) -> None:

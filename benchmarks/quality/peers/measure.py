@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .problems import OUTSIDE, Problem
+from .problem import OUTSIDE, Problem
 
 PATIENCE = 50
 """Largest number of questions for each evaluation of the budget: some peers repeat the same question without end."""

@@ -10,7 +10,7 @@ from typing import Any
 from other_packages import Prefix, keep_signal_handlers
 
 from .measure import Measure
-from .problems import Problem
+from .problem import Problem
 
 
 def run(measure: Measure, seed: int, technique: str) -> None:

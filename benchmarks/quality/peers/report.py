@@ -13,7 +13,8 @@ import runs as quality
 
 from . import PEERS, figures, plots
 from .figures import FULL, Runs, Table
-from .problems import Problem, problem
+from .problem import Problem
+from .problems import problem
 
 OURS = "auto"
 GP = "Optuna GP"

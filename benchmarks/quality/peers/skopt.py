@@ -7,7 +7,7 @@ from skopt import Optimizer
 from skopt.space import Categorical, Integer
 
 from .measure import Measure
-from .problems import OUTSIDE
+from .problem import OUTSIDE
 
 
 def run(measure: Measure, seed: int) -> None:

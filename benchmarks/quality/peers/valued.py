@@ -11,7 +11,7 @@ import numpy as np
 
 from baco_like import Permutation, Space
 
-from .problems import OUTSIDE, Problem, Values
+from .problem import OUTSIDE, Problem, Values
 
 Evaluate = Callable[[Mapping[str, Any]], float]
 """Returns the cost of a configuration, NaN if it fails."""
