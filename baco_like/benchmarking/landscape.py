@@ -191,7 +191,7 @@ def build_flow_graph(
     return FlowGraph(costs, csr_array(coo_array((np.ones(len(edges[0])), edges), shape=(n, n))))
 
 
-def pagerank(flow: csr_array, damping: float = DAMPING) -> Array:
+def pagerank(flow: csr_array) -> Array:
     """Return the PageRank of every node of a graph, ``(n,)``.
 
     With transition matrix P and uniform vector v, PageRank is x = damping (P' x + dangling v) + (1 - damping) v; the
@@ -201,14 +201,13 @@ def pagerank(flow: csr_array, damping: float = DAMPING) -> Array:
 
     Args:
         flow: Adjacency matrix, ``(n, n)``; all edges of a node are followed with equal probability.
-        damping: Probability of following an edge, below 1.
     """
     n = flow.shape[0]
     out = np.diff(flow.indptr)
-    share = np.divide(damping, out, out=np.zeros(n), where=out > 0)
+    share = np.divide(DAMPING, out, out=np.zeros(n), where=out > 0)
     into = csr_array(flow.T)
     y = np.ones(n)
-    for _ in range(int(np.log(_TOLERANCE) / np.log(damping)) + 2):
+    for _ in range(int(np.log(_TOLERANCE) / np.log(DAMPING)) + 2):
         following = 1.0 + into @ (share * y)
         done = np.abs(following - y).sum() <= _TOLERANCE * following.sum()
         y = following
@@ -533,20 +532,17 @@ def plot_flow_graph(graph: FlowGraph, path: Path) -> None:
         axes.set_ylabel("configurations that are better")
 
 
-def plot_centrality_curves(
-    curves: Mapping[str, Array], path: Path, shares: Sequence[float] = SHARES
-) -> None:
-    """Plot C_p over p (Schoonhoven et al. 2022, Fig. 7).
+def plot_centrality_curves(curves: Mapping[str, Array], path: Path) -> None:
+    """Plot C_p at the `SHARES` p (Schoonhoven et al. 2022, Fig. 7).
 
     Args:
         curves: The result of `FlowGraph.centrality_curve` for each space, by its name.
         path: The file; its suffix decides the format.
-        shares: The p of the curves.
 
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    percent = 100 * np.asarray(shares)
+    percent = 100 * np.asarray(SHARES)
     with open_plot(path, 7, 4) as axes:
         for mark, (name, curve) in zip(cycle("osD^v<>pP*X"), curves.items(), strict=False):
             axes.plot(percent, curve, mark + "-", ms=4, label=name)

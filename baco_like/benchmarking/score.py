@@ -465,24 +465,23 @@ def at_budgets(curves: Array, budgets: Sequence[int]) -> Array:
     return curves[:, np.minimum(numbers, curves.shape[1]) - 1]
 
 
-def mean_absolute_error(
-    curves: Array, optimum: float, checkpoints: Sequence[int] = CHECKPOINTS
-) -> Array:
-    """Return the mean of |best so far - optimum| over several numbers of evaluations, per run, ``(runs,)``.
+def mean_absolute_error(curves: Array, optimum: float) -> Array:
+    """Return the mean of |best so far - optimum| over the `CHECKPOINTS`, per run, ``(runs,)``.
 
     "Bayesian Optimization for auto-tuning GPU kernels", section IV-A.
 
     Args:
         curves: Best cost so far, ``(runs, evaluations)``.
         optimum: The smallest cost of the space.
-        checkpoints: Numbers of evaluations; the paper's are 40, 60, ... 220.
 
     Raises:
         ValueError: The curves end before the last checkpoint.
     """
-    if max(checkpoints) > curves.shape[1]:
-        raise ValueError(f"curves have {curves.shape[1]} evaluations; give checkpoints within them")
-    errors: Array = np.abs(at_budgets(curves, checkpoints) - optimum).mean(axis=1)
+    if max(CHECKPOINTS) > curves.shape[1]:
+        raise ValueError(
+            f"curves have {curves.shape[1]} evaluations; the last checkpoint is {max(CHECKPOINTS)}"
+        )
+    errors: Array = np.abs(at_budgets(curves, CHECKPOINTS) - optimum).mean(axis=1)
     return errors
 
 
@@ -504,7 +503,11 @@ def mean_deviation_factor(errors: npt.ArrayLike) -> tuple[Array, Array]:
     return factors.mean(axis=1), factors.std(axis=1)
 
 
-def significant_wins(samples: Sequence[npt.ArrayLike], alpha: float = 0.05) -> Mask:
+_SIGNIFICANCE = 0.05
+"""Level of the t-tests."""
+
+
+def significant_wins(samples: Sequence[npt.ArrayLike]) -> Mask:
     """Return which strategies are significantly better than which others, on one space and budget.
 
     Student's two-sample t-test with pooled variance, two-sided ("Benchmarking optimization algorithms", section VI-B
@@ -512,7 +515,6 @@ def significant_wins(samples: Sequence[npt.ArrayLike], alpha: float = 0.05) -> M
 
     Args:
         samples: The final cost (minimised) of each run, ``(runs,)`` per strategy, at least two runs each.
-        alpha: Level of significance.
 
     Returns:
         ``(strategies, strategies)``: whether row i beats column j.
@@ -533,7 +535,7 @@ def significant_wins(samples: Sequence[npt.ArrayLike], alpha: float = 0.05) -> M
         warnings.simplefilter("ignore", RuntimeWarning)
         for i, j in permutations(range(len(costs)), 2):
             if costs[i].mean() < costs[j].mean():
-                wins[i, j] = ttest_ind(costs[i], costs[j]).pvalue < alpha
+                wins[i, j] = ttest_ind(costs[i], costs[j]).pvalue < _SIGNIFICANCE
     return wins
 
 

@@ -34,6 +34,9 @@ INT64 = 2**63 - 1
 
 _PLAIN = {int, float, str, bool, type(None)}
 
+_MOST_SHOWN = 8
+"""Most values of a list that a message shows."""
+
 _DEEPEST = 8
 """Most tuples inside each other that a category may have."""
 
@@ -238,11 +241,11 @@ class Lookup:
         return self._numbers.get(value) if index is None and is_number(value) else index
 
 
-def shorten(values: Sequence[Any], most: int = 8) -> str:
+def shorten(values: Sequence[Any]) -> str:
     """Return values for a message; long lists are shortened in the middle."""
-    if len(values) <= most:
+    if len(values) <= _MOST_SHOWN:
         return "[" + ", ".join(map(repr, values)) + "]"
-    start = ", ".join(map(repr, values[: most - 2]))
+    start = ", ".join(map(repr, values[: _MOST_SHOWN - 2]))
     return f"[{start}, ..., {values[-1]!r}] ({len(values)} values)"
 
 

@@ -70,11 +70,11 @@ def _text(field: str, title: str | None = None, **settings: Any) -> Channel:
     return {"field": field, "type": "nominal", "title": title, "sort": None, **settings}
 
 
-def _colours(colours: Mapping[str, str], field: str = "kind") -> Channel:
+def _colours(colours: Mapping[str, str]) -> Channel:
     """Return the channel of kinds with their colours, and a legend above the chart."""
     scale = {"domain": list(colours), "range": list(colours.values())}
     legend = {"orient": "top", "columns": 4}
-    return {"field": field, "type": "nominal", "title": None, "scale": scale, "legend": legend}
+    return {"field": "kind", "type": "nominal", "title": None, "scale": scale, "legend": legend}
 
 
 def _points(size: int, **style: Any) -> dict[str, Any]:

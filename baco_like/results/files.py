@@ -150,13 +150,13 @@ def check_cells(text: str, large: bool, what: str) -> None:
         raise RunFileError(f"it has more than {MOST_CELLS} {what}; {_ALLOW}")
 
 
-def hash_of_files(paths: Iterable[Path], prefix: str = "") -> str:
-    """Return 16 hexadecimal digits of the SHA-256 of a text and the contents of files, which are read in blocks.
+def hash_of_files(paths: Iterable[Path]) -> str:
+    """Return 16 hexadecimal digits of the SHA-256 of the contents of files, which are read in blocks.
 
     Raises:
         OSError: A file cannot be read.
     """
-    digest = hashlib.sha256(prefix.encode())
+    digest = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
             while block := file.read(_BLOCK):

@@ -42,12 +42,13 @@ def flags(count: int = 24) -> FunctionProblem:
     return FunctionProblem(name, space, evaluate, optimum=find_optimum, origin=name)
 
 
-def wide(seed: int = 0, flags: int = 150, numbers: int = 37) -> FunctionProblem:
+def wide(seed: int = 0) -> FunctionProblem:
     """All flags and numbers of a compiler at once, with the compiler's own choices as defaults.
 
     A fifth of the flags and a quarter of the numbers matter, and 60 pairs of flags interact. As in a real compiler most
     defaults are right: a flip of a flag that matters costs 2 % on average.
     """
+    flags, numbers = 150, 37
     rng = np.random.default_rng(300 + seed)
     on = rng.random(flags) < 0.5
     space = Space(

@@ -351,9 +351,9 @@ def draw_hyperparameters(
     return [Hyperparameters.from_logs(proposed[i]) for i in chosen]
 
 
-def _negative_hessian(evidence: Evidence, theta: Array, step: float = 0.05) -> Array:
+def _negative_hessian(evidence: Evidence, theta: Array) -> Array:
     """Return minus the Hessian of the log density by central differences of its gradient, ``(p, p)``."""
-    size = len(theta)
+    size, step = len(theta), 0.05
     rows = [(evidence(theta - e)[1] - evidence(theta + e)[1]) for e in step * np.eye(size)]
     hessian = np.array(rows) / (2.0 * step)
     return np.asarray(0.5 * (hessian + hessian.T))
