@@ -185,6 +185,7 @@ PUBLIC = {
         "JsonlJournal",
         "Mark",
         "MemoryJournal",
+        "RemoteJournal",
         "Repair",
         "repair",
     ],

@@ -34,6 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_ship(commands)
     _add_check(commands)
     _add_serve(commands)
+    _add_mcp(commands)
     _command(commands, "comparing.strategies", "list the strategies and their settings")
     _add_schema(commands)
     _add_compare(commands)
@@ -168,7 +169,7 @@ def _add_start(add: _Arguments, budget: int) -> None:
 def _add_show(commands: Any) -> None:
     summary = "show the status, the best trials and the failures of a run"
     add = _command(commands, "journals.show", summary)
-    _add_journal(add)
+    _add_run(add)
     _add_top(add)
     add("--trial", "everything about this trial, with its log", "N", _whole(0))
     _add_task_choice(add)
@@ -176,7 +177,7 @@ def _add_show(commands: Any) -> None:
 
 def _add_watch(commands: Any) -> None:
     add = _command(commands, "journals.watch", "follow a run that another process tunes")
-    _add_journal(add)
+    _add_run(add)
     _add_top(add)
     add("--interval", "seconds between two updates (default: 2)", "S", _whole(1), default=2)
 
@@ -184,7 +185,7 @@ def _add_watch(commands: Any) -> None:
 def _add_report(commands: Any) -> None:
     summary = "write the report of a run: one HTML file that answers ten questions"
     add = _command(commands, "journals.report", summary)
-    _add_journal(add)
+    _add_run(add)
     _add_out(add, "FILE", "the file to write (default: as the journal, with .html)")
     peak = "best value that the machine allows (default: the run file's)"
     add("--peak", peak, "VALUE", _positive)
@@ -285,6 +286,14 @@ def _add_serve(commands: Any) -> None:
     _add_large(add)
 
 
+def _add_mcp(commands: Any) -> None:
+    summary = "let an agent tune: the Model Context Protocol over stdin and stdout"
+    add = _command(commands, "serving.mcp", summary)
+    folder = "folder of the runs; nothing outside it is read or written (default: runs)"
+    add("--folder", folder, "DIR", _path, default=Path("runs"))
+    add("--write", "let the agent begin and change runs, and write reports; else it only reads")
+
+
 def _add_schema(commands: Any) -> None:
     add = _command(commands, "schema.schema", "print the JSON Schema of a run file, for editors")
     add("--reference", "print the reference in Markdown instead")
@@ -357,6 +366,13 @@ def _add_export(commands: Any) -> None:
 
 def _add_journal(add: _Arguments) -> None:
     add("journal", "journal or folder of a run; it is only read", "RUN", _path)
+
+
+def _add_run(add: _Arguments) -> None:
+    run = "journal or folder of a run, or http://HOST:PORT/RUN on a server; it is only read"
+    add("journal", run, "RUN", _name)
+    token = "file with the token of the server (default: the variable BACO_LIKE_TOKEN)"
+    add("--token-file", token, "FILE", _path)
 
 
 def _add_top(add: _Arguments) -> None:

@@ -14,7 +14,9 @@ from pathlib import Path
 from baco_like._output import explain_os_error, optional_output, print_exactly, print_line
 from baco_like.evaluators.command.evaluator import ProgramCommands
 from baco_like.exceptions import RunFileError
+from baco_like.journal import RemoteJournal
 from baco_like.journal import repair as repair_journal
+from baco_like.journal.remote import is_url
 from baco_like.records import Trial
 from baco_like.records.confirmation import winner_of
 from baco_like.running.commands import trial_commands
@@ -33,9 +35,20 @@ _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 """Move the cursor to the upper left corner; clear the screen and its history."""
 
 
+def _run_of(args: argparse.Namespace) -> Path | RemoteJournal:
+    """Return the path of a run, or the run on a server."""
+    if not is_url(args.journal):
+        return Path(args.journal)
+    token = None
+    if args.token_file is not None:
+        with explain_os_error(RunFileError, "read", args.token_file):
+            token = args.token_file.read_text(encoding="utf-8")
+    return RemoteJournal(args.journal, token)
+
+
 def show(args: argparse.Namespace) -> None:
     """Print the status of a run, its best trials and its failures, or one trial."""
-    view = JournalView(args.journal, with_constraints=args.trial is None)
+    view = JournalView(_run_of(args), with_constraints=args.trial is None)
     if args.trial is not None:
         print_line(describe_trial(view, view.find(args.trial)))
         return
@@ -52,17 +65,18 @@ def show(args: argparse.Namespace) -> None:
 def watch(args: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) -> None:
     """Show a page that follows a run of another process, until it ends or the user presses Ctrl-C.
 
-    It is printed once where there is no terminal, and for a run that has ended: no process runs `tune` on it, and no
-    trial is pending. A program that asks and tells without `tune` has pending trials while it measures.
+    It is printed once where there is no terminal, and for a run that has ended: no process runs `tune` on it (a server
+    has ended it by its rule), and no trial is pending. A program that asks and tells without `tune` has pending trials
+    while it measures.
     """
-    view = JournalView(args.journal)
+    view = JournalView(_run_of(args))
     if not sys.stdout.isatty():
         print_line(_page(view, args.top))
         return
     was_running = False
     while True:
         view.refresh()
-        is_running = bool(view.find_runner())
+        is_running = view.find_end() is None
         if not is_running:
             view.refresh()  # the last events may have come between the two calls
         has_ended = not is_running and (was_running or not view.history.pending)
@@ -93,8 +107,13 @@ def report(args: argparse.Namespace) -> None:
     """Write the report of a run as one HTML file."""
     from baco_like.reporting.report import write_with_notes
 
-    journal = journal_of(args.journal)
-    write_with_notes(journal, args.out or journal.with_suffix(".html"), args.peak)
+    journal = _run_of(args)
+    if isinstance(journal, Path):
+        journal = journal_of(journal)
+        out = journal.with_suffix(".html")
+    else:  # in this folder
+        out = Path(journal.url.rpartition("/")[2] + ".html")
+    write_with_notes(journal, args.out or out, args.peak)
 
 
 def rebuild(args: argparse.Namespace) -> int:

@@ -18,6 +18,7 @@ from baco_like.cli.run_file import parse_toml
 from baco_like.exceptions import RunFileError
 from baco_like.integrations.hypermapper import server as hypermapper
 from baco_like.service.http import HttpServer, check_access
+from baco_like.service.mcp import Agent
 from baco_like.service.messages import Limits
 from baco_like.service.methods import Service
 from baco_like.service.runs import DEFAULT, Runs
@@ -51,6 +52,15 @@ def serve(args: argparse.Namespace) -> None:
     hypermapper.serve_stdio(args.file, options)
 
 
+def mcp(args: argparse.Namespace) -> None:
+    """Speak the Model Context Protocol until the client ends."""
+    folder = args.folder.resolve()
+    # The only client ends with this process, so the trials that an earlier one had pending are suggested again.
+    runs = Runs(folder, limits=Limits(), suggests_again=True, reads_only=not args.write)
+    with closing(runs):
+        serve_stdio(Agent(runs, folder, args.write))
+
+
 def _serve_messages(args: argparse.Namespace) -> None:
     of_scenarios = ("strategy", "prior", "allow_dir", "large", "ahead")
     if given := [name for name in of_scenarios if getattr(args, name)]:
@@ -67,7 +77,8 @@ def _serve_messages(args: argparse.Namespace) -> None:
         if args.http is None:
             serve_stdio(Service(runs))
         else:
-            _serve_http(Service(runs), *args.http, args.host, args.token_file)
+            host, port = args.http
+            _serve_http(Service(runs), host, port, args.host, args.token_file)
 
 
 def _serve_http(

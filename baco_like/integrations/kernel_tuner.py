@@ -21,6 +21,7 @@ from baco_like._checks import whole_number
 from baco_like._optional import needs_extra
 from baco_like.exceptions import BacoWarning, SpaceExhausted
 from baco_like.integrations._shared import ForeignRow, ListedSpace, check_options, read_listed_space
+from baco_like.journal import Journal
 from baco_like.optimizer import Optimizer, Search
 from baco_like.records import Outcome, Trial
 from baco_like.records.objective import Direction
@@ -202,6 +203,7 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         seed: Seed of the suggestions; None takes the ``seed`` of ``tune_kernel``, else 0.
         batch: Configurations passed to Kernel Tuner at once; None passes one for each worker of its runner.
         warm_start: Results of earlier runs, as for `Optimizer`; they are read when Kernel Tuner starts the run.
+        storage: A journal, as for `Optimizer`, or a run on a server, which several machines tune together.
 
     Attributes:
         optimizer: The optimizer of the latest run: its trials and its model (``predict``, ``recommend``). None before
@@ -218,11 +220,12 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         seed: int | None = None,
         batch: int | None = None,
         warm_start: Any = None,
+        storage: str | os.PathLike[str] | Journal | None = None,
     ) -> None:
         super().__init__()
         self.constraint_aware = False  # suggestions are feasible, Kernel Tuner need not repair them
         self.optimizer: Optimizer | None = None
-        self._options = check_options(strategy, warm_start)
+        self._options = {**check_options(strategy, warm_start), "storage": storage}
         self._seed = seed
         self._batch = None if batch is None else whole_number("batch", batch, 1)
 
@@ -276,7 +279,9 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
             **self._options,
         )
         if strategy_options.get("x0") is not None:
-            optimizer.enqueue(listed.to_config(strategy_options["x0"]))
+            first = listed.to_config(strategy_options["x0"])
+            if not (optimizer.trials or optimizer.pending):  # else the run was begun before
+                optimizer.enqueue(first)
         return optimizer
 
     def _evaluate_batch(self, optimizer: Optimizer, func: CostFunc, listed: ListedSpace) -> bool:

@@ -9,6 +9,7 @@ from baco_like._lazy import import_on_first_use
 if TYPE_CHECKING:
     from baco_like.journal.events import Event, Journal, Mark, MemoryJournal
     from baco_like.journal.json_lines import JsonlJournal
+    from baco_like.journal.remote import RemoteJournal
     from baco_like.journal.repairing import Repair, repair
 
 __all__ = [
@@ -17,9 +18,10 @@ __all__ = [
     "JsonlJournal",
     "Mark",
     "MemoryJournal",
+    "RemoteJournal",
     "Repair",
     "repair",
 ]
 
-_MODULES = ("events", "json_lines", "header", "repairing")
+_MODULES = ("events", "json_lines", "header", "repairing", "remote")
 __getattr__, __dir__ = import_on_first_use(__name__, __all__, _MODULES)

@@ -26,6 +26,7 @@ from typing import Any
 
 from baco_like._forks import renew_lock_in_child
 from baco_like.exceptions import JournalError
+from baco_like.journal.remote import is_url
 
 NO_LOCKS = (errno.ENOLCK, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)
 """Errors of ``flock`` on a file system without locks, such as some network disks."""
@@ -249,6 +250,8 @@ def _find(lock: Path) -> _Share | None:
 
 def journal_file(storage: Any) -> Path | None:
     """Return the file of ``storage=`` (a path, or a journal with a ``path``), or None."""
+    if is_url(storage):
+        return None
     path = storage if isinstance(storage, (str, os.PathLike)) else getattr(storage, "path", None)
     return None if path is None else Path(path)
 

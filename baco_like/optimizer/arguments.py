@@ -18,9 +18,10 @@ from baco_like._threads import resolve_threads
 from baco_like._typing import Codes, Rng
 from baco_like.acquisitions import registry as acquisitions
 from baco_like.exceptions import ConfigError, JournalError, SpaceError, SpaceWarning
-from baco_like.journal import Event, Journal, JsonlJournal, Mark, MemoryJournal
+from baco_like.journal import Event, Journal, JsonlJournal, Mark, MemoryJournal, RemoteJournal
 from baco_like.journal.events import START
 from baco_like.journal.header import Header, describe
+from baco_like.journal.remote import is_url
 from baco_like.records import Aim, Cover, History, Observation
 from baco_like.records.history import Noise
 from baco_like.records.leases import Lease, Moment
@@ -176,10 +177,14 @@ def resolve_journal(storage: str | os.PathLike[str] | Journal | None) -> Journal
     """
     if storage is None:
         return MemoryJournal()
+    if is_url(storage):
+        return RemoteJournal(storage)
     if isinstance(storage, (str, os.PathLike)):
         return JsonlJournal(Path(storage))
     if not isinstance(storage, Journal):
-        raise ValueError(f"storage = {storage!r:.60}: give a path, a journal, or None")
+        raise ValueError(
+            f"storage = {storage!r:.60}: give a path, the URL of a run, a journal, or None"
+        )
     return storage
 
 
@@ -276,6 +281,27 @@ def for_tasks(space: Space, config: Config) -> list[Config]:
     return [own for own in every if space.contains(own)] or every
 
 
+def journal_name(journal: Journal) -> str:
+    """Return the path of a journal, or its address, or a word."""
+    return str(getattr(journal, "path", getattr(journal, "url", "journal")))
+
+
+def read_header(journal: Journal) -> Header:
+    """Return the header of a journal.
+
+    Raises:
+        JournalError: The journal is missing, empty or damaged.
+    """
+    if isinstance(journal, JsonlJournal):
+        return read_events(journal.path)[0]
+    header, _, _ = split_header(journal, journal_name(journal))
+    if header is None:
+        raise JournalError(
+            f"{journal_name(journal)} holds no event; start a run with Optimizer(storage=...)"
+        )
+    return header
+
+
 def read_events(path: Path) -> tuple[Header, Mark, Iterator[tuple[Event, Mark]]]:
     """Return the header of a journal, the position behind it, and the events after it.
 
@@ -290,7 +316,7 @@ def read_events(path: Path) -> tuple[Header, Mark, Iterator[tuple[Event, Mark]]]
     return header, mark, events
 
 
-def read_space(header: Header, path: Path) -> Space:
+def read_space(header: Header, name: str) -> Space:
     """Return the space that the header of a journal describes.
 
     Raises:
@@ -299,7 +325,7 @@ def read_space(header: Header, path: Path) -> Space:
     try:
         return Space.from_dict(header.space)
     except SpaceError as error:
-        raise SpaceError(f"{path}: event 0 (line 1): space: {error}") from error
+        raise SpaceError(f"{name}: event 0 (line 1): space: {error}") from error
 
 
 def split_header(
@@ -331,14 +357,14 @@ def plugin_versions(description: Mapping[str, Any]) -> dict[str, str]:
 
 
 def restore_strategy(
-    description: Mapping[str, Any], given: Strategy[Any] | None, path: Path
+    description: Mapping[str, Any], given: Strategy[Any] | None, journal: str
 ) -> Strategy[Any]:
     """Return the strategy of a journal: the one it names, or the given object; without that, one that proposes nothing.
 
     Args:
         description: The strategy's description in the journal's header.
         given: A strategy object, or None.
-        path: The journal.
+        journal: Name of the journal, for messages.
 
     Raises:
         JournalError: The name is unknown, or the given object differs.
@@ -348,15 +374,17 @@ def restore_strategy(
         try:
             named = create_strategy(description["name"], description["settings"])
         except (ValueError, TypeError, KeyError) as error:
-            raise JournalError(f"{path}: event 0 names an unknown strategy: {error}", 0) from error
+            raise JournalError(
+                f"{journal}: event 0 names an unknown strategy: {error}", 0
+            ) from error
         if given is None:
             return named
         recorded = describe(named)
     if given is None:
-        return MissingStrategy(path)
+        return MissingStrategy(journal)
     if describe(given) != recorded:
         raise JournalError(
-            f"{path} belongs to another run: the strategy was {recorded!s:.200}, now {describe(given)!s:.200}"
+            f"{journal} belongs to another run: the strategy was {recorded!s:.200}, now {describe(given)!s:.200}"
         )
     return given
 
@@ -365,7 +393,7 @@ def restore_strategy(
 class MissingStrategy:
     """Stands for the strategy object of a journal that is only read; it proposes nothing."""
 
-    path: Path
+    journal: str
     draws_in_tell: ClassVar[bool] = False
     several_objectives: ClassVar[bool] = True
     uses_tasks: ClassVar[bool] = True
@@ -382,7 +410,7 @@ class MissingStrategy:
             JournalError: Always.
         """
         raise JournalError(
-            f"{self.path} was made with a strategy object; to continue, give it again: load(path, strategy=...)"
+            f"{self.journal} was made with a strategy object; to continue, give it again: load(path, strategy=...)"
         )
 
     def tell(self, problem: Problem, state: None, observation: Observation, rng: Rng) -> None:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, overload
 
 from typing_extensions import override
@@ -28,7 +27,7 @@ from baco_like.exceptions import (
     SpaceExhausted,
     TrialError,
 )
-from baco_like.journal import Journal, JsonlJournal, MemoryJournal
+from baco_like.journal import Journal, MemoryJournal, RemoteJournal
 from baco_like.journal.events import (
     Event,
     abandoned_event,
@@ -46,7 +45,8 @@ from baco_like.optimizer.arguments import (
     Sharing,
     encode_feasible,
     first_configs,
-    read_events,
+    journal_name,
+    read_header,
     read_space,
     resolve_goal,
     resolve_journal,
@@ -59,6 +59,7 @@ from baco_like.optimizer.observing import (
     build_late_results,
     build_observation,
 )
+from baco_like.optimizer.server import Server
 from baco_like.optimizer.simplifying import Simplifier
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import build_single_suggestion, build_suggestion, is_of_task
@@ -97,7 +98,8 @@ class Optimizer(RunView):
         strategy: A registered name, a strategy object, or a `Search` with settings and first configurations.
         budget: Total number of evaluations, if known. Strategies choose their settings by it; it does not end the run.
         seconds: Budget in seconds, of all evaluations together; "auto" then prefers short evaluations.
-        storage: None, the path of a journal (an existing one is resumed), or a `Journal`.
+        storage: None, the path of a journal (an existing one is resumed), the address of a run on a server, such as
+            ``http://host:8765/run``, or a `Journal`.
         warm_start: Results of earlier runs: a `WarmStart`, a list of them, or the data of one, such as the path of a
             file. They are read once and kept in the journal, so resuming does not need the source.
         sharing: What belongs to this process: leases, its name among several, threads, proposals ahead of time.
@@ -148,16 +150,16 @@ class Optimizer(RunView):
     @classmethod
     def load(
         cls,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Journal,
         space: Space | None = None,
         *,
         strategy: Strategy[Any] | None = None,
         sharing: Sharing = Sharing(),  # noqa: B008
     ) -> Optimizer:
-        """Return the optimizer that a journal describes; it appends to the same file.
+        """Return the optimizer that a journal describes; it appends to the same journal.
 
         Args:
-            path: The journal.
+            path: The path of the journal, the address of a run on a server, or the journal.
             space: Needed only if the journal's space has Python callables as constraints.
             strategy: Needed only to continue a run that was made with a strategy object.
             sharing: As for `Optimizer`.
@@ -166,23 +168,63 @@ class Optimizer(RunView):
             JournalError: The file is missing or damaged, or the space or the strategy is not the journal's.
             SpaceError: The journal's space cannot be built, or has Python callables as constraints.
         """
-        path = Path(path)
-        options, optimizer = (header := read_events(path)[0]).options, cls.__new__(cls)
-        space = read_space(header, path) if space is None else space
-        restored = restore_strategy(options.strategy, strategy, path)
-        optimizer._open(sharing, (), space, options, restored, JsonlJournal(path), None)
+        journal = resolve_journal(path)
+        header, name = read_header(journal), journal_name(journal)
+        space = read_space(header, name) if space is None else space
+        options, optimizer = header.options, cls.__new__(cls)
+        restored = restore_strategy(options.strategy, strategy, name)
+        optimizer._open(sharing, (), space, options, restored, journal, None)
         return optimizer
+
+    @classmethod
+    def connect(
+        cls,
+        url: str,
+        token: str | None = None,
+        space: Space | None = None,
+        *,
+        sharing: Sharing = Sharing(),  # noqa: B008
+    ) -> Optimizer:
+        """Return the optimizer of a run on a server (``baco-like serve --http``), as one of its workers.
+
+        The server chooses the configurations, so no model is fitted here, and keeps the journal. A call that cannot
+        reach it tries again for five minutes; a result that was recorded already is not counted twice.
+
+        Args:
+            url: The server and the name of the run: ``http://HOST:PORT/RUN``.
+            token: The token of the server; None: the environment variable ``BACO_LIKE_TOKEN``.
+            space: The space, if that of the journal cannot be built here.
+            sharing: As for `Optimizer`, with these differences. The name of the worker has a default. A lease, and
+                the proposals ahead of time, belong to the run: the latest worker that gives them decides. The clock of
+                the server measures the leases.
+
+        Raises:
+            JournalError: The server cannot be reached, refuses the token, or has no such run.
+        """
+        return cls.load(RemoteJournal(url, token), space, sharing=sharing)
+
+    def share(self, sharing: Sharing) -> None:
+        """Replace what belongs to this process; proposals in store are dropped."""
+        with self._run.lock:
+            self._sharing, self._store = sharing, self._make_store(sharing)
 
     def _open(
         self, sharing: Sharing, callbacks: Iterable[Callback], space: Space, *run: Any
     ) -> None:
         resolve_task(sharing.task, space)  # raises an error for an unknown one
-        self._sharing, self._callbacks = sharing, tuple(callbacks)
-        self._threads = resolve_threads(sharing.threads)
+        self._callbacks, self._threads = tuple(callbacks), resolve_threads(sharing.threads)
         with thread_limit(self._threads):
             self._run = JournaledState(space, *run)
-        has_store = sharing.ahead or sharing.worker is not None
-        self._store = ProposalStore(self._run, sharing, self._threads) if has_store else None
+        self._server = None
+        if isinstance(self.journal, RemoteJournal):
+            self._server = Server(self.journal.connection)
+            sharing = self._server.join(sharing)
+        self._sharing = sharing
+        self._store = self._make_store(sharing)
+
+    def _make_store(self, sharing: Sharing) -> ProposalStore | None:
+        has_store = self._server is None and (sharing.ahead or sharing.worker is not None)
+        return ProposalStore(self._run, sharing, self._threads) if has_store else None
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
@@ -193,10 +235,10 @@ class Optimizer(RunView):
         """
         journal = self.journal
         if not isinstance(journal, MemoryJournal):
-            path = getattr(journal, "path", journal)
+            name = journal_name(journal)
             raise TypeError(
-                f"an optimizer with the journal {path} is not copied or pickled; "
-                f"open the journal again: Optimizer.load({str(path)!r})"
+                f"an optimizer with the journal {name} is not copied or pickled; "
+                f"open the journal again: Optimizer.load({name!r})"
             )
         strategy = self.state.strategy
         sharing = replace(self._sharing, ahead=0, patience=None, threads=self._threads)
@@ -212,7 +254,8 @@ class Optimizer(RunView):
 
     def should_stop(self, rule: StopRule) -> str | None:
         """Return why the run should end, or None."""
-        return rule.reason(self.history, time.monotonic() - self._run.opened)
+        reason = None if self._server is None else self._server.ended
+        return reason or rule.reason(self.history, time.monotonic() - self._run.opened)
 
     # Suggest ---------------------------------------------------------------------------------------------------
 
@@ -259,6 +302,10 @@ class Optimizer(RunView):
         return trials[0] if n is None else trials
 
     def _suggest_new(self, n: int, sharing: Sharing) -> list[int]:
+        if self._server is not None:
+            ids = self._server.suggest(n, sharing)
+            self.refresh()
+            return ids
         if self._store is None or sharing.task is not None:
             draft = self._commit(lambda s: build_suggestion(s, n, read_clocks(), sharing))
             return draft.ids
@@ -427,6 +474,10 @@ class Optimizer(RunView):
         """
         ids = [t.id for t in ([trials] if isinstance(trials, Trial) else trials)]
         seconds = self._require_lease()
+        if self._server is not None:
+            ids = self._server.renew(ids)
+            self.refresh()
+            return self._find_trials(ids)
 
         def draft(state: OptimizerState) -> Draft:
             pending = [i for i in ids if state.history.is_pending(i)]
@@ -540,7 +591,7 @@ class Optimizer(RunView):
 
     def _report_skew(self) -> None:
         """Warn if a lease shows that wall clocks disagree; again only if it is more than twice as much."""
-        if self.lease is None:
+        if self.lease is None or self._server is not None:  # the server's clock measures the leases
             return
         leases = {id(t.lease): t.lease for t in self.pending if t.lease is not None}
         if not leases:

@@ -36,7 +36,12 @@ from baco_like.journal.events import (
 from baco_like.journal.header import Header, Options, numbered
 from baco_like.journal.json_lines import GroupCommit, JsonlJournal, not_recorded
 from baco_like.journal.lock import keep_trials, lost_trials, taking_lost, taking_part
-from baco_like.optimizer.arguments import collector_paused, plugin_versions, split_header
+from baco_like.optimizer.arguments import (
+    collector_paused,
+    journal_name,
+    plugin_versions,
+    split_header,
+)
 from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
 from baco_like.records import History, Observation, Outcome
@@ -280,7 +285,7 @@ class JournaledState:
         renew_lock_in_child(self, "lock")
         self.opened = time.monotonic()
         self.unannounced: deque[Observation] = deque()
-        self._name = str(getattr(journal, "path", "journal"))
+        self._name = journal_name(journal)
         self._disk = GroupCommit(journal.path) if isinstance(journal, JsonlJournal) else None
         self._path = Path(self._name)
         self._unconfirmed: deque[_Unconfirmed] = deque()
@@ -324,11 +329,12 @@ class JournaledState:
                 started = time.monotonic()
                 draft = make_draft(self.state)
                 event = draft.event
-                if event["event"] in ("suggested", "observed"):
+                is_new = "at" not in event  # else another process has made it
+                if is_new and event["event"] in ("suggested", "observed"):
                     # Only reports read the Unix time; no suggestion depends on it.
                     event = {**event, "at": max(0.0, round(time.time(), 3))}
                 if self._own.request is not None:
-                    event = _answering(event, self._own.request)
+                    event = _answering(event, self._own.request, is_new)
                 event = normalise(event)
                 draft = draft._replace(event=event)  # thousands of configurations are kept once
                 history, observations = apply(event, self.state.history, draft.codes)
@@ -474,9 +480,9 @@ class JournaledState:
         later.extend(observations)  # in the order of the journal
 
 
-def _answering(event: Event, request: Sequence[Any]) -> Event:
+def _answering(event: Event, request: Sequence[Any], is_new: bool) -> Event:
     """Return an event with the request that it answers; the trials that it suggests belong to the client."""
-    owner = {"worker": request[0]} if event["event"] == "suggested" else {}
+    owner = {"worker": request[0]} if is_new and event["event"] == "suggested" else {}
     return {**event, **owner, "request": list(request)}
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from baco_like import explanations
 from baco_like._threads import resolve_threads, thread_limit
 from baco_like.exceptions import BacoError, JournalError, TrialError
+from baco_like.journal import RemoteJournal
 from baco_like.journal.header import PEAK
 from baco_like.optimizer.predictions import history_of
 from baco_like.records import Status, Trial
@@ -45,7 +46,7 @@ class RunFacts(JournalView):
     """The facts of a run.
 
     Args:
-        path: The journal.
+        path: The journal, or a run on a server.
         peak: The best value that the machine allows; None: as in the journal, if it has one.
 
     Attributes:
@@ -55,7 +56,7 @@ class RunFacts(JournalView):
         JournalError: The journal is missing or damaged, or the run has several objectives and a peak is given.
     """
 
-    def __init__(self, path: Path, peak: float | None = None) -> None:
+    def __init__(self, path: Path | RemoteJournal, peak: float | None = None) -> None:
         super().__init__(path, with_constraints=True)
         if peak is not None and self.objectives:
             raise JournalError(

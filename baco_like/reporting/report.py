@@ -11,6 +11,7 @@ from threading import Timer
 from baco_like._optional import require_installed
 from baco_like._output import check_output, explain_os_error, print_line, replace_file
 from baco_like.exceptions import JournalError
+from baco_like.journal import RemoteJournal
 from baco_like.journal.lock import files_of_run
 from baco_like.reporting import results, understanding
 from baco_like.reporting.facts import RunFacts
@@ -34,7 +35,7 @@ _SECTIONS = (
 
 
 def build_report(
-    journal: str | os.PathLike[str],
+    journal: str | os.PathLike[str] | RemoteJournal,
     *,
     peak: float | None = None,
     note: Callable[[str], None] = lambda step: None,
@@ -44,7 +45,7 @@ def build_report(
     The journal is only read, so the run may be going on.
 
     Args:
-        journal: Path of the journal.
+        journal: Path of the journal, or a run on a server.
         peak: The best value that the machine allows, in the unit of the values; None: as in the journal.
         note: Called before each step with its name.
 
@@ -53,8 +54,9 @@ def build_report(
         MissingExtra: vl-convert is not installed.
     """
     require_installed("vl_convert", "report")
+    source = journal if isinstance(journal, RemoteJournal) else Path(journal)
     note(f"reading {journal}")
-    facts = RunFacts(Path(journal), peak)
+    facts = RunFacts(source, peak)
     options = facts.options
     name = options.strategy.get("name") or "a strategy object"
     begun = facts.created or "at an unknown time"
@@ -68,7 +70,7 @@ def build_report(
 
 
 def write_report(
-    journal: str | os.PathLike[str],
+    journal: str | os.PathLike[str] | RemoteJournal,
     target: str | os.PathLike[str],
     *,
     peak: float | None = None,
@@ -77,7 +79,7 @@ def write_report(
     """Write the report of a run; arguments and errors as for `build_report`.
 
     Args:
-        journal: Path of the journal.
+        journal: Path of the journal, or a run on a server.
         target: The HTML file; an existing one is replaced. A link is replaced, not followed.
         peak: The best value that the machine allows.
         note: Called before each step with its name.
@@ -85,7 +87,8 @@ def write_report(
     Raises:
         JournalError: The file cannot be written, or is a journal or another file of the run.
     """
-    target, inputs = Path(target), files_of_run(Path(journal))
+    target = Path(target)
+    inputs = () if isinstance(journal, RemoteJournal) else files_of_run(Path(journal))
     with explain_os_error(JournalError, "write", target, "name another file for the report"):
         check_output(target, inputs)
     page = build_report(journal, peak=peak, note=note)
@@ -93,7 +96,9 @@ def write_report(
         replace_file(target, page.encode("utf-8"), inputs)
 
 
-def write_with_notes(journal: Path, target: Path, peak: float | None = None) -> None:
+def write_with_notes(
+    journal: Path | RemoteJournal, target: Path, peak: float | None = None
+) -> None:
     """Write the report and name the file; after `_SILENT_SECONDS` each step is named on standard error."""
     step = ""
 

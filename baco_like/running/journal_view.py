@@ -19,7 +19,7 @@ from baco_like._output import align_cells, escape_control_characters, format_tab
 from baco_like._threads import resolve_threads
 from baco_like.exceptions import JournalError, SpaceError, TrialError
 from baco_like.explanations import HistoryModels, Outlook
-from baco_like.journal import Event, JsonlJournal, Mark
+from baco_like.journal import Event, JsonlJournal, Mark, RemoteJournal
 from baco_like.journal.events import START
 from baco_like.journal.header import Header
 from baco_like.journal.lock import find_holders, lock_file
@@ -63,7 +63,7 @@ class JournalView(RunView):
     """A run of another process, read from its journal so far.
 
     Args:
-        path: The journal, or the folder of a run.
+        path: The journal, or the folder of a run; or a run on a server.
         with_constraints: Whether the space of `history` has the known constraints; those in Python are not in the
             file, and then it has none.
 
@@ -77,20 +77,24 @@ class JournalView(RunView):
         JournalError: The file is missing, empty or damaged.
     """
 
-    def __init__(self, path: Path, *, with_constraints: bool = False) -> None:
-        path = journal_of(path)
-        if not os.path.isfile(path):
-            raise JournalError(f"{path} {_explain_missing(path)}")
-        self.path = path
+    def __init__(self, path: Path | RemoteJournal, *, with_constraints: bool = False) -> None:
+        if isinstance(path, RemoteJournal):
+            journal: JsonlJournal | RemoteJournal = path
+            self.path: Path | str = path.url
+        else:
+            self.path = path = journal_of(path)
+            if not os.path.isfile(path):
+                raise JournalError(f"{path} {_explain_missing(path)}")
+            journal = JsonlJournal(path)
+        self._peek = journal.peek
         self.suggested_at: dict[int, float] = {}
         self.observed_at: dict[int, float] = {}
         self._threads = resolve_threads(None)
-        journal = JsonlJournal(path)
-        first = next(iter(journal.peek(START)), None)
+        first = next(self._peek(START), None)
         if first is None:
-            raise JournalError(f"{path} holds no event yet; try again when the run has begun")
+            raise JournalError(f"{self.path} holds no event yet; try again when the run has begun")
         self._opened, mark = first
-        self.header = Header.read(self.opened, str(path))
+        self.header = Header.read(self.opened, str(self.path))
         self.created = str(self.opened.get("created", ""))
         space = _space_of(self.header, with_constraints)
         state = replace(initial_state(self.header, space, RandomSearch()), mark=mark)
@@ -105,7 +109,7 @@ class JournalView(RunView):
     @property
     @override
     def modelled(self) -> OptimizerState:
-        return Optimizer.load(self.path).state
+        return Optimizer.load(self.journal).state
 
     def refresh(self) -> None:
         """Read the events that were added since the last call.
@@ -113,12 +117,14 @@ class JournalView(RunView):
         Raises:
             JournalError: The file is damaged, or is now the journal of another run.
         """
-        events = JsonlJournal(self.path).peek(self.state.mark)
+        events = self._peek(self.state.mark)
         with collector_paused():
             self._run.state, _ = apply_events(self.state, self._keep_times(events), str(self.path))
 
     def find_runner(self) -> list[int]:
-        """Return the processes that run `tune` on the journal, without taking their lock."""
+        """Return the processes that run `tune` on the journal, without taking their lock; none on a server."""
+        if isinstance(self.path, str):
+            return []
         with suppress(OSError):
             fd = os.open(lock_file(self.path), os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -126,6 +132,13 @@ class JournalView(RunView):
             finally:
                 os.close(fd)
         return []
+
+    def find_end(self) -> str | None:
+        """Return why no process runs `tune` on the journal, or why the server has ended the run; None if it goes on."""
+        if isinstance(self.journal, RemoteJournal):
+            reason: str | None = self.journal.connection.call("status")["stop"]
+            return reason
+        return None if self.find_runner() else "no process is running it"
 
     def find(self, number: int) -> Trial:
         """Return a trial by its number.
@@ -199,7 +212,7 @@ def describe_run(view: JournalView, top: int, width: int = 100) -> str:
     """
     found, options = Findings(view.history, view.objective), view.options
     runner = ", ".join(map(str, view.find_runner()))
-    status = f"running (process {runner})" if runner else "no process is running it"
+    status = view.find_end() or (f"running (process {runner})" if runner else "running")
     name = options.strategy.get("name") or "a strategy object"
     lines = [
         f"{view.path}: {status}",

@@ -171,6 +171,8 @@ class OptimizerTable:
             or 1.
         ahead: Proposals that are computed [ahead of time](../many_workers.md), while configurations are measured; 0:
             none.
+        patience: With ``ahead``: seconds to wait for a proposal, then a draw without a model is evaluated; None: wait
+            for the model.
     """
 
     strategy: str = "auto"
@@ -179,6 +181,7 @@ class OptimizerTable:
     noise: Noise = "none"
     threads: Natural | None = None
     ahead: Natural = 0
+    patience: Annotated[float | None, Shape(type="number", minimum=0)] = None
 
 
 @dataclass(frozen=True)
@@ -306,7 +309,10 @@ def read_optimizer(table: Table, space: Space) -> dict[str, Any]:
         search = Search(read.strategy, settings, first, read.noise)
     except (ValueError, TypeError) as error:
         raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
-    sharing = Sharing(ahead=read.ahead, threads=read.threads)
+    try:
+        sharing = Sharing(ahead=read.ahead, patience=read.patience, threads=read.threads)
+    except ValueError as error:
+        raise RunFileError(f"[optimizer] {error}") from error
     return {"seed": read.seed, "search": search, "sharing": sharing}
 
 

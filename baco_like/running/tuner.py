@@ -236,7 +236,8 @@ def tune(
             configurations and noise.
         seed: The run's only seed. The same seed and values give the same suggestions; if ``stop`` limits only the time,
             the durations must be the same too.
-        storage: Path of the journal (an existing one is resumed), a `Journal`, or None to keep no journal.
+        storage: Path of the journal (an existing one is resumed), the address of a run on a server, a `Journal`, or
+            None to keep no journal.
         warm_start: Results of earlier runs: the path of a file, a `WarmStart`, or a list of them.
         measuring: Repeats, retries, rechecks during the run, and the confirmation of the winner.
         workers: Executor or device slots, and this process among several that tune together on one journal.
@@ -433,9 +434,9 @@ def _loop(running: RunningTrials, stop: StopRule, recheck: Recheck) -> str:
         running.outcomes, running.late = [], []
         running.submit(trials)
         if not running.trials:
-            return (
-                "the space is exhausted" if exhausted else reason or "nothing more may be started"
-            )
+            if exhausted:  # or the server has ended the run
+                return optimizer.should_stop(stop) or "the space is exhausted"
+            return reason or "nothing more may be started"
         if not (has_store and trials):  # the store may hold fewer proposals than workers are free
             running.wait()
 

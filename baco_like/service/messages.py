@@ -16,6 +16,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from baco_like._tables import keys_of, table_shape
 from baco_like.exceptions import BacoError
+from baco_like.parameters.registry import BUILT_IN_TYPES
 from baco_like.running import run_tables
 
 VERSION = 1
@@ -69,6 +70,17 @@ def _table(*classes: Any) -> Meta:
     return Meta(extra_json_schema=table_shape([k for c in classes for k in keys_of(c)]))
 
 
+def _space() -> dict[str, Any]:
+    """Return the JSON Schema of a space: a table for each parameter, or what `Space.to_dict` returns."""
+    parameters = [
+        {**shape, "properties": {"type": {"const": name}, **shape["properties"]}}
+        for name in BUILT_IN_TYPES
+        for shape in (table_shape(run_tables.parameter_keys(name)),)
+    ]
+    tables = {"type": "object", "additionalProperties": {"anyOf": parameters}}
+    return {"anyOf": [tables, {"required": ["version", "parameters"]}]}
+
+
 _OBJECTIVE = table_shape(run_tables.OBJECTIVE)
 
 
@@ -103,7 +115,7 @@ class Hello(Params):
 class Open(Params):
     """Open a new run, or continue one; the tables are those of a run file."""
 
-    space: Config | None = None
+    space: Annotated[Config, Meta(extra_json_schema=_space())] | None = None
     constraints: Annotated[Config, _table(run_tables.Constraints)] = {}
     objective: Annotated[
         Config | list[Config],
@@ -262,7 +274,7 @@ class HelloResult(Struct):
 
 
 class OpenResult(Struct):
-    """An open run."""
+    """An open run; ``lease`` is in seconds."""
 
     run: str
     resumed: bool
@@ -270,6 +282,7 @@ class OpenResult(Struct):
     pending: list[TrialResult]
     space: Config
     objectives: list[ObjectiveResult]
+    lease: float | None
 
 
 class TrialsResult(Struct):
@@ -367,10 +380,11 @@ class DescribeResult(Struct):
 
 
 class EventsResult(Struct):
-    """Events of the journal, and the number behind the last one."""
+    """Events of the journal, the number behind the last one, and the number of all."""
 
     events: list[Config]
     next: int
+    end: int
 
 
 class AppendResult(Struct):

@@ -92,7 +92,9 @@ class Service:
                 params.run = run
             result = self._call(request_id, method, params)
         except Exception as error:  # an error never ends the conversation
-            return self._describe(error, request_id if request_id is not None else _find_id(line))
+            return self.describe_error(
+                error, request_id if request_id is not None else _find_id(line)
+            )
         return (
             b'{"jsonrpc":"2.0","id":'
             + msgspec.json.encode(request_id)
@@ -107,27 +109,7 @@ class Service:
         Raises:
             ServiceError: It is no request of this protocol.
         """
-        if len(line) > self.runs.limits.most_bytes:
-            raise ServiceError(
-                "limit",
-                f"the message has {len(line)} bytes; the server reads {self.runs.limits.most_bytes}",
-            )
-        try:
-            if nesting_depth(line.decode()) > _DEPTH:
-                raise ServiceError(
-                    "limit", f"the message is nested more than {_DEPTH} deep; write it flatter"
-                )
-            request = msgspec.json.decode(line, type=messages.Request)
-        except UnicodeDecodeError as error:
-            raise ServiceError("parse", f"byte {error.start} is not UTF-8") from None
-        except msgspec.ValidationError as error:
-            if line.lstrip().startswith(b"["):
-                raise ServiceError(
-                    "request", "there are no batches; send one message per line"
-                ) from None
-            raise ServiceError("request", f"not a request of JSON-RPC 2.0: {error}") from None
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise ServiceError("parse", f"not JSON in one line: {error}") from None
+        request = read_request(line, self.runs.limits)
         if request.id is UNSET or request.id is None:
             raise ServiceError(
                 "request", "a message without an id gets no answer; give each request an id"
@@ -150,6 +132,9 @@ class Service:
             return msgspec.json.encode(self._hello(params))
         if isinstance(params, messages.Open):
             return msgspec.json.encode(self._open(params))
+        if isinstance(params, messages.Append) and params.event.get("event") == "opened":
+            self.runs.adopt(params.run or DEFAULT, params.event)
+            return msgspec.json.encode(messages.AppendResult(1))
         run = self.runs.find(params.run)
         digest = _digest(name, params)
         answering = partial(run.optimizer.answering, params.client, request_id, digest)
@@ -189,9 +174,11 @@ class Service:
             [trial_result(trial) for trial in optimizer.pending],
             optimizer.space.to_dict(),
             _objectives(optimizer.options.aim.objectives),
+            optimizer.lease,
         )
 
-    def _describe(self, error: Exception, request_id: str | int | None) -> bytes:
+    def describe_error(self, error: Exception, request_id: str | int | None) -> bytes:
+        """Return the answer to a request that has raised an error, without the paths of the server."""
         word = getattr(error, "word", None) or next(
             (word for kind, word in _WORDS if isinstance(error, kind)), "internal"
         )
@@ -203,6 +190,36 @@ class Service:
             text = text.replace(f"{folder}/", "")
         content = {"code": ERRORS[word], "message": text[:2000], "data": {"error": word}}
         return msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "error": content})
+
+
+def read_request(line: bytes, limits: messages.Limits) -> messages.Request:
+    """Return the envelope of a message of JSON-RPC 2.0.
+
+    Raises:
+        ServiceError: It is none, or too large.
+    """
+    if len(line) > limits.most_bytes:
+        raise ServiceError(
+            "limit",
+            f"the message has {len(line)} bytes; the server reads {limits.most_bytes}",
+        )
+    try:
+        if nesting_depth(line.decode()) > _DEPTH:
+            raise ServiceError(
+                "limit", f"the message is nested more than {_DEPTH} deep; write it flatter"
+            )
+        request = msgspec.json.decode(line, type=messages.Request)
+    except UnicodeDecodeError as error:
+        raise ServiceError("parse", f"byte {error.start} is not UTF-8") from None
+    except msgspec.ValidationError as error:
+        if line.lstrip().startswith(b"["):
+            raise ServiceError(
+                "request", "there are no batches; send one message per line"
+            ) from None
+        raise ServiceError("request", f"not a request of JSON-RPC 2.0: {error}") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ServiceError("parse", f"not JSON in one line: {error}") from None
+    return request
 
 
 def _find_id(line: bytes) -> str | int | None:
@@ -286,10 +303,9 @@ def _suggest(run: Run, params: messages.Suggest, call: Call) -> messages.TrialsR
     if missing <= 0:
         return messages.TrialsResult(trials)
     found: list[Trial] = []
-    with run.counting(), suppress(*(SpaceExhausted, ServiceError) if trials else ()):
-        room = run.room(missing)
-        with call.answering(len(trials) + room):
-            found = run.optimizer.suggest(room, task=params.task)
+    ignored = (SpaceExhausted, ServiceError) if trials else ()
+    with suppress(*ignored), run.reserving(missing) as room, call.answering(len(trials) + room):
+        found = run.optimizer.suggest(room, task=params.task)
     return messages.TrialsResult([*trials, *map(trial_result, found)])
 
 
@@ -464,9 +480,9 @@ def _describe(run: Run, params: messages.Params, call: Call) -> messages.Describ
 
 def _events(run: Run, params: messages.Events, call: Call) -> messages.EventsResult:
     found = run.read_events(params.after, params.most)
-    return messages.EventsResult(
-        [dict(event) for event, _ in found], found[-1][1] if found else params.after
-    )
+    shown = [{k: v for k, v in event.items() if k != "request"} for event, _ in found]
+    following = found[-1][1] if found else params.after
+    return messages.EventsResult(shown, following, run.optimizer.state.mark.number)
 
 
 def _append(run: Run, params: messages.Append, call: Call) -> messages.AppendResult:

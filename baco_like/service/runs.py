@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from baco_like._output import explain_os_error, replace_file
 from baco_like._tables import Table
-from baco_like.exceptions import JournalError, RunFileError
-from baco_like.journal import Event, Mark
+from baco_like.exceptions import JournalConflict, JournalError, RunFileError
+from baco_like.journal import Event, JsonlJournal, Mark, MemoryJournal
 from baco_like.journal.events import START
 from baco_like.journal.header import PEAK, Header
 from baco_like.journal.lock import sole_runner
 from baco_like.optimizer import Optimizer, Search, Sharing
 from baco_like.records import Aim
+from baco_like.running.journal_view import JOURNAL
 from baco_like.running.run_tables import (
     OBJECTIVE,
     Budget,
@@ -37,6 +39,11 @@ from baco_like.spaces import Space
 
 DEFAULT = "run"
 """Name of a run that has none."""
+
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+_LISTED = 1000
+"""Number of runs that are listed."""
 
 _KEPT = 1000
 """Number of answers of each client that are kept."""
@@ -108,7 +115,7 @@ class Description:
         if table.has("threads"):
             raise table.error("threads", table.entries["threads"], "no such key in the service")
         read = read_optimizer(table, space)
-        sharing = Sharing(lease=top.entries.get("lease"), ahead=read["sharing"].ahead)
+        sharing = replace(read["sharing"], lease=top.entries.get("lease"))
         if budget is not None:
             check_rule(budget.stop, aim.several, len(space.tasks or ()) > 1)
         peak = objective_tables(top)[0].read(OBJECTIVE)["peak"]
@@ -238,6 +245,7 @@ class Run:
         self.answers = Answers()
         self._most_pending = most_pending
         self._counting = threading.Lock()
+        self._reserved = 0
         self._marks: list[Mark] = [START]
         self._seen = START
         self._reading = threading.Lock()
@@ -254,6 +262,23 @@ class Run:
         return AnyOf(()) if self.budget is None else self.budget.stop
 
     @contextmanager
+    def reserving(self, wanted: int) -> Iterator[int]:
+        """Reserve `room` for at most ``wanted`` trials within a ``with`` block; other clients get the rest meanwhile.
+
+        Raises:
+            ServiceError: As for `room`.
+        """
+        with self.optimizer.grouped():
+            with self._counting:
+                room = self.room(wanted)
+                self._reserved += room
+            try:
+                yield room
+            finally:
+                with self._counting:
+                    self._reserved -= room
+
+    @contextmanager
     def counting(self) -> Iterator[None]:
         """Let one client after the other look for `room` and take it; they wait for the disk together."""
         with self.optimizer.grouped(), self._counting:
@@ -268,7 +293,7 @@ class Run:
         optimizer, rule = self.optimizer, self.rule
         reason = optimizer.should_stop(rule)
         again, left = len(optimizer.suggested_first), rule.room(optimizer.history)
-        count = wanted if left is None else min(wanted, left + again)
+        count = wanted if left is None else min(wanted, left + again - self._reserved)
         if reason is None and count < 1:
             reason = f"all of {self.budget and self.budget.evaluations} evaluations are observed or pending"
         if reason is not None:
@@ -285,7 +310,7 @@ class Run:
         Raises:
             ServiceError: They are too many.
         """
-        pending = len(self.optimizer.history.pending)
+        pending = len(self.optimizer.history.pending) + self._reserved
         if added > 0 and pending + added > self._most_pending:
             raise ServiceError(
                 "limit",
@@ -368,6 +393,7 @@ class Runs:
         limits: The limits.
         suggests_again: Whether `suggest` returns the trials that a run had pending when it was opened. True where the
             only client ends with the server.
+        reads_only: Whether runs are only read. Other processes may work on them at the same time.
     """
 
     def __init__(
@@ -376,13 +402,14 @@ class Runs:
         journal: Path | None = None,
         limits: Limits = Limits(),  # noqa: B008
         suggests_again: bool = False,
+        reads_only: bool = False,
     ) -> None:
-        self.limits = limits
+        self.limits, self._reads_only = limits, reads_only
         self._folder, self._journal, self._suggests_again = folder, journal, suggests_again
         self._runs: dict[str, Run] = {}
         self._opening = threading.RLock()
         self._locks = ExitStack()
-        if folder is not None:
+        if folder is not None and not reads_only:
             with explain_os_error(JournalError, "make", folder):
                 folder.mkdir(parents=True, exist_ok=True)
 
@@ -415,14 +442,26 @@ class Runs:
             if open_runs:
                 return open_runs[0]
             name = DEFAULT
-        return self._runs.get(name) or self.open(name, {})[0]
+        run = self._runs.get(name) or self.open(name, {})[0]
+        if self._reads_only:
+            run.optimizer.refresh()
+        return run
+
+    def list_names(self) -> list[str]:
+        """Return the names of the runs in the folder, at most 1,000: journals, and folders of ``baco-like tune``."""
+        if self._folder is None:
+            return sorted(self._runs)
+        found = {path.stem for path in self._folder.glob("*.jsonl")}
+        found |= {path.parent.name for path in self._folder.glob(f"*/{JOURNAL}")}
+        return sorted(filter(_NAME.fullmatch, found))[:_LISTED]
 
     def open(self, name: str, tables: Mapping[str, Any]) -> tuple[Run, bool]:
         """Return the run of this name, and whether it existed before.
 
         Args:
             name: The name.
-            tables: What describes it; empty: continue the run as it is.
+            tables: What describes it; without a space: continue the run, with other leases or proposals ahead if they
+                are given.
 
         Raises:
             ServiceError: It does not exist and is not described; or a limit is reached.
@@ -431,78 +470,166 @@ class Runs:
         """
         with self._opening:
             known, path = self._runs.get(name), self._path(name)
+            description = tables if "space" in tables else {}
             if known is not None:
-                if tables and tables != known.tables:
-                    self._change(known, tables)
+                if description and description != known.tables:
+                    self._change(known, description)
+                self._share(known, tables)
                 return known, True
             exists = path is not None and path.exists() and path.stat().st_size > 0
-            if not tables and not exists:
+            if not description and not exists:
                 raise ServiceError(
                     "no_run",
                     f"the run {name!r} does not exist; open it with a space: "
                     f'{{"method": "open", "params": {{"run": "{name}", "space": {{...}}}}}}',
                 )
-            if len(self._runs) >= self.limits.most_runs:
-                raise ServiceError(
-                    "limit", f"{len(self._runs)} runs are open, as many as the server allows"
-                )
-            with ExitStack() as stack:
-                stack.enter_context(sole_runner(path))
-                run = self._runs[name] = self._create(name, tables or _stored(path), path)
-                self._locks.push(stack.pop_all())
+            run = self._hold(name, path, description or _stored(path))
+            self._share(run, tables)
             return run, exists
 
-    def _create(self, name: str, tables: Mapping[str, Any], path: Path | None) -> Run:
-        if tables:
+    def adopt(self, name: str, header: Event) -> None:
+        """Open a new run that another program describes by the header of a journal.
+
+        Raises:
+            JournalConflict: There is a run of this name.
+            ServiceError: A limit is reached, or the strategy is an object of the other program.
+            BacoError: The header is wrong.
+        """
+        with self._opening:
+            path = self._path(name)
+            if name in self._runs or (path is not None and os.path.lexists(path)):
+                raise JournalConflict(f"the run {name!r} exists; read its events")
+            options = Header.read(header, name).options
+            if "name" not in options.strategy:
+                raise ServiceError(
+                    "params",
+                    f"strategy = {options.strategy!r:.80}: a server knows strategies by name",
+                )
+            self._check_size(header["space"])
+            journal = MemoryJournal([header])
+            Optimizer.load(journal)  # all checks, before anything is written
+            tables: dict[str, Any] = {
+                "budget": {}
+            }  # the programs that use the run decide when it ends
+            if path is not None:
+                _store(path, tables)
+                JsonlJournal(path).append(header, START)
+            self._hold(name, path or journal, tables)
+
+    def _hold(
+        self, name: str, source: Path | MemoryJournal | None, tables: Mapping[str, Any]
+    ) -> Run:
+        """Open a run, and keep other processes out of it.
+
+        Raises:
+            ServiceError: As many runs are open as the server allows.
+        """
+        if len(self._runs) >= self.limits.most_runs:
+            raise ServiceError(
+                "limit", f"{len(self._runs)} runs are open, as many as the server allows"
+            )
+        with ExitStack() as stack:
+            if not self._reads_only and not isinstance(source, MemoryJournal):
+                stack.enter_context(sole_runner(source))
+            run = self._runs[name] = self._create(name, tables, source)
+            self._locks.push(stack.pop_all())
+        return run
+
+    def _create(
+        self, name: str, tables: Mapping[str, Any], source: Path | MemoryJournal | None
+    ) -> Run:
+        budget, sharing = None, Sharing()
+        if "space" in tables:
             description = self._read(tables)
-            if path is not None and not path.exists():
-                description.create(None)  # all checks, before anything is written
-            _store(path, tables)
-            optimizer = description.create(path)
             budget, sharing = description.budget, description.sharing
+        if "space" in tables and not self._reads_only:
+            assert not isinstance(source, MemoryJournal)
+            if source is not None and not source.exists():
+                description.create(None)  # all checks, before anything is written
+            _store(source, tables)
+            optimizer = description.create(source)
         else:  # another program has begun it
-            assert path is not None
-            optimizer, sharing = Optimizer.load(path), Sharing()
+            assert source is not None
+            optimizer = Optimizer.load(source)
             evaluations = optimizer.options.budget
-            budget = None if evaluations is None else Budget(evaluations)
-        optimizer.take_part()
-        if not self._suggests_again:
-            optimizer.keep(optimizer.suggested_first)
-        return Run(name, optimizer, tables, budget, sharing, self.limits.most_pending)
+            if evaluations is not None and "space" not in tables and "budget" not in tables:
+                budget = Budget(evaluations)
+        run = Run(name, optimizer, tables, budget, sharing, self.limits.most_pending)
+        if not self._reads_only:
+            self._share(run, {} if "space" in tables else tables)
+            optimizer.take_part()
+            if not self._suggests_again:
+                optimizer.keep(optimizer.suggested_first)
+        return run
+
+    def _share(self, run: Run, tables: Mapping[str, Any]) -> None:
+        """Give an open run another lease, or another number of proposals ahead; what is not given stays.
+
+        Raises:
+            RunFileError: A key is unknown, or has a wrong value.
+        """
+        if "space" in tables:
+            return
+        top = Table("", {k: v for k, v in tables.items() if k != "budget"})
+        own, store = dict(top.entries), top.table("optimizer")
+        given = {**store.entries, **own}
+        given.pop("optimizer", None)
+        if unknown := [key for key in given if key not in ("lease", "ahead", "patience")]:
+            raise RunFileError(
+                f"{unknown[0]!r}: without a space, open takes lease, and ahead and patience in the table optimizer"
+            )
+        try:
+            sharing = replace(run.sharing, **given)
+        except (ValueError, TypeError) as error:
+            raise RunFileError(str(error)) from error
+        if sharing != run.sharing:
+            table = {**run.tables.get("optimizer", {}), **store.entries}
+            run.tables = {**run.tables, **own, **({"optimizer": table} if table else {})}
+            _store(run.path, run.tables)
+            run.optimizer.share(sharing)
+            run.sharing = sharing
 
     def _read(self, tables: Mapping[str, Any]) -> Description:
-        size = _size_of({k: v for k, v in tables.items() if k in _TABLES})
+        self._check_size({k: v for k, v in tables.items() if k in _TABLES})
+        return Description.read(tables)
+
+    def _check_size(self, entries: Mapping[str, Any]) -> None:
+        size = _size_of(entries)
         if size > self.limits.most_choices:
             raise ServiceError(
                 "limit",
                 f"the space has {size} parameters, values and constraints; the server allows "
                 f"{self.limits.most_choices}",
             )
-        return Description.read(tables)
 
     def _change(self, run: Run, tables: Mapping[str, Any]) -> None:
-        """Give an open run another budget; anything else must be the same.
+        """Give an open run another budget, lease or number of proposals ahead; anything else must be the same.
 
         Raises:
             JournalError: It differs.
         """
         description = self._read(tables)
-        if description.sharing != run.sharing:
-            raise JournalError(
-                f"the run {run.name!r} is open with another lease or another number of proposals ahead; use the same, "
-                "or end the server first"
-            )
         other = description.create(None)
         points = Header.read(other.opened, run.name).queue
         header = Header.read(run.optimizer.opened, run.name)
         header.check(other.space, other.options, points, run.name)
         _store(run.path, tables)
         run.tables, run.budget = tables, description.budget
+        if description.sharing != run.sharing:
+            run.optimizer.share(description.sharing)
+            run.sharing = description.sharing
 
     def _path(self, name: str) -> Path | None:
         if self._journal is not None and name == DEFAULT:
             return self._journal
-        return None if self._folder is None else self._folder / f"{name}.jsonl"
+        if self._folder is None:
+            return None
+        path, nested = self._folder / f"{name}.jsonl", self._folder / name / JOURNAL
+        if nested.is_file() and not path.exists():  # a folder of `baco-like tune`
+            path = nested
+        if not path.resolve().is_relative_to(self._folder.resolve()):
+            raise JournalError(f"the run {name!r} is a link that leaves the folder of the runs")
+        return path
 
 
 def _stored(path: Path | None) -> Mapping[str, Any]:

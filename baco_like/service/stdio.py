@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from baco_like._output import open_protocol_streams
-from baco_like.service.methods import Service
+from baco_like.service.runs import Runs
 
 
-def serve_stdio(service: Service) -> None:
+class Answering(Protocol):
+    """Answers messages."""
+
+    runs: Runs
+
+    def answer(self, line: bytes) -> bytes | None:
+        """Return the answer to a message, or None for a message that gets none."""
+
+
+def serve_stdio(service: Answering) -> None:
     """Answer the lines of standard input until it ends; standard output has the answers and nothing else."""
     with open_protocol_streams() as (incoming, outgoing):
         serve_lines(service, incoming.buffer, outgoing.buffer)
 
 
-def serve_lines(service: Service, incoming: BinaryIO, outgoing: BinaryIO) -> None:
+def serve_lines(service: Answering, incoming: BinaryIO, outgoing: BinaryIO) -> None:
     """Answer lines until they end, or until nobody reads the answers.
 
     A line without an end is cut off, such as that of a client that was killed, and gets no answer.
@@ -29,7 +38,8 @@ def serve_lines(service: Service, incoming: BinaryIO, outgoing: BinaryIO) -> Non
         if not (line := line.rstrip(b"\r\n")):
             continue
         try:
-            outgoing.write(service.answer(line) + b"\n")
-            outgoing.flush()
+            if (answer := service.answer(line)) is not None:
+                outgoing.write(answer + b"\n")
+                outgoing.flush()
         except OSError:
             return

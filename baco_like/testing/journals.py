@@ -34,12 +34,14 @@ EVENTS: tuple[Event, ...] = (
 """Events with the kinds of JSON values that runs write."""
 
 
-def check_journal(open_journal: Callable[[], Journal]) -> None:
+def check_journal(open_journal: Callable[[], Journal], events: Sequence[Event] = EVENTS) -> None:
     """Check that a journal keeps appended events and refuses conflicts.
 
     Args:
         open_journal: Opens the same journal each time it is called; the journal is empty at first. A journal in memory
             returns the same object each time.
+        events: The events that are written. A journal that checks them needs those of a run; the last one, which is
+            written several times, has to be ``enqueued``.
 
     Raises:
         AssertionError: The journal breaks a rule; the message names the rule.
@@ -47,33 +49,35 @@ def check_journal(open_journal: Callable[[], Journal]) -> None:
     journal = open_journal()
     assert isinstance(journal, Journal), "it has the methods of Journal"
     assert list(journal.read(START)) == [], "a new journal is empty"
-    check_append_and_read(open_journal)
-    check_conflicts(open_journal)
+    check_append_and_read(open_journal, events)
+    check_conflicts(open_journal, events[-1])
     check_refused_events(open_journal)
-    check_concurrent_writers(open_journal)
+    check_concurrent_writers(open_journal, events[-1])
 
 
-def check_append_and_read(open_journal: Callable[[], Journal]) -> None:
+def check_append_and_read(
+    open_journal: Callable[[], Journal], events: Sequence[Event] = EVENTS
+) -> None:
     """Check that events are read back exactly, from the start and from every mark."""
     mark, marks = _end_of(open_journal()), []
-    for event in EVENTS:
+    for event in events:
         mark = open_journal().append(event, mark)
         marks.append(mark)
-    entries = list(open_journal().read(START))[-len(EVENTS) :]
-    assert [event for event, _ in entries] == list(EVENTS), "events are read back in order"
+    entries = list(open_journal().read(START))[-len(events) :]
+    assert [event for event, _ in entries] == list(events), "events are read back in order"
     numbers = [mark.number for mark in marks]
     assert [mark.number for _, mark in entries] == numbers, "read gives the marks of append"
     for i, mark in enumerate(marks, 1):
         later = [event for event, _ in open_journal().read(mark)]
-        assert later == list(EVENTS[i:]), "read returns the events after a mark, and only these"
+        assert later == list(events[i:]), "read returns the events after a mark, and only these"
 
 
-def check_conflicts(open_journal: Callable[[], Journal]) -> None:
+def check_conflicts(open_journal: Callable[[], Journal], event: Event = EVENTS[-1]) -> None:
     """Check that an append after an old mark raises `JournalConflict` and writes nothing."""
     old = _end_of(open_journal())
-    new = open_journal().append(EVENTS[1], old)
+    new = open_journal().append(event, old)
     with assert_raises(JournalConflict, msg="append after a mark with events behind it"):
-        open_journal().append(EVENTS[2], old)
+        open_journal().append({**event, "again": True}, old)
     assert _end_of(open_journal()).number == new.number, "a refused append writes nothing"
 
 
@@ -86,26 +90,28 @@ def check_refused_events(open_journal: Callable[[], Journal]) -> None:
         assert _end_of(open_journal()).number == mark.number, "a refused append writes nothing"
 
 
-def check_concurrent_writers(open_journal: Callable[[], Journal]) -> None:
+def check_concurrent_writers(
+    open_journal: Callable[[], Journal], event: Event = EVENTS[-1]
+) -> None:
     """Check that events of several threads are all kept."""
     begin = _end_of(open_journal())
 
-    def write(ids: Sequence[int]) -> None:
-        for i in ids:
+    def write(numbers: Sequence[int]) -> None:
+        for number in numbers:
             written = False
             while not written:
                 with suppress(JournalConflict):
-                    event = {"event": "abandoned", "id": i, "reason": ""}
-                    open_journal().append(event, _end_of(open_journal()))
+                    end = _end_of(open_journal())
+                    open_journal().append({**event, "number": number}, end)
                     written = True
 
     writers = [range(10 * writer, 10 * writer + 5) for writer in range(3)]
     with ThreadPoolExecutor(len(writers)) as pool:
         list(pool.map(write, writers))
-    ids = [event["id"] for event, _ in open_journal().read(begin)]
-    assert sorted(ids) == list(chain(*writers)), "concurrent writers lose no event"
+    numbers = [event["number"] for event, _ in open_journal().read(begin)]
+    assert sorted(numbers) == list(chain(*writers)), "concurrent writers lose no event"
     for writer in writers:
-        own = [i for i in ids if i in writer]
+        own = [number for number in numbers if number in writer]
         assert own == list(writer), "events of one writer keep their order"
 
 

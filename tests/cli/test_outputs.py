@@ -65,7 +65,7 @@ REFUSED = {
     ],
     "passes": [("passes a.c --opt opt --file OUT", (FILE, TIMES, JOURNAL, OTHER))],
 }
-WRITE_NOTHING = {"show", "watch", "schema", "strategies"}
+WRITE_NOTHING = {"mcp", "show", "watch", "schema", "strategies"}  # mcp: without --write
 RUN_COMMANDS_OF_THE_USER = {"rebuild", "simplify"}
 CASES = [
     (words, Path(file)) for cases in REFUSED.values() for words, files in cases for file in files

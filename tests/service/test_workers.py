@@ -1,0 +1,220 @@
+"""Python programs work on a run of a server as on a journal in a file."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+from serving import http_client, over_http
+
+import baco_like
+from baco_like import (
+    JournalError,
+    MaxEvals,
+    Optimizer,
+    Sharing,
+    Space,
+    SpaceExhausted,
+    TrialError,
+)
+from baco_like.journal import RemoteJournal
+from baco_like.running.journal_view import JournalView
+from baco_like.testing.journals import check_journal, check_resume
+
+SPACE = Space({"x": list(range(30)), "y": [1, 2, 4]}, constraints=["x * y <= 60"])
+TABLES = {
+    "space": {"x": {"type": "ordinal", "values": [0, 1, 2, 3, 4, 5]}},
+    "optimizer": {"strategy": "random_search"},
+}
+
+
+def value(trial):
+    return float(trial["x"] + trial["y"])
+
+
+@contextmanager
+def serving(folder=None):
+    with over_http(folder=folder) as (host, port):
+        yield f"http://{host}:{port}/run"
+
+
+@pytest.fixture(params=["memory", "file"])
+def url(request, tmp_path):
+    with serving(tmp_path / "runs" if request.param == "file" else None) as address:
+        yield address
+
+
+@pytest.fixture
+def address():
+    with serving() as address:
+        yield address
+
+
+def begin(url, **sharing):
+    return Optimizer(
+        SPACE, strategy="random_search", seed=2, storage=url, sharing=Sharing(**sharing)
+    )
+
+
+def test_the_journal_conforms(url):
+    run = Optimizer(SPACE, strategy="random_search")
+    first, second = run.suggest(2)
+    run.observe(first, 1.5)
+    run.abandon(second)
+    run.enqueue({"x": 3, "y": 2})
+    check_journal(lambda: RemoteJournal(url), run.journal.events)
+
+
+def test_a_run_is_resumed(url):
+    check_resume(lambda: RemoteJournal(url))
+
+
+def test_two_workers_share_a_run(url):
+    one = begin(url)
+    two = Optimizer.connect(url, sharing=Sharing(worker="two"))
+    trial = one.suggest()
+    assert trial.worker == one.worker != "two"
+    with pytest.raises(TrialError, match="trial 4 is unknown; pending are 0"):
+        two.abandon(Optimizer(SPACE).suggest(5)[-1])
+    two.refresh()
+    assert two.pending == [trial]
+    assert two.own_pending == []
+    two.observe(trial, value(trial))
+    one.enqueue({"x": 7, "y": 4})
+    assert dict(two.suggest()) == {"x": 7, "y": 4}
+    again = one.measure_again(trial.config)
+    one.observe(again, failed="runtime", message="crash")
+    claimed = two.claim({"x": 1, "y": 1})
+    two.abandon(claimed)
+    one.refresh()
+    assert [t.id for t in one.trials] == [trial.id, again.id]
+    assert one.history.trials == two.history.trials
+    assert one.best == two.best
+    assert one.why(trial) == two.why(trial)
+    with pytest.raises(TypeError, match=r"open the journal again: Optimizer.load\('http"):
+        one.__reduce__()
+
+
+def test_the_server_chooses_as_an_optimizer_alone_would(address):
+    alone = Optimizer(SPACE, strategy="random_search", seed=2)
+    remote = begin(address)
+    for _ in range(4):
+        trials = alone.suggest(2), remote.suggest(2)
+        assert [dict(t) for t in trials[0]] == [dict(t) for t in trials[1]]
+        alone.observe(trials[0], list(map(value, trials[0])))
+        remote.observe(trials[1], list(map(value, trials[1])))
+
+
+def test_another_run_of_the_same_name_is_refused(address):
+    begin(address)
+    with pytest.raises(JournalError, match=rf"{address} belongs to another run: .*seed was 2"):
+        Optimizer(SPACE, strategy="random_search", seed=3, storage=address)
+    with pytest.raises(JournalError, match="holds no event"):
+        Optimizer.connect(address + "2")
+
+
+def test_a_strategy_object_stays_here(address):
+    from baco_like.strategies import RandomSearch
+
+    with pytest.raises(JournalError, match="a server knows strategies by name"):
+        Optimizer(SPACE, strategy=RandomSearch(), storage=address)
+
+
+def test_a_trial_comes_back_after_its_lease_and_late_results_are_kept(address):
+    one = begin(address, lease=0.3)
+    two = Optimizer.connect(address)
+    assert two.lease == 0.3
+    first = one.suggest()
+    assert first.lease.seconds == 0.3
+    with two.heartbeat(first):  # a sign of life from anyone
+        time.sleep(0.5)
+        assert two.suggest().id != first.id
+    time.sleep(0.4)
+    assert two.suggest().id == first.id
+    two.complete_late([first.with_outcome(baco_like.Outcome.success(first.id, (1.0,)))])
+    late = one.observe(first, 3.0)
+    assert (late.origin, late.outcome.extra["late"]) == ("late", first.id)
+    with pytest.raises(TrialError):
+        two.observe(first, 3.0)
+    assert two.renew([first]) == []
+
+
+def test_leases_and_proposals_ahead_belong_to_the_run(tmp_path):
+    with serving(tmp_path) as url:
+        begin(url, ahead=3, patience=5.0, lease=60)
+        assert Optimizer.connect(url, sharing=Sharing(ahead=2, patience=5.0)).lease == 60
+    stored = json.loads((tmp_path / "run.open.json").read_text())
+    assert stored == {
+        "budget": {},
+        "lease": 60,
+        "optimizer": {"ahead": 2, "patience": 5.0},
+    }
+    with serving(tmp_path) as url:  # it has started again
+        optimizer = Optimizer.connect(url)
+        assert optimizer.lease == 60
+        assert [t.lease.seconds for t in optimizer.suggest(3)] == [60] * 3
+    events = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    assert all("known" in row for row in events[1]["trials"])  # they came from the store
+
+
+def test_the_rule_of_the_server_ends_a_run(address):
+    host, port = address.split("/")[2].split(":")
+    with http_client((host, int(port)), "/run") as client:
+        client.call("open", budget={"evaluations": 3}, **TABLES)
+    optimizer = Optimizer.connect(address)
+    from baco_like.evaluators import FunctionEvaluator
+    from baco_like.running import run
+
+    reason = run(optimizer, FunctionEvaluator(lambda trial: float(trial["x"])), MaxEvals(10))
+    assert reason.startswith("the run has ended: ")
+    assert len(optimizer.trials) == 3
+    with pytest.raises(SpaceExhausted, match="the run has ended"):
+        optimizer.suggest()
+
+
+WORKER = """
+import sys, time
+from baco_like import MaxEvals, Space, Workers, tune
+
+name, url, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
+
+def value(trial):
+    time.sleep(seconds)
+    return float(trial["x"] + trial["y"])
+
+space = Space({"x": list(range(30)), "y": [1, 2, 4]}, constraints=["x * y <= 60"])
+result = tune(value, space, MaxEvals(16), storage=url, progress=False,
+              workers=Workers(worker=name, lease=1.0, ahead=2))
+print(result.reason, len(result.trials))
+assert "torch" not in sys.modules
+"""
+
+
+def test_tune_with_two_workers_of_which_one_is_killed(address):
+    command = [sys.executable, "-c", WORKER]
+    with subprocess.Popen([*command, "slow", address, "600"]) as slow:
+        watched = None
+        until = time.monotonic() + 60
+        while watched is None and time.monotonic() < until:
+            time.sleep(0.1)
+            watched = next(iter(view_of(address).pending), None) if view_of(address) else None
+        fast = subprocess.Popen(
+            [*command, "fast", address, "0.05"], stdout=subprocess.PIPE, text=True
+        )
+        slow.send_signal(signal.SIGKILL)
+    out, _ = fast.communicate(timeout=100)
+    assert fast.returncode == 0
+    assert out.split() == ["16", "of", "16", "evaluations", "16"] or "16" in out
+    trials = {trial.id: trial for trial in view_of(address).trials}
+    assert watched.worker == "slow"
+    assert trials[watched.id].worker == "fast"
+
+
+def view_of(url):
+    try:
+        return JournalView(RemoteJournal(url))
+    except JournalError:
+        return None
