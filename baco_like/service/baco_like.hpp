@@ -9,7 +9,7 @@
 // Every call ends within Options::time_limit. Errors are exceptions of the type baco_like::Error. With -fno-exceptions,
 // a call that fails returns an empty value and last_error() of this thread has the reason.
 // A Tuner belongs to one thread at a time. Its destructor ends the process that start() has started.
-// The guide is docs/cpp.md, the protocol is docs/service.md.
+// The guide is docs/cpp.md, the protocol is docs/any_language.md.
 
 #ifndef BACO_LIKE_HPP
 #define BACO_LIKE_HPP

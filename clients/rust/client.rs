@@ -15,7 +15,7 @@ const LOST: &str = "the server has ended, or does not answer";
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// Returns the length of the JSON value at the start. The server writes valid JSON without spaces.
+/// Returns the length of the JSON value at the start.
 fn value_length(text: &str) -> usize {
     let (mut depth, mut in_text, mut escaped) = (0, false, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -35,14 +35,14 @@ fn value_length(text: &str) -> usize {
 
 /// Returns the value of a key of an object.
 fn member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
-    let mut rest = &object[1..];
+    let mut rest = object.strip_prefix('{')?;
     while rest.starts_with('"') {
         let (name, value) = rest.split_at(value_length(rest));
         let length = value_length(&value[1..]);
         if name.trim_matches('"') == key {
-            return Some(&value[1..=length]);
+            return Some(value[1..=length].trim());
         }
-        rest = value[1 + length..].trim_start_matches(',');
+        rest = value[1 + length..].trim_start_matches([',', ' ']);
     }
     None
 }
@@ -75,7 +75,7 @@ impl Server {
         match member(&answer, "error") {
             Some(error) if member(error, "code") == Some("-32004") => Ok(None),
             Some(error) => Err(error.into()),
-            None => Ok(member(&answer, "result").map(String::from)),
+            None => Ok(Some(member(&answer, "result").ok_or(answer.clone())?.to_string())),
         }
     }
 }

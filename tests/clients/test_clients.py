@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from same_suggestions import CLIENTS, DESCRIPTION, suggestions
@@ -43,7 +44,7 @@ def test_a_client_without_a_server_ends_with_an_error(client):
 
 
 def test_a_client_shows_the_error_of_the_server(client):
-    server = [sys.executable, "-m", "baco_like", "serve", "--json"]  # no run is open
+    server = [sys.executable, "-I", "-S", Path(__file__).with_name("fake_server.py"), "null"]
     done = subprocess.run([*client, *server], capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert "the run 'run' does not exist" in done.stderr
+    assert "no JSON" in done.stderr

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,49 @@ def test_the_plug_in_without_a_server_changes_nothing(build, tmp_path):
     assert "tuned-inline: nothing is changed: cannot start or reach" in done.stderr
     without = call(tool("opt"), "-passes=verify", "-S", source, "-o", "-")
     assert done.stdout == without.stdout
+
+
+SURROUNDINGS = """
+#include <cstdio>
+[[maybe_unused]] static double measure(int tile) { return tile; }
+[[maybe_unused]] static const std::string message, hash;
+[[maybe_unused]] static const std::vector<std::string> command;
+"""
+
+
+def test_the_page_of_the_header_runs(tmp_path):
+    """Its program runs, and its other code compiles."""
+    if shutil.which("c++") is None:
+        pytest.skip("needs a C++ compiler")
+    page = (CLIENTS.parent / "docs" / "cpp.md").read_text()
+    (text,) = re.findall(r"```toml\n(.*?)```", page, re.S)
+    (tmp_path / "transpose.toml").write_text(textwrap.dedent(text).replace("= 30", "= 5"))
+    program, *others = re.findall(r"```cpp\n(.*?)```", page, re.S)
+    functions = [
+        f"[[maybe_unused]] static void part_{n}([[maybe_unused]] baco_like::Tuner& tuner,"
+        f" [[maybe_unused]] const baco_like::Trial& trial) {{{{\n{code}}}}}\n"
+        for n, code in enumerate(others)
+    ]
+    (tmp_path / "transpose.cpp").write_text(
+        "".join([textwrap.dedent(program), SURROUNDINGS, *functions])
+    )
+    warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+    call(
+        "c++",
+        "-std=c++17",
+        *warnings,
+        f"-I{INCLUDE}",
+        "transpose.cpp",
+        "-o",
+        "transpose",
+        cwd=tmp_path,
+    )
+    command = tmp_path / "baco-like"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m baco_like "$@"\n')
+    command.chmod(0o755)
+    paths = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(CLIENTS.parent)}
+    done = call("./transpose", cwd=tmp_path, env={**os.environ, **paths})
+    assert re.fullmatch(
+        r'[\d.]+ ms with \{"rows":\d+,"columns":\d+,"loops":\[\d,\d\]\}\n', done.stdout
+    )
+    assert len(Optimizer.load(tmp_path / "run.jsonl").trials) == 5
