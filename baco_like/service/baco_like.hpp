@@ -466,10 +466,12 @@ class Socket {
     return true;
   }
 
-  // Returns those of the events that have happened, or 0 when the deadline is over.
+  // Returns those of the events that have happened, or 0 when the deadline is over, also if the server never stops to
+  // send.
   int wait(int events, Deadline deadline) const {
     for (;;) {
       const auto rest = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+      if (rest < 0) return 0;
       pollfd waiting{descriptor_, static_cast<short>(events), 0};
       const int ready = poll(&waiting, 1, static_cast<int>(std::clamp<long long>(rest, 0, 60'000)));
       // A hang-up and an error are for `recv` and `send` to report.
@@ -479,9 +481,9 @@ class Socket {
     }
   }
 
- private:
   static constexpr std::size_t most_bytes = std::size_t{1} << 28;  // of a server that never ends a line
 
+ private:
   static bool may_try_again() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
   // Returns false when no more bytes will come.
@@ -666,7 +668,8 @@ class HttpTransport final : public Transport {
   bool receive_head(std::size_t& length, bool& chunked, Deadline deadline) {
     std::string line;
     if (!socket_->receive_line(line, deadline)) return false;
-    status_ = line.rfind("HTTP/1.", 0) == 0 ? std::atoi(line.c_str() + 8) : 0;
+    status_ = 0;
+    if (line.rfind("HTTP/1.", 0) == 0 && line.size() >= 12) std::from_chars(&line[9], &line[12], status_);
     const auto is = [&](std::string_view name) { return strncasecmp(line.c_str(), name.data(), name.size()) == 0; };
     while (socket_->receive_line(line, deadline)) {
       if (line.empty() || line == "\r") return true;
@@ -682,6 +685,7 @@ class HttpTransport final : public Transport {
     for (std::size_t size = 1; size > 0; body.append(piece, 0, size)) {
       if (!socket_->receive_line(piece, deadline)) return false;
       size = std::strtoul(piece.c_str(), nullptr, 16);
+      if (size > Socket::most_bytes - body.size()) return false;
       if (!socket_->receive_bytes(size + 2, piece, deadline)) return false;  // the line of a chunk ends with \r\n
     }
     return true;
@@ -897,8 +901,13 @@ inline Error Tuner::request(const std::string& method, Json parameters, Json& re
   result = answer["result"];
   const Json& error = answer["error"];
   if (error.is_null()) return {};
+<<<<<<< Updated upstream
   const int number = error["code"].as<int>().value_or(0);
   const auto code = number == 0 ? ErrorCode::protocol : static_cast<ErrorCode>(number);
+=======
+  auto code = static_cast<ErrorCode>(error["code"].as<int>().value_or(0));
+  if (code == ErrorCode::none) code = ErrorCode::protocol;  // an error without a code is one
+>>>>>>> Stashed changes
   if (code == ErrorCode::no_run && !opening_.is_null()) return open_again_and_request(method, given, result);
   return {code, error["message"].as<std::string>().value_or("an error without a message")};
 }

@@ -14,8 +14,8 @@ import socket
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
@@ -30,7 +30,10 @@ from baco_like.service.messages import ERRORS
 from baco_like.service.methods import Service
 
 _IDLE = 75.0
-"""Seconds after which an idle connection is closed."""
+"""Seconds after which an idle connection is closed, if a request of it was allowed."""
+
+_CLOSING = 1.0
+"""Seconds within which an idle connection ends, to make room for a new one."""
 
 _SEND = 30.0
 """Seconds within which a client must take an answer."""
@@ -118,6 +121,7 @@ class HttpServer(ThreadingHTTPServer):
         self.rate = None if limits.most_requests is None else _Rate(limits.most_requests)
         self._refused: deque[Any] = deque()
         self._free = threading.BoundedSemaphore(limits.most_connections)
+        self.idle = _IdleConnections()
         if ":" in host:
             self.address_family = socket.AF_INET6
         super().__init__((host, port), _Handler)
@@ -130,8 +134,12 @@ class HttpServer(ThreadingHTTPServer):
 
     @override
     def process_request(self, request: Any, client_address: Any) -> None:
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
+        if self._has_room():
+            try:
+                super().process_request(request, client_address)
+            except RuntimeError:  # the system starts no more threads
+                self._free.release()
+                raise
             return
         body = _error("limit", f"{self.limits.most_connections} connections are open; try later")
         request.settimeout(1.0)
@@ -142,6 +150,12 @@ class HttpServer(ThreadingHTTPServer):
         self._refused.append(request)
         if len(self._refused) > _MOST_REFUSED:
             self.shutdown_request(self._refused.popleft())
+
+    def _has_room(self) -> bool:
+        """Take a place for a connection, if need be that of the one that is idle for the longest time."""
+        if self._free.acquire(blocking=False):
+            return True
+        return self.idle.close_oldest() and self._free.acquire(timeout=_CLOSING)
 
     @override
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -182,11 +196,44 @@ class _Rate:
         return is_allowed
 
 
-class _TimedReader(io.RawIOBase):
-    """Reads a socket; a whole request must arrive within some seconds after its first byte."""
+class _IdleConnections:
+    """The connections that wait for the first byte of a request, the one that waits longest first."""
 
-    def __init__(self, connection: socket.socket, arrival: float) -> None:
-        self._connection, self._arrival = connection, arrival
+    def __init__(self) -> None:
+        self._connections: OrderedDict[socket.socket, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def waiting(self, connection: socket.socket) -> Iterator[None]:
+        """Let the connection be closed within a ``with`` block."""
+        with self._lock:
+            self._connections[connection] = None
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._connections.pop(connection, None)
+
+    def close_oldest(self) -> bool:
+        """End the connection that waits longest; return whether there is one."""
+        with self._lock:
+            if not self._connections:
+                return False
+            with suppress(OSError):
+                self._connections.popitem(last=False)[0].shutdown(socket.SHUT_RDWR)
+            return True
+
+
+class _TimedReader(io.RawIOBase):
+    """Reads a socket; a whole request must arrive within some seconds after its first byte.
+
+    Attributes:
+        patience: Seconds in which the first byte must arrive.
+    """
+
+    def __init__(self, connection: socket.socket, arrival: float, idle: _IdleConnections) -> None:
+        self._connection, self._arrival, self._idle = connection, arrival, idle
+        self.patience = arrival
         self._until: float | None = None
 
     def wait_for_next(self) -> None:
@@ -200,8 +247,9 @@ class _TimedReader(io.RawIOBase):
     @override
     def readinto(self, buffer: Any) -> int:
         if self._until is None:
-            self._connection.settimeout(_IDLE)
-            count = self._connection.recv_into(buffer)
+            self._connection.settimeout(self.patience)
+            with self._idle.waiting(self._connection):
+                count = self._connection.recv_into(buffer)
             self._until = time.monotonic() + self._arrival
             return count
         left = self._until - time.monotonic()
@@ -239,7 +287,7 @@ class _Handler(BaseHTTPRequestHandler):
     @override
     def setup(self) -> None:
         super().setup()
-        self._reader = _TimedReader(self.connection, self.server.limits.arrival)
+        self._reader = _TimedReader(self.connection, self.server.limits.arrival, self.server.idle)
         self.rfile = io.BufferedReader(self._reader)
 
     @override
@@ -297,6 +345,10 @@ class _Handler(BaseHTTPRequestHandler):
             text = "requests of web pages, which have an Origin, are refused"
             self._refuse(HTTPStatus.FORBIDDEN, "request", text)
             return False
+        if self.headers.defects:  # the headers behind it were not read; a proxy may have read them
+            self._refuse(HTTPStatus.BAD_REQUEST, "request", "a header is malformed")
+            return False
+        self._reader.patience = _IDLE
         return True
 
     def _is_too_fast(self) -> bool:

@@ -54,7 +54,8 @@ class ServiceError(BacoError):
         self.word = word
 
 
-Name = Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+# In Python, `$` is also before a line end.
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$(?!\n)")]
 Client = Annotated[str, Meta(min_length=1, max_length=100)]
 RequestId = Annotated[str, Meta(min_length=1, max_length=100)] | int
 TrialId = Annotated[int, Meta(ge=0)]

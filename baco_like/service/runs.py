@@ -51,6 +51,9 @@ _KEPT = 1000
 _KEPT_BYTES = 2**26
 """Largest size of the answers of a run that are kept."""
 
+_KEPT_ENTRY = 1000
+"""Bytes of an answer without its text: it may be the only one of its client."""
+
 _LARGEST_READ = 2**16
 """Largest answer of a method that changes nothing that is kept; larger ones are made again."""
 
@@ -176,7 +179,7 @@ class Answers:
             answer = own.get(request)
             if answer is None:
                 answer = own[request] = Answer(digest)
-                self._add((client, request), 200 + len(client) + len(str(request)))
+                self._add((client, request), _KEPT_ENTRY)
                 while len(own) > _KEPT:
                     self._drop(client, next(iter(own)))
             if answer.digest != digest:
@@ -541,6 +544,16 @@ class Runs:
         budget, sharing = None, Sharing()
         if "space" in tables:
             description = self._read(tables)
+<<<<<<< Updated upstream
+=======
+            is_new = path is not None and not path.exists()
+            if is_new:
+                description.create(None)  # all checks, before anything is written
+                _store(path, tables)
+            optimizer = description.create(path)
+            if not is_new:  # only now, because the journal may be that of another run
+                _store(path, tables)
+>>>>>>> Stashed changes
             budget, sharing = description.budget, description.sharing
         if "space" in tables and not self._reads_only:
             assert not isinstance(source, MemoryJournal)

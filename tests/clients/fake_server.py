@@ -4,6 +4,8 @@ It suggests the numbers 0, 1, 2, ... as tiles. The journal keeps the answers, so
 gives the same answer to the same id.
 """
 
+import contextlib
+import itertools
 import json
 import sys
 import time
@@ -73,6 +75,15 @@ def error(code, word, message):
     return {"error": {"code": code, "message": message, "data": {"error": word}}}
 
 
+WRONG = {
+    "endless head": itertools.chain([b"HTTP/1.1 200 OK\r\n"], itertools.repeat(b"X: y\r\n" * 9999)),
+    "huge chunk": [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"f" * 16 + b"\r\n"],
+    "no status": [b"HTTP/1.\nContent-Length: 3\r\n\r\nabc"],
+    "huge status": [b"HTTP/1.1 99999999999999999999 X\r\nContent-Length: 3\r\n\r\nabc"],
+}
+"""What no server of HTTP answers."""
+
+
 def replies(mode, run, request):
     """Yield what the server writes for a request."""
     if mode == "version":
@@ -92,6 +103,11 @@ def replies(mode, run, request):
             yield '{"jsonrpc":"2.0","id":"of an earlier call","result":{"trials":[]}}\n'
         if mode == "garbage":
             yield "Welcome to this machine\n"
+            return
+        if mode == "endless":
+            yield from itertools.repeat('{"id":"other","result":{}}\n' * 1000)
+        if mode == "no code":
+            yield '{"id":null,"error":{"code":0,"message":"no code"}}\n'
             return
         if mode == "null":
             yield '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no JSON"}}\n'
@@ -123,6 +139,11 @@ class FakeHttp:
                     self.respond(401, b"a token, please")
                 elif step == "busy":
                     self.respond(503, b"come again")
+                elif step in WRONG:
+                    self.close_connection = True
+                    with contextlib.suppress(OSError):
+                        for piece in WRONG[step]:
+                            self.wfile.write(piece)
                 elif step == "before":  # the connection ends, and the request is lost
                     self.close_connection = True
                 else:

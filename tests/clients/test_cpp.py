@@ -277,6 +277,11 @@ def test_a_silent_server_is_not_waited_for(probe):
     assert second == {"result": {"trial": None}}
 
 
+def test_a_server_that_never_stops_to_send_is_not_waited_for(probe):
+    (answer,) = relay(probe, *fake("endless"), calls=[{"method": "suggest", "time_limit": 50}])
+    assert answer["error"]["code"] == 3
+
+
 def test_a_call_that_is_repeated_after_its_time_limit_gets_the_answer_of_the_first(probe):
     calls = [
         {"method": "suggest", "time_limit": 50},
@@ -297,6 +302,7 @@ def test_the_answer_to_another_id_is_skipped(probe):
     [
         ("garbage", 4, "this is no message of the protocol: Welcome to this machine"),
         ("null", -32700, "no JSON"),
+        ("no code", 4, "no code"),
     ],
 )
 def test_a_line_without_an_id_answers_the_request(probe, mode, code, message):
@@ -387,6 +393,28 @@ def test_a_request_is_sent_again_after_a_lost_connection_and_counts_once(probe, 
         names = [request["id"] for request in http.run.requests]
     assert len(set(names)) == 3
     assert len(names) == (4 if step in {"after", "half"} else 3)
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "message"),
+    [
+        ("endless head", 3, "no answer within 500 ms from "),
+        ("huge chunk", None, ""),
+        ("no status", 4, "HTTP status 0: abc"),
+        ("huge status", 999, "HTTP status 999: abc"),
+    ],
+)
+def test_an_answer_that_is_no_http_is_an_error(probe, step, code, message):
+    with FakeHttp() as http:
+        http.plan += ["", step]
+        calls = [{"method": "suggest", "time_limit": 500}, {"method": "best", "time_limit": 60_000}]
+        answer, best = relay(probe, http.address, calls=calls)
+    if code is None:  # the request is sent again
+        assert ids([answer]) == [[0]]
+    else:
+        assert answer["error"]["code"] == code
+        assert answer["error"]["message"].startswith(message)
+    assert best == {"result": {"trial": None}}
 
 
 def test_each_method_sends_the_parameters_of_the_protocol(probe):

@@ -115,6 +115,7 @@ def test_a_huge_body_is_refused_before_it_arrives(server):
         b"GET /" + b"x" * 70_000,
         b"POST / HTTP/1.1\r\nHost: a\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}",
         b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nA : b\r\nOrigin: c\r\n\r\n{}",
     ],
 )
 def test_no_http_that_we_know(server, text):
@@ -181,10 +182,45 @@ def test_a_request_must_arrive_in_time():
 def test_more_connections_than_allowed():
     with over_http(Limits(most_connections=2)) as address, contextlib.ExitStack() as stack:
         for _ in range(2):
-            client = stack.enter_context(http_client(address))
-            client.call("hello")
+            connection = stack.enter_context(socket.create_connection(address, timeout=20))
+            connection.sendall(b"POST / HTTP/1.1\r\n")
+            time.sleep(0.2)
         assert request(address)[0] == 503
-        client.call("hello")
+        rest = f"Host: localhost\r\nContent-Length: {len(BODY)}\r\n\r\n"
+        connection.sendall(rest.encode() + BODY)
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
+def test_an_idle_connection_makes_room_for_a_new_one():
+    with over_http(Limits(most_connections=3)) as address, contextlib.ExitStack() as stack:
+        for _ in range(10):
+            stack.enter_context(socket.create_connection(address, timeout=20))
+        clients = [stack.enter_context(http_client(address)) for _ in range(10)]
+        for client in clients:
+            client.call("hello")
+        client.call("hello")  # the newest one is not closed
+        with pytest.raises((OSError, http.client.HTTPException)):
+            clients[0].call("hello")
+
+
+def test_a_connection_that_says_nothing_ends_soon():
+    with over_http(Limits(arrival=0.2)) as address, http_client(address) as known:
+        known.call("hello")
+        assert raw(address, b"") == b""
+        time.sleep(0.3)
+        known.call("hello")  # one whose requests were allowed may pause
+
+
+def test_a_thread_that_cannot_start_keeps_no_place(monkeypatch):
+    with over_http(Limits(most_connections=1)) as address:
+        with monkeypatch.context() as patch:
+            patch.setattr("threading.Thread.start", _no_thread)
+            assert raw(address, b"") == b""
+        assert request(address)[0] == 200
+
+
+def _no_thread(self):
+    raise RuntimeError("can't start new thread")
 
 
 def test_more_requests_than_allowed():

@@ -178,6 +178,7 @@ def test_a_closed_pipe_ends_the_server():
         ("params", "flags", {"flags": {"compiler": "gcc"}}),
         ("params", "run", {"run": "../../etc"}),
         ("params", "run", {"run": ""}),
+        ("params", "run", {"run": "a\n"}),
         ("params", "threads", {"optimizer": {"threads": 64}}),
         ("params", "strategy", {"optimizer": {"strategy": "os:system"}}),
         (
@@ -223,6 +224,19 @@ def test_limits_of_a_server(tmp_path):
     )
     client.call("abandon", run="a", trial=1)
     client.call("suggest", run="a")
+    service.runs.close()
+
+
+def test_a_run_is_continued_after_somebody_has_described_it_wrong(tmp_path):
+    service, client = in_process(tmp_path)
+    client.call("open", run="a", budget={"evaluations": 1}, **TABLES)
+    service.runs.close()
+    service, client = in_process(tmp_path)
+    other = {"space": {"x": {"type": "integer", "low": 1, "high": 3}}}
+    assert client.error("open", run="a", **other)[0] == "journal"
+    assert client.call("open", run="a")["resumed"]
+    client.call("suggest", run="a")
+    assert client.error("suggest", run="a")[0] == "ended", "the budget is the first one"
     service.runs.close()
 
 
