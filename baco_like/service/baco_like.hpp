@@ -901,13 +901,8 @@ inline Error Tuner::request(const std::string& method, Json parameters, Json& re
   result = answer["result"];
   const Json& error = answer["error"];
   if (error.is_null()) return {};
-<<<<<<< Updated upstream
   const int number = error["code"].as<int>().value_or(0);
   const auto code = number == 0 ? ErrorCode::protocol : static_cast<ErrorCode>(number);
-=======
-  auto code = static_cast<ErrorCode>(error["code"].as<int>().value_or(0));
-  if (code == ErrorCode::none) code = ErrorCode::protocol;  // an error without a code is one
->>>>>>> Stashed changes
   if (code == ErrorCode::no_run && !opening_.is_null()) return open_again_and_request(method, given, result);
   return {code, error["message"].as<std::string>().value_or("an error without a message")};
 }

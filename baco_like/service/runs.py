@@ -544,23 +544,16 @@ class Runs:
         budget, sharing = None, Sharing()
         if "space" in tables:
             description = self._read(tables)
-<<<<<<< Updated upstream
-=======
-            is_new = path is not None and not path.exists()
-            if is_new:
-                description.create(None)  # all checks, before anything is written
-                _store(path, tables)
-            optimizer = description.create(path)
-            if not is_new:  # only now, because the journal may be that of another run
-                _store(path, tables)
->>>>>>> Stashed changes
             budget, sharing = description.budget, description.sharing
         if "space" in tables and not self._reads_only:
             assert not isinstance(source, MemoryJournal)
-            if source is not None and not source.exists():
+            is_new = source is not None and not source.exists()
+            if is_new:
                 description.create(None)  # all checks, before anything is written
-            _store(source, tables)
+                _store(source, tables)
             optimizer = description.create(source)
+            if not is_new:  # only now, because the journal may be that of another run
+                _store(source, tables)
         else:  # another program has begun it
             assert source is not None
             optimizer = Optimizer.load(source)
