@@ -697,8 +697,10 @@ class Optimizer(RunView):
     @contextmanager
     def answering(
         self, client: str, request: str | int, digest: str, count: int = 0
-    ) -> Iterator[None]:
-        """Note the request of a client in the events that this thread records within a ``with`` block.
+    ) -> Iterator[list[tuple[Event, int]]]:
+        """Note the request of a client in the events that this thread records within a ``with`` block; yield these.
+
+        Each event comes with the number of events behind it. A block within another one adds to the same list.
 
         The trials that are suggested in it get the client as their worker; proposals do not depend on it.
 
@@ -708,8 +710,8 @@ class Optimizer(RunView):
             digest: Text that differs if the request does.
             count: Number of trials that the request suggests, which may take several events.
         """
-        with self._run.answering((client, request, digest, *([count] if count else []))):
-            yield
+        with self._run.answering((client, request, digest, *([count] if count else []))) as events:
+            yield events
 
     def append(self, event: Event, after: int) -> int:
         """Record an event that another process has made from the state after some events; return the next number.

@@ -96,6 +96,7 @@ class _Own(threading.local):
         self.events: list[int] = []
         self.groups = 0
         self.request: Sequence[Any] | None = None
+        self.written: list[tuple[Event, int]] = []
 
 
 class Draft(NamedTuple):
@@ -351,17 +352,22 @@ class JournaledState:
                     reservation.close()  # another thread may hold the table of shares, and wait for the journal
                     ids = draft.ids if event["event"] == "suggested" else ()
                     keep_trials(self._path, ids, self.state.history.is_pending)
+                if self._own.request is not None:
+                    self._own.written.append((event, self.state.mark.number))
                 log_event(event, observations, history, seconds)
                 return draft
 
     @contextmanager
-    def answering(self, request: Sequence[Any]) -> Iterator[None]:
+    def answering(self, request: Sequence[Any]) -> Iterator[list[tuple[Event, int]]]:
         """Note a request in the events that this thread writes within a ``with`` block; see `Optimizer.answering`."""
-        before, self._own.request = self._own.request, request
+        before = self._own.request, self._own.written
+        self._own.request = request
+        if before[0] is None:
+            self._own.written = []
         try:
-            yield
+            yield self._own.written
         finally:
-            self._own.request = before
+            self._own.request, self._own.written = before
 
     @contextmanager
     def taking_part(self) -> Iterator[None]:

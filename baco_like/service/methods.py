@@ -6,7 +6,7 @@ import hashlib
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -140,8 +140,14 @@ class Service:
         answering = partial(run.optimizer.answering, params.client, request_id, digest)
 
         def make(made: list[tuple[Event, int]]) -> bytes:
-            with answering() if method.changes else nullcontext():
-                return msgspec.json.encode(_FUNCTIONS[name](run, params, Call(made, answering)))
+            call = Call(list(made), answering)
+            if not method.changes:
+                return msgspec.json.encode(_FUNCTIONS[name](run, params, call))
+            with answering() as written:
+                try:
+                    return msgspec.json.encode(_FUNCTIONS[name](run, params, call))
+                finally:
+                    made += written
 
         return run.answer(params.client, request_id, digest, method.changes, make)
 

@@ -18,7 +18,7 @@ from baco_like._tables import Table
 from baco_like.exceptions import JournalConflict, JournalError, RunFileError
 from baco_like.journal import Event, JsonlJournal, Mark, MemoryJournal
 from baco_like.journal.events import START
-from baco_like.journal.header import PEAK, Header
+from baco_like.journal.header import COMPILER, FOLDER, PEAK, Header
 from baco_like.journal.lock import sole_runner
 from baco_like.optimizer import Optimizer, Search, Sharing
 from baco_like.records import Aim
@@ -122,7 +122,9 @@ class Description:
         if budget is not None:
             check_rule(budget.stop, aim.several, len(space.tasks or ()) > 1)
         peak = objective_tables(top)[0].read(OBJECTIVE)["peak"]
-        context = {**({} if peak is None else {PEAK: peak}), **top.table("context").entries}
+        own = top.table("context").entries
+        check_context(own)
+        context = {**({} if peak is None else {PEAK: peak}), **own}
         return cls(space, aim, read["seed"], read["search"], sharing, budget, context)
 
     def create(self, storage: Path | None) -> Optimizer:
@@ -141,6 +143,19 @@ class Description:
             sharing=self.sharing,
             context=self.context,
         )
+
+
+def check_context(context: Mapping[str, Any]) -> None:
+    """Refuse keys that `baco-like tune` writes: they name commands, which ``baco-like rebuild`` offers to run.
+
+    Raises:
+        RunFileError: There is one.
+    """
+    for key in context:
+        if key.startswith("[") or key in (FOLDER, COMPILER):
+            raise RunFileError(
+                f"context: {key!r:.80} is a key of baco-like tune; choose another name"
+            )
 
 
 @dataclass
@@ -194,16 +209,17 @@ class Answers:
         """Keep the text of an answer; the oldest answers give way."""
         with self._lock:
             answer.text, answer.events = text, []
-            if self._is_kept(client, request, answer):
+            if self.holds(client, request, answer):
                 self._add((client, request), len(text))
 
     def forget(self, client: str, request: str | int, answer: Answer) -> None:
         """Drop a request without an answer, so that its id may be tried again."""
         with self._lock:
-            if self._is_kept(client, request, answer):
+            if self.holds(client, request, answer):
                 self._drop(client, request)
 
-    def _is_kept(self, client: str, request: str | int, answer: Answer) -> bool:
+    def holds(self, client: str, request: str | int, answer: Answer) -> bool:
+        """Whether this is still the answer to a request."""
         own = self._by_client.get(client)
         return own is not None and own.get(request) is answer
 
@@ -250,9 +266,8 @@ class Run:
         self._counting = threading.Lock()
         self._reserved = 0
         self._marks: list[Mark] = [START]
-        self._seen = START
-        self._reading = threading.Lock()
-        self.find_requests()
+        self._marking = threading.Lock()
+        self._find_requests()
 
     @property
     def path(self) -> Path | None:
@@ -320,28 +335,27 @@ class Run:
                 f"{pending} trials are pending, and the server allows {self._most_pending}; observe or abandon some",
             )
 
-    def find_requests(self) -> None:
-        """Read the events that were added since the last call, and note those of requests without an answer."""
-        with self._reading:
-            for event, mark in self.optimizer.journal.read(self._seen):
-                self._seen = mark
-                if mark.number % _STEP == 0 and mark.number // _STEP == len(self._marks):
+    def _find_requests(self) -> None:
+        """Note the requests of the journal, whose answers are made again if they are sent again."""
+        for event, mark in self.optimizer.journal.read(START):
+            self._keep_mark(mark)
+            if "request" in event and event["event"] != "opened":
+                with suppress(ServiceError):  # another program has written the same id
+                    answer = self.answers.find(*event["request"][:3])
+                    answer.events.append((event, mark.number))
+
+    def _keep_mark(self, mark: Mark) -> None:
+        if mark.number % _STEP == 0:
+            with self._marking:
+                if mark.number // _STEP == len(self._marks):
                     self._marks.append(mark)
-                if "request" in event and event["event"] != "opened":
-                    with suppress(ServiceError):  # another program has written the same id
-                        answer = self.answers.find(*event["request"][:3])
-                        if answer.text is None:
-                            answer.events.append((event, mark.number))
 
     def read_events(self, after: int, most: int) -> list[tuple[Event, int]]:
         """Return at most ``most`` events after a number of them, each with the number behind it."""
         nearest = self._marks[min(after // _STEP, len(self._marks) - 1)]
         found = []
         for event, mark in self.optimizer.journal.read(nearest):
-            if mark.number % _STEP == 0 and mark.number // _STEP == len(self._marks):
-                with self._reading:
-                    if mark.number // _STEP == len(self._marks):
-                        self._marks.append(mark)
+            self._keep_mark(mark)
             if mark.number > after:
                 found.append((event, mark.number))
                 if len(found) >= most:
@@ -364,27 +378,31 @@ class Run:
             digest: Identifies the method and the parameters.
             changes: Whether the method changes the run.
             make: Makes the answer. Its argument are the events that the same request has written before it was
-                interrupted.
+                interrupted; ``make`` adds those that it writes.
 
         Raises:
             ServiceError: The client has used the id for another request.
         """
-        answer = self.answers.find(client, request, digest)
-        with answer.lock:
-            if answer.text is not None:
-                return answer.text
-            try:
-                text = make(list(answer.events))
-            except BaseException:
-                self.find_requests()  # a part of the request may be done
-                if not answer.events:
-                    self.answers.forget(client, request, answer)
-                raise
-            if changes or len(text) <= _LARGEST_READ:
-                self.answers.keep(client, request, answer, text)
-            else:
-                self.answers.forget(client, request, answer)
-            return text
+        while True:
+            answer = self.answers.find(client, request, digest)
+            with answer.lock:
+                if not self.answers.holds(client, request, answer):
+                    continue  # its first attempt has failed while this one was waiting
+                if answer.text is None:
+                    try:
+                        text = make(answer.events)
+                    except BaseException:
+                        # The disk may have refused events, which are undone.
+                        known = self.optimizer.state.mark.number
+                        answer.events = [each for each in answer.events if each[1] <= known]
+                        if not answer.events:
+                            self.answers.forget(client, request, answer)
+                        raise
+                    if not changes and len(text) > _LARGEST_READ:
+                        self.answers.forget(client, request, answer)
+                        return text
+                    self.answers.keep(client, request, answer, text)
+                return answer.text or b""
 
 
 class Runs:

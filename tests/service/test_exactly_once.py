@@ -3,6 +3,7 @@
 import json
 import random
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -217,6 +218,44 @@ def test_ids_are_kept_for_each_client_and_1000_of_them():
     assert client.call("suggest", "1") == first
     client.call("heartbeat", trials=[])
     assert client.call("suggest", "1") != first, "999 others are younger"
+
+
+def test_a_request_that_fails_half_way_is_completed(monkeypatch):
+    service, client = in_process()
+    client.call("open", **TABLES)
+    optimizer = service.runs.find(None).optimizer
+    whole = optimizer.suggest
+
+    def suggest(n, **kwargs):
+        whole(1, **kwargs)
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(optimizer, "suggest", suggest)
+        assert client.error("suggest", "1", n=3)[0] == "internal"
+    assert [t["id"] for t in client.call("suggest", "1", n=3)["trials"]] == [0, 1, 2]
+    assert client.call("status")["pending"] == client.call("suggest", "1", n=3)["trials"]
+
+
+def test_the_same_request_at_the_same_time(monkeypatch):
+    service, client = in_process()
+    client.call("open", **TABLES)
+    optimizer = service.runs.find(None).optimizer
+    whole, failures = optimizer.suggest, [ZeroDivisionError(), ZeroDivisionError()]
+
+    def suggest(n, **kwargs):
+        time.sleep(0.01)
+        if failures:
+            raise failures.pop()
+        return whole(n, **kwargs)
+
+    monkeypatch.setattr(optimizer, "suggest", suggest)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: client.ask("suggest", "1"), range(8)))
+    found = [answer["result"] for answer in answers if "result" in answer]
+    assert len(found) == 6
+    assert all(each == found[0] for each in found)
+    assert len(client.call("status")["pending"]) == 1
 
 
 def test_an_error_changes_nothing_and_its_id_may_be_tried_again():

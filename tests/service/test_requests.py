@@ -179,6 +179,8 @@ def test_a_closed_pipe_ends_the_server():
         ("params", "run", {"run": "../../etc"}),
         ("params", "run", {"run": ""}),
         ("params", "run", {"run": "a\n"}),
+        ("params", "context", {"context": {"[evaluator] run": "rm -rf x"}}),
+        ("params", "context", {"context": {"folder": "/tmp"}}),
         ("params", "threads", {"optimizer": {"threads": 64}}),
         ("params", "strategy", {"optimizer": {"strategy": "os:system"}}),
         (
