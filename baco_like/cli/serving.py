@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +16,7 @@ from baco_like._checks import nesting_depth
 from baco_like._output import open_regular_file, print_line
 from baco_like._tables import suggestion
 from baco_like.cli.run_file import parse_toml
-from baco_like.exceptions import RunFileError
+from baco_like.exceptions import BacoWarning, RunFileError
 from baco_like.integrations.hypermapper import server as hypermapper
 from baco_like.service.http import HttpServer, check_access
 from baco_like.service.mcp import Agent
@@ -85,7 +86,7 @@ def _serve_http(
     service: Service, host: str, port: int, hosts: Sequence[str], token_file: Path | None
 ) -> None:
     """Answer requests over HTTP until the process is interrupted."""
-    token = os.environ.get("BACO_LIKE_TOKEN") if token_file is None else _read_token(token_file)
+    token = os.environ.get("BACO_LIKE_TOKEN") if token_file is None else read_token(token_file)
     check_access(host, hosts, token)
     try:
         server = HttpServer(service, host, port, token, hosts)
@@ -97,9 +98,20 @@ def _serve_http(
         server.serve_forever()
 
 
-def _read_token(path: Path) -> str:
+def read_token(path: Path) -> str:
+    """Return the token in a file, and warn if other users may read it.
+
+    Raises:
+        RunFileError: It cannot be read.
+    """
     try:
         with open_regular_file(path) as file:
+            if os.fstat(file.fileno()).st_mode & 0o077:
+                warnings.warn(
+                    f"--token-file {path}: other users of this machine may read it; run chmod 600",
+                    BacoWarning,
+                    stacklevel=2,
+                )
             return file.read(4096).decode().strip()
     except (OSError, ValueError) as error:
         raise RunFileError(f"--token-file {path}: {error}") from None

@@ -11,8 +11,10 @@ import io
 import ipaddress
 import re
 import socket
+import sys
 import threading
 import time
+import traceback
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -172,7 +174,9 @@ class HttpServer(ThreadingHTTPServer):
 
     @override
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore an error of a connection: the client has gone, or is too slow."""
+        """Ignore an error of a connection (the client has gone, or is too slow); report a bug."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            traceback.print_exc()
 
 
 class _Rate:

@@ -10,7 +10,8 @@ import pytest
 from serving import TABLES, http_client, line, over_http
 
 from baco_like.cli import main
-from baco_like.exceptions import RunFileError
+from baco_like.cli.serving import read_token
+from baco_like.exceptions import BacoWarning, RunFileError
 from baco_like.service.http import check_access
 from baco_like.service.messages import METHODS, Limits
 
@@ -137,6 +138,16 @@ def test_a_token(guarded):
     assert request(guarded, headers=BEARER)[0] == 200
     assert request(guarded, headers={**BEARER, "Host": "Tuner.example.org:443"})[0] == 200
     assert request(guarded, headers={**BEARER, "Host": "other.example.org"})[0] == 403
+
+
+def test_a_token_that_others_may_read(tmp_path):
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    file.chmod(0o600)
+    assert read_token(file) == TOKEN
+    file.chmod(0o644)
+    with pytest.warns(BacoWarning, match="chmod 600"):
+        read_token(file)
 
 
 @pytest.mark.parametrize(
