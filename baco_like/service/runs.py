@@ -18,7 +18,7 @@ from baco_like._tables import Table
 from baco_like.exceptions import JournalConflict, JournalError, RunFileError
 from baco_like.journal import Event, JsonlJournal, Mark, MemoryJournal
 from baco_like.journal.events import START
-from baco_like.journal.header import COMPILER, FOLDER, PEAK, Header
+from baco_like.journal.header import COMPILER, EXACT, FOLDER, PEAK, UNIT, UNITS, Header
 from baco_like.journal.lock import sole_runner
 from baco_like.optimizer import Optimizer, Search, Sharing
 from baco_like.records import Aim
@@ -152,7 +152,8 @@ def check_context(context: Mapping[str, Any]) -> None:
         RunFileError: There is one.
     """
     for key in context:
-        if key.startswith("[") or key in (FOLDER, COMPILER):
+        is_free = key in (UNIT, UNITS, EXACT, PEAK) or not key.startswith("[")
+        if not is_free or key in (FOLDER, COMPILER):
             raise RunFileError(
                 f"context: {key!r:.80} is a key of baco-like tune; choose another name"
             )
@@ -263,7 +264,7 @@ class Run:
         self.budget, self.sharing = budget, sharing
         self.answers = Answers()
         self._most_pending = most_pending
-        self._counting = threading.Lock()
+        self._counting = threading.Condition()
         self._reserved = 0
         self._marks: list[Mark] = [START]
         self._marking = threading.Lock()
@@ -281,46 +282,54 @@ class Run:
 
     @contextmanager
     def reserving(self, wanted: int) -> Iterator[int]:
-        """Reserve `room` for at most ``wanted`` trials within a ``with`` block; other clients get the rest meanwhile.
+        """Reserve the right to suggest at most ``wanted`` trials within a ``with`` block, and yield their number.
+
+        The budget may have room for fewer. Other clients suggest meanwhile, except where there is not room for all.
 
         Raises:
-            ServiceError: As for `room`.
+            ServiceError: The run has ended, or has too many pending trials.
         """
         with self.optimizer.grouped():
             with self._counting:
-                room = self.room(wanted)
+                while (room := self._room(wanted)) < wanted and self._reserved:
+                    self._counting.wait()  # what the others suggest is counted twice until they are done
+                if room < 1:
+                    raise self._ended("all evaluations of the budget are observed or pending")
+                again = len(self.optimizer.suggested_first)
+                self.check_pending(room - again)
                 self._reserved += room
             try:
                 yield room
             finally:
                 with self._counting:
                     self._reserved -= room
+                    self._counting.notify_all()
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Let one client after the other look for `room` and take it; they wait for the disk together."""
+        """Let one client after the other count pending trials and add one; they wait for the disk together."""
         with self.optimizer.grouped(), self._counting:
             yield
 
-    def room(self, wanted: int) -> int:
+    def _room(self, wanted: int) -> int:
         """Return how many trials may be suggested now, at most ``wanted``.
 
         Raises:
-            ServiceError: The run has ended, or has too many pending trials.
+            ServiceError: The run has ended.
         """
         optimizer, rule = self.optimizer, self.rule
-        reason = optimizer.should_stop(rule)
-        again, left = len(optimizer.suggested_first), rule.room(optimizer.history)
-        count = wanted if left is None else min(wanted, left + again - self._reserved)
-        if reason is None and count < 1:
-            reason = f"all of {self.budget and self.budget.evaluations} evaluations are observed or pending"
-        if reason is not None:
-            raise ServiceError(
-                "ended",
-                f"the run has ended: {reason}; `best` has the result, and `open` with a larger budget continues",
-            )
-        self.check_pending(count - again)
-        return count
+        if reason := optimizer.should_stop(rule):
+            raise self._ended(reason)
+        left = rule.room(optimizer.history)
+        if left is None:
+            return wanted
+        return min(wanted, left + len(optimizer.suggested_first) - self._reserved)
+
+    def _ended(self, reason: str) -> ServiceError:
+        return ServiceError(
+            "ended",
+            f"the run has ended: {reason}; `best` has the result, and `open` with a larger budget continues",
+        )
 
     def check_pending(self, added: int) -> None:
         """Refuse more pending trials than the server allows.
@@ -521,6 +530,7 @@ class Runs:
             if name in self._runs or (path is not None and os.path.lexists(path)):
                 raise JournalConflict(f"the run {name!r} exists; read its events")
             options = Header.read(header, name).options
+            check_context(options.context)
             if "name" not in options.strategy:
                 raise ServiceError(
                     "params",

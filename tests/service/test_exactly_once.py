@@ -258,6 +258,22 @@ def test_the_same_request_at_the_same_time(monkeypatch):
     assert len(client.call("status")["pending"]) == 1
 
 
+def test_clients_share_the_rest_of_a_budget():
+    _, client = in_process()
+    client.call("open", **TABLES, budget={"evaluations": 30})
+
+    def work(number):
+        found = []
+        while "result" in (answer := client.ask("suggest", n=1 + number % 3, client=f"c{number}")):
+            found += [trial["id"] for trial in answer["result"]["trials"]]
+        assert answer["error"]["data"]["error"] == "ended"
+        return found
+
+    with ThreadPoolExecutor(8) as pool:
+        ids = [i for found in pool.map(work, range(8)) for i in found]
+    assert sorted(ids) == list(range(30)), "neither more nor fewer"
+
+
 def test_an_error_changes_nothing_and_its_id_may_be_tried_again():
     _, client = in_process()
     client.call("open", **TABLES)

@@ -8,7 +8,7 @@ import re
 import pytest
 from serving import SPACE, TABLES, in_process, line, new_id
 
-from baco_like import Space
+from baco_like import Optimizer, Space
 from baco_like.service.messages import ERRORS, METHODS, Limits
 from baco_like.service.stdio import serve_lines
 
@@ -334,3 +334,18 @@ def test_events_can_be_read_from_any_number():
     for after in (0, 1, 255, 256, 257, 511, 512, 600, 601, 700):
         part = client.call("events", after=after, most=2)
         assert part["events"] == every["events"][after : after + 2]
+
+
+def test_a_header_of_another_program_names_no_command(tmp_path):
+    service, client = in_process(tmp_path)
+    header = dict(Optimizer(Space({"x": [1, 2]}), context={"gpu": "A100"}).opened)
+    options = header["options"]
+    for key in ("[evaluator] run", "folder", "compiler"):
+        other = {**header, "options": {**options, "context": {key: "rm -rf x"}}}
+        assert client.error("append", run="a", event=other, after=0)[0] == "params"
+    assert list(tmp_path.iterdir()) == []
+    allowed = {**options, "context": {"gpu": "A100", "[objective] unit": "ms"}}
+    opened = {**header, "options": allowed}
+    assert client.call("append", run="a", event=opened, after=0)["next"] == 1
+    assert client.call("suggest", run="a")["trials"][0]["id"] == 0
+    service.runs.close()
