@@ -50,7 +50,7 @@ class Call(NamedTuple):
     """
 
     made: list[tuple[Event, int]]
-    answering: Callable[..., AbstractContextManager[None]]
+    answering: Callable[..., AbstractContextManager[object]]
 
 
 _WORDS: Sequence[tuple[type[Exception], str]] = (
