@@ -57,6 +57,12 @@ _KEPT_ENTRY = 1000
 _LARGEST_READ = 2**16
 """Largest answer of a method that changes nothing that is kept; larger ones are made again."""
 
+_MOST_EVENT_BYTES = 2**24
+"""Bytes of a journal after which a list of its events ends."""
+
+_MOST_VALUES = 10**7
+"""Largest number of values in the configurations of all pending trials of a run."""
+
 _STEP = 256
 """Number of events between two positions that are kept, to read a journal from its middle."""
 
@@ -362,13 +368,15 @@ class Run:
     def read_events(self, after: int, most: int) -> list[tuple[Event, int]]:
         """Return at most ``most`` events after a number of them, each with the number behind it."""
         nearest = self._marks[min(after // _STEP, len(self._marks) - 1)]
-        found = []
+        found, begin = [], nearest.place
         for event, mark in self.optimizer.journal.read(nearest):
             self._keep_mark(mark)
             if mark.number > after:
                 found.append((event, mark.number))
-                if len(found) >= most:
+                if len(found) >= most or mark.place - begin > _MOST_EVENT_BYTES:
                     break
+            else:
+                begin = mark.place
         return found
 
     def answer(
@@ -529,6 +537,7 @@ class Runs:
             path = self._path(name)
             if name in self._runs or (path is not None and os.path.lexists(path)):
                 raise JournalConflict(f"the run {name!r} exists; read its events")
+            self._check_size(header.get("space"), header.get("strategy"))
             options = Header.read(header, name).options
             check_context(options.context)
             if "name" not in options.strategy:
@@ -536,7 +545,6 @@ class Runs:
                     "params",
                     f"strategy = {options.strategy!r:.80}: a server knows strategies by name",
                 )
-            self._check_size(header["space"])
             journal = MemoryJournal([header])
             Optimizer.load(journal)  # all checks, before anything is written
             tables: dict[str, Any] = {
@@ -588,7 +596,9 @@ class Runs:
             evaluations = optimizer.options.budget
             if evaluations is not None and "space" not in tables and "budget" not in tables:
                 budget = Budget(evaluations)
-        run = Run(name, optimizer, tables, budget, sharing, self.limits.most_pending)
+        fitting = _MOST_VALUES // _size_of(optimizer.space.to_dict())
+        most_pending = max(1, min(self.limits.most_pending, fitting))
+        run = Run(name, optimizer, tables, budget, sharing, most_pending)
         if not self._reads_only:
             self._share(run, {} if "space" in tables else tables)
             optimizer.take_part()
@@ -624,11 +634,21 @@ class Runs:
             run.sharing = sharing
 
     def _read(self, tables: Mapping[str, Any]) -> Description:
-        self._check_size({k: v for k, v in tables.items() if k in _TABLES})
+        self._check_size({k: v for k, v in tables.items() if k in _TABLES}, tables.get("optimizer"))
         return Description.read(tables)
 
-    def _check_size(self, entries: Mapping[str, Any]) -> None:
-        size = _size_of(entries)
+    def _check_size(self, entries: Any, settings: Any) -> None:
+        """Refuse a space with too many values, and a setting such as a population of so many configurations.
+
+        Raises:
+            ServiceError: It is too large.
+        """
+        size, given = _size_of(entries), settings if isinstance(settings, dict) else {}
+        for name, value in given.items():
+            if name != "seed" and isinstance(value, int) and value > self.limits.most_choices:
+                raise ServiceError(
+                    "limit", f"{name} = {value}: the server allows {self.limits.most_choices}"
+                )
         if size > self.limits.most_choices:
             raise ServiceError(
                 "limit",

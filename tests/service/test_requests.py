@@ -188,6 +188,12 @@ def test_a_closed_pipe_ends_the_server():
             "population",
             {"optimizer": {"strategy": "genetic_algorithm", "populations": 3}},
         ),
+        (
+            "limit",
+            "population",
+            {"optimizer": {"strategy": "genetic_algorithm", "population": 10**9}},
+        ),
+        ("limit", "ahead", {"optimizer": {"ahead": 10**6}}),
         ("params", "lease", {"lease": 0}),
         ("params", "evaluations", {"budget": {"evaluations": 0}}),
         ("params", "needs 'evaluations'", {"budget": {"target": 1.0}}),
@@ -226,6 +232,31 @@ def test_limits_of_a_server(tmp_path):
     )
     client.call("abandon", run="a", trial=1)
     client.call("suggest", run="a")
+    service.runs.close()
+
+
+def test_pending_trials_of_a_large_space_are_fewer():
+    _, client = in_process()
+    space = {f"p{i}": {"type": "integer", "low": 1, "high": 9} for i in range(500)}
+    client.call("open", space=space, optimizer={"strategy": "random_search"})
+    word, message = client.error("suggest", n=5000)
+    assert word == "limit"
+    assert int(message.partition("allows ")[2].partition(";")[0]) < 4000
+
+
+def test_events_are_cut_where_they_are_large(tmp_path):
+    service, client = in_process(tmp_path)
+    client.call("open", run="a", **TABLES)
+    for _ in range(20):
+        (trial,) = client.call("suggest", run="a")["trials"]
+        client.call("observe", run="a", trial=trial["id"], value=1, message="x" * 1_000_000)
+    whole, after, parts = client.call("status", run="a")["observed"], 0, 0
+    observed = 0
+    while (found := client.call("events", run="a", after=after))["events"]:
+        after, parts = found["next"], parts + 1
+        observed += sum(event["event"] == "observed" for event in found["events"])
+    assert (observed, found["end"]) == (whole, after)
+    assert parts == 2
     service.runs.close()
 
 
