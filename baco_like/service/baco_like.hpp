@@ -127,12 +127,10 @@ inline std::size_t sequence_length(std::string_view text) {
 }
 
 inline void append_code_point(std::uint32_t code, std::string& out) {
-  const auto add = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
-  const auto tail = [&](unsigned shift) { add(0x80 | ((code >> shift) & 0x3F)); };
-  if (code < 0x80) return add(code);
-  if (code < 0x800) return add(0xC0 | (code >> 6)), tail(0);
-  if (code < 0x10000) return add(0xE0 | (code >> 12)), tail(6), tail(0);
-  add(0xF0 | (code >> 18)), tail(12), tail(6), tail(0);
+  constexpr std::uint32_t first_bytes[] = {0, 0xC0, 0xE0, 0xF0};  // by the number of bytes that follow
+  const unsigned following = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  out += static_cast<char>(first_bytes[following] | code >> (6 * following));
+  for (unsigned rest = following; rest-- > 0;) out += static_cast<char>(0x80 | ((code >> (6 * rest)) & 0x3F));
 }
 
 constexpr std::uint32_t replacement_character = 0xFFFD;
@@ -144,14 +142,16 @@ inline void append_quoted(std::string_view text, std::string& out) {
   while (!text.empty()) {
     const char first = text.front();
     const std::size_t length = sequence_length(text);
-    if (length == 0)
+    if (length == 0) {
       append_code_point(replacement_character, out);
-    else if (first == '"' || first == '\\')
-      (out += '\\') += first;
-    else if (length == 1 && first < 0x20)
-      ((out += "\\u00") += digits[first >> 4]) += digits[first & 15];
-    else
+    } else if (length == 1 && first < 0x20) {
+      out += "\\u00";
+      out += digits[first >> 4];
+      out += digits[first & 15];
+    } else {
+      if (first == '"' || first == '\\') out += '\\';
       out += text.substr(0, length);
+    }
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   out += '"';
@@ -271,8 +271,9 @@ class JsonReader {
 
   std::optional<Json> read_document() {
     Json value;
-    const bool valid = read_value(value, 0) && (skip_space(), at_ == text_.size());
-    return valid ? std::optional(std::move(value)) : std::nullopt;
+    if (!read_value(value, 0)) return std::nullopt;
+    skip_space();
+    return at_ == text_.size() ? std::optional(std::move(value)) : std::nullopt;
   }
 
  private:
@@ -293,14 +294,20 @@ class JsonReader {
     while (accept(" \t\r\n")) {
     }
   }
-  bool accept_token(std::string_view token) { return skip_space(), accept(token); }
+  bool accept_token(std::string_view token) {
+    skip_space();
+    return accept(token);
+  }
 
   bool read_value(Json& out, int level) {
     skip_space();
     const std::size_t start = at_;
     if (peek() == '{' || peek() == '[') return read_items(out, level);
-    if (peek() == '"') return out.kind_ = Json::Kind::text, read_text(out.scalar_);
     if (accept_word("null")) return true;
+    if (peek() == '"') {
+      out.kind_ = Json::Kind::text;
+      return read_text(out.scalar_);
+    }
     if (accept_word("true") || accept_word("false"))
       out.kind_ = Json::Kind::flag;
     else if (read_number())
@@ -348,7 +355,10 @@ class JsonReader {
   bool read_escape(std::string& out) {
     constexpr std::string_view letters = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
     const std::size_t which = letters.find(peek());
-    if (which < letters.size()) return ++at_, out += meanings[which], true;
+    if (accept(letters)) {
+      out += meanings[which];
+      return true;
+    }
     std::uint32_t code = 0, low = 0;
     if (!accept("u") || !read_hex(code)) return false;
     const std::size_t after = at_;
@@ -407,7 +417,10 @@ inline void Json::append_to(std::string& out) const {
   out += object ? '{' : '[';
   for (std::size_t i = 0; i < items_.size(); ++i) {
     if (i > 0) out += ',';
-    if (object) detail::append_quoted(keys_[i], out), out += ':';
+    if (object) {
+      detail::append_quoted(keys_[i], out);
+      out += ':';
+    }
     items_[i].append_to(out);
   }
   out += object ? '}' : ']';
@@ -532,7 +545,7 @@ class LineTransport final : public Transport {
   }
 
   std::string describe() override {
-    if (command_.empty()) return "the server at the other end of the descriptor";
+    if (command_.empty()) return failure_ == 0 ? "the server of the descriptor" : "the server: the command is empty";
     if (failure_ != 0) return "the command '" + command_[0] + "' (" + std::strerror(failure_) + ")";
     return "'" + command_[0] + "' (if it has ended, its standard error says why)";
   }
@@ -541,6 +554,8 @@ class LineTransport final : public Transport {
   bool start() {
     // Other children of this program must not keep the socket open: the server would never see the end of its input.
     int ends[2];
+    failure_ = EINVAL;
+    if (command_.empty()) return false;
     failure_ = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0 ? 0 : errno;
     if (failure_ != 0) return false;
     socket_ = std::make_unique<Socket>(ends[0]);
