@@ -12,6 +12,7 @@ from typing import Any
 import forked
 import numpy as np
 import pytest
+from scipy import stats
 
 QUALITY = Path(__file__).parents[2] / "benchmarks" / "quality"
 
@@ -23,6 +24,7 @@ def claims() -> Any:
     try:
         import claims
         import claims.difficulty
+        import claims.statistics
         import claims.survey
         import other_packages
     finally:
@@ -164,3 +166,35 @@ def test_penalised_candidates_can_be_charged(claims: Any) -> None:
     assert found.rows.tolist() == [-1, -1, 5, 6, -1, 7]
     assert np.isnan(found.costs).tolist() == [True, True, False, False, True, False]
     assert found.penalised is None
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_wins_agree_with_scipy(claims, seed):
+    rng = np.random.default_rng(seed)
+    samples = [rng.normal(rng.uniform(0, 1), 1, rng.integers(2, 20)) for _ in range(4)]
+    table = claims.statistics.significant_wins(samples)
+    for i, a in enumerate(samples):
+        for j, b in enumerate(samples):
+            expected = i != j and stats.ttest_ind(a, b).pvalue < 0.05 and a.mean() < b.mean()
+            assert table[i, j] == expected
+
+
+def test_wins_without_spread(claims):
+    table = claims.statistics.significant_wins([[1.0, 1.0], [2.0, 2.0], [1.0, 1.0]])
+    assert table.tolist() == [[False, True, False], [False, False, False], [False, True, False]]
+    with pytest.raises(ValueError, match=r"samples\[1\]"):
+        claims.statistics.significant_wins([[1.0, 1.0], [1.0, np.inf]])
+
+
+def test_bootstrap_intervals_have_the_nominal_coverage(claims):
+    rng = np.random.default_rng(5)
+    hits = 0
+    for _ in range(120):
+        sample = rng.normal(3.0, 1.0, 40)
+        low, high = claims.statistics.bootstrap_interval(
+            lambda s: s[0].mean(), [sample], rng, resamples=120
+        )
+        hits += low < 3.0 < high
+    assert 100 <= hits < 120
+    with pytest.raises(ValueError, match="level"):
+        claims.statistics.bootstrap_interval(lambda s: 0.0, [np.ones(2)], rng, level=1.0)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from baco_like.benchmarking import score as sc
 
@@ -165,34 +164,3 @@ def test_mean_deviation_factor():
     means, spreads = sc.mean_deviation_factor([[1.0, 30.0], [3.0, 10.0]])
     assert means.tolist() == [1.0, 1.0]
     assert spreads.tolist() == [0.5, 0.5]
-
-
-@settings(max_examples=30)
-@given(st.integers(0, 2**32 - 1))
-def test_wins_agree_with_scipy(seed):
-    rng = np.random.default_rng(seed)
-    samples = [rng.normal(rng.uniform(0, 1), 1, rng.integers(2, 20)) for _ in range(4)]
-    table = sc.significant_wins(samples)
-    for i, a in enumerate(samples):
-        for j, b in enumerate(samples):
-            expected = i != j and stats.ttest_ind(a, b).pvalue < 0.05 and a.mean() < b.mean()
-            assert table[i, j] == expected
-
-
-def test_wins_without_spread():
-    table = sc.significant_wins([[1.0, 1.0], [2.0, 2.0], [1.0, 1.0]])
-    assert table.tolist() == [[False, True, False], [False, False, False], [False, True, False]]
-    with pytest.raises(ValueError, match=r"samples\[1\]"):
-        sc.significant_wins([[1.0, 1.0], [1.0, np.inf]])
-
-
-def test_bootstrap_intervals_have_the_nominal_coverage():
-    rng = np.random.default_rng(5)
-    hits = 0
-    for _ in range(120):
-        sample = rng.normal(3.0, 1.0, 40)
-        low, high = sc.bootstrap_interval(lambda s: s[0].mean(), [sample], rng, resamples=120)
-        hits += low < 3.0 < high
-    assert 100 <= hits < 120
-    with pytest.raises(ValueError, match="level"):
-        sc.bootstrap_interval(lambda s: 0.0, [np.ones(2)], rng, level=1.0)

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from recorded_table import t4
-from scipy.stats import rankdata
+from scipy.stats import friedmanchisquare, mannwhitneyu, rankdata
 
 from baco_like import (
     BacoWarning,
@@ -55,6 +55,12 @@ from baco_like.benchmarking.studies.parallel import run_parallel
 from baco_like.benchmarking.studies.plots import joined_groups
 from baco_like.benchmarking.studies.report import TITLES
 from baco_like.benchmarking.studies.runs import RunJob, StrategyRun, budget_on
+from baco_like.benchmarking.studies.statistics import (
+    compare_pairs,
+    interval,
+    mean_interval,
+    mean_ranks,
+)
 from baco_like.benchmarking.studies.store import RunStore, run_missing
 from baco_like.cli import main
 from baco_like.exceptions import JournalError
@@ -702,16 +708,94 @@ def test_an_optimum_that_is_beaten_gives_a_warning(direction: Any) -> None:
 # Figures
 
 
-def test_ranks_agree_with_scipy(module: str) -> None:
-    result = study(["random_search", "exhaustive", "genetic_algorithm"], [f"{module}:bowl"], 4, 6)
-    frame = result.to_dataframe()
-    table = frame.groupby(["seed", "strategy"], sort=False).best.last().unstack()
-    expected = rankdata(table.to_numpy(), axis=1).mean(axis=0)
+def test_the_blocks_of_ranks_are_problems(module: str) -> None:
+    names = ["random_search", "exhaustive", "genetic_algorithm"]
+    given = [f"{module}:bowl", "tour_8", "branin_order"]
+    result = study(["random_search", "genetic_algorithm"], given, 4, 6)
+    frame = result.to_dataframe().sort_values(["problem", "seed", "evaluation"])
+    ends = frame.groupby(["problem", "seed", "strategy"], sort=False).best.last().unstack()
+    expected = rankdata(ends.groupby("problem").mean().to_numpy(), axis=1).mean(axis=0)
     found = result.figures.ranks
     assert found is not None
-    assert [found.ranks[name] for name in table.columns] == pytest.approx(expected.tolist())
-    # Demsar 2006, Table 5: the critical value of Nemenyi's test for three classifiers is 2.343.
-    assert found.critical_difference == pytest.approx(2.343 * np.sqrt(3 * 4 / (6 * 4)), rel=1e-3)
+    assert [found.ranks[name] for name in ends.columns] == pytest.approx(expected.tolist())
+    assert found.blocks == 3
+    # Three problems cannot show a difference, whatever the ranks are.
+    assert found.critical_difference >= 1
+    assert found.p_value > 0.2
+    one = study(names, [f"{module}:bowl"], 4, 6).figures.ranks
+    assert one is not None
+    assert one.critical_difference >= 2
+
+
+def test_ranks_agree_with_published_values() -> None:
+    # Demsar 2006, Table 6: four classifiers on 14 data sets, two of them equal only when rounded.
+    table = np.array(
+        [
+            *([0.763, 0.768, 0.771, 0.798], [0.599, 0.591, 0.590, 0.569]),
+            *([0.954, 0.971, 0.968, 0.967], [0.628, 0.661, 0.654, 0.657]),
+            *([0.882, 0.888, 0.886, 0.898], [0.936, 0.931, 0.916, 0.931]),
+            *([0.661, 0.668, 0.609, 0.685], [0.583, 0.583, 0.563, 0.625]),
+            *([0.775, 0.838, 0.866, 0.875], [1.000, 1.000, 1.000, 1.000]),
+            *([0.940, 0.962, 0.965, 0.962], [0.619, 0.666, 0.614, 0.669]),
+            *([0.972, 0.981, 0.9751, 0.975], [0.957, 0.978, 0.946, 0.970]),
+        ]
+    )
+    found = mean_ranks(["C4.5", "+m", "+cf", "+m+cf"], -table)
+    assert found is not None
+    assert {k: round(v, 3) for k, v in found.ranks.items()} == {
+        **{"+m+cf": 1.964, "+m": 2.0, "+cf": 2.893, "C4.5": 3.143}
+    }
+    assert found.p_value == pytest.approx(friedmanchisquare(*table.T).pvalue, abs=0.005)
+    assert found.critical_difference == pytest.approx(1.25, abs=0.09)  # with the ties of this table
+
+
+@pytest.mark.parametrize(("runs", "ties"), [(2, False), (5, False), (7, True), (12, True)])
+def test_pairs_agree_with_scipy(runs: int, ties: bool) -> None:
+    rng = np.random.default_rng(runs)
+    costs = [rng.normal(shift, 1, runs).round(0 if ties else 9) for shift in (0.0, 0.5, 3.0)]
+    found = compare_pairs(costs)
+    raw = {}
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        test = mannwhitneyu(costs[i], costs[j])
+        assert found.effects[i, j] == pytest.approx(1 - test.statistic / runs**2)
+        raw[i, j] = test.pvalue
+    assert found.effects.trace() == 1.5
+    smallest, middle, largest = sorted(raw, key=lambda pair: raw[pair])
+    holm = [3 * raw[smallest]]
+    holm.append(max(holm[0], 2 * raw[middle]))
+    holm.append(max(holm[1], raw[largest]))
+    for pair, expected in zip((smallest, middle, largest), holm, strict=True):
+        if ties and runs < 8:  # exact instead of an approximation
+            assert found.p_values[pair] == pytest.approx(min(1, expected), abs=0.12)
+        else:
+            assert found.p_values[pair] == pytest.approx(min(1, expected))
+    assert (found.p_values == found.p_values.T).all()
+    assert found.wins.tolist() == [
+        [bool(found.p_values[i, j] < 0.05 and i < j) for j in range(3)] for i in range(3)
+    ]
+    assert found.wins.any() == (runs > 4)  # two runs cannot differ significantly
+
+
+def test_ties_are_not_significant_too_early() -> None:
+    # The normal approximation says p = 0.047; 2 of 20 permutations are so extreme.
+    assert compare_pairs([np.ones(3), np.full(3, 2.0)]).p_values[0, 1] == pytest.approx(0.1)
+    assert compare_pairs([np.ones(9), np.ones(9)]).p_values[0, 1] == 1.0
+
+
+def test_intervals_need_ten_runs_and_cover() -> None:
+    rng = np.random.default_rng(1)
+    assert np.isnan(mean_interval(rng.random(9), rng)).all()
+    assert np.isnan(interval(np.ones((50, 3)), 9)).all()
+    assert mean_interval(np.full(10, 2.0), rng).tolist() == [2.0, 2.0]
+    hits = {"mean": 0, "median": 0}
+    for _ in range(300):
+        sample = rng.exponential(size=10)
+        low, high = mean_interval(sample, rng)
+        hits["mean"] += low <= 1.0 <= high
+        drawn = np.median(sample[rng.integers(10, size=(400, 10))], axis=1)
+        low, high = interval(drawn, 10)
+        hits["median"] += low <= math.log(2) <= high
+    assert all(275 <= count <= 297 for count in hits.values()), hits  # 95 % of 300 is 285
 
 
 def test_a_run_without_success_has_the_worst_value() -> None:
@@ -722,7 +806,7 @@ def test_a_run_without_success_has_the_worst_value() -> None:
         "maximize",
         8.0,
     )
-    result = study(["exhaustive", "random_search"], [problem], 8, 1)
+    result = study(["exhaustive", "random_search"], [problem], 12, 1)
     frame = result.to_dataframe()
     worst = frame["value"].min()
     assert frame.best.isna().any()
@@ -766,7 +850,7 @@ def runs_of(recorded: list[RecordedProblem], label: str, best_first: bool) -> li
         order = np.argsort(problem.costs[:-1])[: len(problem.baseline.costs)]
         order = order if best_first else order[::-1]
         count = budget_on(problem, None).evaluations
-        for seed in range(3):
+        for seed in range(10):
             rows = np.concatenate([order[:1], np.roll(order[1:], -seed)])[:count]
             found.append(StrategyRun(problem.name, label, seed, problem.costs[rows], 0.01, rows))
     return found

@@ -10,20 +10,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from baco_like._typing import Array, Ints, Mask, Rng
+from baco_like._typing import Array, Ints, Rng
 from baco_like.benchmarking import score
 from baco_like.benchmarking.problems.recorded import RecordedProblem
 from baco_like.benchmarking.score import Baseline, Performance
 from baco_like.benchmarking.studies.runs import Problem, StrategyRun
+from baco_like.benchmarking.studies.statistics import (
+    FEWEST,
+    LEVEL,
+    MeanRanks,
+    PairTests,
+    compare_pairs,
+    interval,
+    mean_interval,
+    mean_ranks,
+)
 from baco_like.records.objective import sign_of
 
 _TIMES = 200
 """Number of points in time at which a score is computed."""
 _RESAMPLES, _TIME_RESAMPLES, _VALUE_RESAMPLES = 500, 100, 2000
-LEVEL = 0.95
-"""Confidence of the intervals, and 1 minus the level of the tests."""
 _MIN_CUTOFF = 0.05
 
 ALL = "all"
@@ -37,7 +44,7 @@ COLUMNS = (
     *("median", "median_low", "median_high", "regret", "regret_low", "regret_high"),
     *("score_evaluations", "score_evaluations_low", "score_evaluations_high"),
     *("score_time", "score_time_low", "score_time_high", "fraction_of_optimum"),
-    *("failures", "wins", "losses", "ms_per_suggestion"),
+    *("effect", "p_value", "failures", "wins", "losses", "ms_per_suggestion"),
 )
 """Columns of the table of figures."""
 
@@ -66,23 +73,6 @@ class Standing:
 
 
 @dataclass(frozen=True, eq=False)
-class MeanRanks:
-    """Mean ranks of strategies over all pairs of problem and seed (Demsar, JMLR 7, 2006, section 3.2.2).
-
-    Attributes:
-        ranks: Mean rank of each strategy, the best first.
-        critical_difference: Two mean ranks that differ by more differ significantly (Nemenyi's test, 5 %).
-        p_value: Of Friedman's test that all strategies are equally good; NaN for fewer than three.
-        blocks: Number of pairs of problem and seed.
-    """
-
-    ranks: dict[str, float]
-    critical_difference: float
-    p_value: float
-    blocks: int
-
-
-@dataclass(frozen=True, eq=False)
 class StudyFigures:
     """The figures of a study; contenders and problems are in their given order.
 
@@ -94,8 +84,8 @@ class StudyFigures:
         evaluations: Standing over evaluations, by label; empty if no problem is recorded, or one cannot be scored.
         time: Standing over simulated time, by label; empty if a table has no times, or a contender has no success
             within the time.
-        contests: For each problem, whether row i is significantly better than row j at the end of the budget. Problems
-            without a success and studies with a single seed have none.
+        contests: The tests of all pairs at the end of the budget, by problem. Problems without a success, studies with
+            a single seed and those of a single strategy have none.
         ranks: The mean ranks; None for a single strategy or without a success.
         rows: The table: for each contender a row for each problem, then one with the problem ``all``. Keys are
             `COLUMNS`; a figure that does not exist is missing or NaN.
@@ -107,7 +97,7 @@ class StudyFigures:
     curves: Mapping[str, Curves]
     evaluations: Mapping[str, Standing]
     time: Mapping[str, Standing]
-    contests: Mapping[str, Mask]
+    contests: Mapping[str, PairTests]
     ranks: MeanRanks | None
     rows: Sequence[Mapping[str, Any]]
 
@@ -115,8 +105,14 @@ class StudyFigures:
     def wins(self) -> Ints:
         """Number of problems on which row i beats column j, ``(contenders, contenders)``."""
         none = np.zeros((len(self.labels),) * 2, dtype=np.bool_)
-        table: Ints = np.sum([none, *self.contests.values()], axis=0, dtype=np.int64)
+        won = [tests.wins for tests in self.contests.values()]
+        table: Ints = np.sum([none, *won], axis=0, dtype=np.int64)
         return table
+
+    def is_among_best(self, label: str, problem: str) -> bool:
+        """Whether a contender has the best mean on a problem, or is not significantly worse; for the bold print."""
+        p_value = self.row(label, problem).get("p_value")
+        return p_value is not None and p_value > 1 - LEVEL
 
     def row(self, label: str, problem: str = ALL) -> Mapping[str, Any]:
         """Return the row of a contender on a problem."""
@@ -151,11 +147,12 @@ def compute_figures(
     }
     solved = [name for name, cost in worst.items() if not math.isnan(cost)]
     contests = {
-        name: score.significant_wins(final[name])
+        name: compare_pairs(final[name])
         for name in solved
-        if min(map(len, final[name])) > 1
+        if min(map(len, final[name])) > 1 and len(labels) > 1
     }
-    ranks = mean_ranks(labels, [final[name] for name in solved])
+    means = {name: [costs.mean() for costs in final[name]] for name in solved}
+    ranks = mean_ranks(labels, list(means.values()))
     recorded = {p.name: p for p in problems if isinstance(p, RecordedProblem)}
     standings = _compute_standings(groups, curves, recorded, budgets)
     rng = np.random.default_rng(0)
@@ -171,7 +168,9 @@ def compute_figures(
         at_end = score.at_budgets(curves[label][p.name], [budgets[p.name]])
         row["fraction_of_optimum"] = _mean_fraction(at_end, p, worst[p.name])
         if (contest := contests.get(p.name)) is not None:
-            row |= {"wins": int(contest[i].sum()), "losses": int(contest[:, i].sum())}
+            best = int(np.argmin(means[p.name]))
+            row |= {"effect": contest.effects[i, best], "p_value": contest.p_values[i, best]}
+            row |= {"wins": int(contest.wins[i].sum()), "losses": int(contest.wins[:, i].sum())}
         for over, by_label in standings.items():
             if by_label and p.name in recorded:
                 row[f"score_{over}"] = by_label[label].by_problem[p.name]
@@ -265,26 +264,21 @@ def _count_runs(runs: Sequence[StrategyRun]) -> dict[str, Any]:
 
 
 def _summarise(costs: Array, problem: Problem, rng: Rng) -> dict[str, float]:
-    """Return the mean, the median and the mean regret of final costs, with intervals."""
+    """Return the mean, the median and the mean regret of final costs, with intervals from ten runs on."""
     sign, optimum = sign_of(problem.direction), problem.best_value
     regrets = costs - (math.nan if optimum is None else sign * optimum)
-    draws = rng.integers(len(costs), size=(_VALUE_RESAMPLES, len(costs)))
-    values = sign * costs
+    values, runs = sign * costs, len(costs)
+    medians = np.median(values[rng.integers(runs, size=(_VALUE_RESAMPLES, runs))], axis=1)
     return (
-        _with_interval("mean", values.mean(), interval(values[draws].mean(axis=1)))
-        | _with_interval("median", np.median(values), interval(np.median(values[draws], axis=1)))
-        | _with_interval("regret", regrets.mean(), interval(regrets[draws].mean(axis=1)))
+        _with_interval("mean", values.mean(), mean_interval(values, rng))
+        | _with_interval("median", np.median(values), interval(medians, runs))
+        | _with_interval("regret", regrets.mean(), mean_interval(regrets, rng))
     )
 
 
 def _with_interval(name: str, value: float, ends: Array | tuple[float, float]) -> dict[str, float]:
     low, high = ends
     return {name: float(value), f"{name}_low": float(low), f"{name}_high": float(high)}
-
-
-def interval(samples: npt.ArrayLike) -> Array:
-    """Return the ends of the percentile bootstrap interval of statistics, ``(samples, ...)`` to ``(2, ...)``."""
-    return np.asarray(np.quantile(np.asarray(samples), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0))
 
 
 def _mean_fraction(costs: Array, problem: Problem, worst: float) -> float:
@@ -294,38 +288,6 @@ def _mean_fraction(costs: Array, problem: Problem, worst: float) -> float:
     if optimum == 0 or optimum < 0 < worst:
         return math.nan
     return float(score.fraction_of_optimum(costs, optimum).mean())
-
-
-def mean_ranks(labels: Sequence[str], costs: Sequence[Sequence[Array]]) -> MeanRanks | None:
-    """Return the mean ranks of the strategies by their costs at the end; equal costs share their rank.
-
-    The blocks of Friedman's and Nemenyi's tests are the pairs of problem and seed, so the answer is about these
-    problems, not about all problems of their kind.
-
-    Args:
-        labels: The strategies.
-        costs: Final costs, ``(runs,)`` by problem and strategy; the runs of all strategies have the same seeds.
-
-    Returns:
-        The ranks, or None for a single strategy or no problem.
-    """
-    from scipy.stats import friedmanchisquare, rankdata, studentized_range
-
-    k = len(labels)
-    if k < 2 or not costs:
-        return None
-    table = np.concatenate([np.transpose(each) for each in costs])
-    means = rankdata(table, axis=1).mean(axis=0)
-    quantile = float(studentized_range.ppf(LEVEL, k, np.inf)) / math.sqrt(2.0)
-    with np.errstate(invalid="ignore"):  # NaN if all costs of each block are equal
-        p_value = float(friedmanchisquare(*table.T).pvalue) if k > 2 else math.nan
-    order = np.argsort(means, kind="stable")
-    return MeanRanks(
-        {labels[i]: float(means[i]) for i in order},
-        quantile * math.sqrt(k * (k + 1) / (6.0 * len(table))),
-        p_value,
-        len(table),
-    )
 
 
 # Scores on recorded problems ------------------------------------------------------------------------------------------
@@ -381,7 +343,7 @@ def compute_standing(
     seconds: Curves | None = None,
     resamples: int | None = None,
 ) -> Standing:
-    """Return the standing of a contender with percentile bootstrap intervals over the runs.
+    """Return the standing of a contender, with bootstrap intervals over the runs of each problem from ten runs on.
 
     Args:
         curves: Its best costs so far.
@@ -404,6 +366,9 @@ def compute_standing(
     if resamples is None:
         resamples = _RESAMPLES if seconds is None else _TIME_RESAMPLES
     sizes = {name: len(curves[name]) for name in problems}
+    fewest = min(sizes.values())
+    if fewest < FEWEST:
+        resamples = 1
     performances = {name: score_runs(name, tuple(range(n))) for name, n in sizes.items()}
     shares, curve = score.aggregate_curve(list(performances.values()))
     samples = [
@@ -413,7 +378,7 @@ def compute_standing(
         ]
         for _ in range(resamples)
     ]
-    low, high = interval([score.aggregate(sample) for sample in samples])
+    low, high = interval([score.aggregate(sample) for sample in samples], fewest)
     return Standing(
         by_problem={name: performance.mean for name, performance in performances.items()},
         score=score.aggregate(list(performances.values())),
@@ -421,7 +386,7 @@ def compute_standing(
         high=float(high),
         shares=shares,
         curve=curve,
-        band=interval([score.aggregate_curve(sample)[1] for sample in samples]),
+        band=interval([score.aggregate_curve(sample)[1] for sample in samples], fewest),
     )
 
 

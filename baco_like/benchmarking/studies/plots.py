@@ -10,7 +10,8 @@ import numpy as np
 
 from baco_like._optional import open_plot, require, save_figure
 from baco_like._typing import Array
-from baco_like.benchmarking.studies.figures import MeanRanks, Standing, StudyFigures, interval
+from baco_like.benchmarking.studies.figures import Standing, StudyFigures
+from baco_like.benchmarking.studies.statistics import MeanRanks, interval
 from baco_like.benchmarking.studies.study import StudyResult
 from baco_like.records.objective import sign_of
 
@@ -62,7 +63,7 @@ def plot_curves(result: StudyResult, path: str | Path) -> None:
             colour, line = line_style(i)
             means = values[:, at].mean(axis=0)
             axes.plot(at + 1, means, color=colour, ls=line, lw=1.6, label=label)
-            band = interval(values[:, at][draws].mean(axis=1))
+            band = interval(values[:, at][draws].mean(axis=1), len(values))
             axes.fill_between(at + 1, *band, color=colour, alpha=0.15, lw=0)
         if has_regret:
             axes.set_yscale("log")
@@ -170,7 +171,7 @@ def plot_critical_difference(found: MeanRanks, path: str | Path) -> None:
         axes.hlines(y, ranks[first] - 0.02, ranks[last] + 0.02, color="black", lw=3)
     width = min(found.critical_difference, count - 1)
     axes.hlines(-0.95, 1, 1 + width, color="#d55e00", lw=2)
-    text = f"critical difference {found.critical_difference:.2f} ({found.blocks} pairs of problem and seed)"
+    text = f"critical difference {found.critical_difference:.2f} ({found.blocks} problems)"
     axes.text(1, -1.05, text, ha="left", va="bottom", fontsize=8, color="#d55e00")
     save_figure(figure, Path(path))
 

@@ -11,10 +11,11 @@ from typing import Any
 from baco_like.benchmarking.studies.figures import COLUMNS, StudyFigures
 
 EXPLANATION = """\
-Brackets contain 95 % percentile bootstrap intervals over the runs. Regret is the difference of the best value to the
-optimum. A run without a success has the worst value of the problem. Ranks: 1 is the best; the mean over all pairs of
-problem and seed. Wins: the number of problems on which the mean at the end is significantly better (Student's t-test,
-5 %, two-sided)."""
+Brackets contain 95 % bootstrap intervals over the runs; fewer than ten runs have none. Regret is the difference of the
+best value to the optimum. A run without a success has the worst value of the problem. Ranks: 1 is the best; the mean
+over the problems of the ranks by mean. A12 is the probability that a run is better than one of the best mean, and p the
+Mann-Whitney test of this difference, corrected by Holm's method for all pairs of the problem. Wins: the number of
+problems on which a strategy is significantly better (5 %)."""
 
 SCORES = """\
 Score of recorded problems: 0 is random search (calculated), 1 is the optimum from the first evaluation on; the mean
@@ -28,6 +29,8 @@ TITLES = {
     "score_evaluations": ("score over evaluations", ".3f"),
     "score_time": ("score over time", ".3f"),
     "fraction_of_optimum": ("fraction of optimum", ".3f"),
+    "effect": ("A12", ".2f"),
+    "p_value": ("p", ".2g"),
     "failures": ("failures", ".0%"),
     "wins": ("wins", "d"),
     "losses": ("losses", "d"),
@@ -43,10 +46,9 @@ def to_markdown(figures: StudyFigures) -> str:
     parts = ["# Comparison", _table(overall)]
     ranks = figures.ranks
     if ranks is not None:
-        test = "" if math.isnan(ranks.p_value) else f" (Friedman's test: p = {ranks.p_value:.2g})"
         parts.append(
             f"Mean ranks that differ by more than {ranks.critical_difference:.2f} differ significantly by Nemenyi's "
-            f"test (5 %, {ranks.blocks} pairs of problem and seed){test}."
+            f"test (5 %, {ranks.blocks} problems; Friedman's test: p = {ranks.p_value:.2g})."
         )
     for name in figures.problems:
         rows = [figures.row(figures.labels[i], name) for i in order]

@@ -8,12 +8,12 @@ import runs
 from baco_like._typing import Array
 from baco_like.benchmarking.score import (
     CHECKPOINTS,
-    bootstrap_interval,
     mean_absolute_error,
     mean_deviation_factor,
 )
 from baco_like.benchmarking.studies.figures import curves_of
 from claims.evidence import Entry, Evidence, verdict
+from claims.statistics import bootstrap_interval
 from claims.survey import surveyed
 
 BAYESIAN = {

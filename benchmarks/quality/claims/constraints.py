@@ -9,11 +9,11 @@ import runs
 from baco_like._typing import Array
 from baco_like.benchmarking.score import (
     Baseline,
-    bootstrap_interval,
     score,
 )
 from baco_like.benchmarking.studies.figures import compute_standing
 from claims.evidence import Entry, Evidence, verdict
+from claims.statistics import bootstrap_interval
 
 TABLE_IV: Mapping[str, tuple[str, dict[str, Any], float]] = {
     "GA": (

@@ -7,9 +7,9 @@ import numpy as np
 import runs
 
 from baco_like._typing import Array
-from baco_like.benchmarking.score import bootstrap_interval, significant_wins
 from baco_like.benchmarking.studies.figures import final_costs
 from claims.evidence import LOW, MEDIUM, Entry, Evidence, spearman, verdict
+from claims.statistics import bootstrap_interval, significant_wins
 
 FIRST_AND_BEST = {
     "MLS": "multi_start_local_search",
