@@ -2,8 +2,8 @@
 
 Most of the time of a new process is the import of SciPy, Matplotlib and the package. A fork has them already.
 Everything else is as in a new process: it has its own streams, signals and exit code, it runs with the modules as they
-are after their import, and it ends as an interpreter ends. Tests of imports, warnings of other projects, hash seeds or
-signals start a new interpreter instead.
+are after their import, and it ends as an interpreter ends, except that the system frees its memory. Tests of imports,
+warnings of other projects, hash seeds or signals start a new interpreter instead.
 """
 
 import atexit
@@ -13,20 +13,24 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import runpy
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from pathlib import Path
 
 PRELOADED = (
     *("matplotlib.backends.backend_agg", "matplotlib.figure", "numpy", "pandas", "scipy.linalg"),
     *("scipy.optimize", "scipy.sparse.csgraph", "scipy.special", "scipy.stats", "sklearn.ensemble"),
-    *("threadpoolctl", "tqdm", "typing_extensions"),
-    *("baco_like.cli.tune", "baco_like.running", "baco_like.strategies.registry"),
+    *("threadpoolctl", "tomllib", "tqdm", "typing_extensions", "vl_convert"),
 )
+
+NOT_PRELOADED = ("__main__", "_worker", "gpytorch", "integrations")
+"""Parts of the names of our modules that need other packages, or begin to work when they are imported."""
 
 MOST_SECONDS = 300
 
@@ -59,7 +63,10 @@ def _server():
 
 def _serve():
     """Answer each line with the exit code of a fork; return the request in the fork."""
-    for name in PRELOADED:
+    package = importlib.import_module("baco_like")
+    modules = (module.name for module in pkgutil.walk_packages(package.__path__, "baco_like."))
+    own = [name for name in modules if not any(part in name for part in NOT_PRELOADED)]
+    for name in (*PRELOADED, *own):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     gc.freeze()  # else a fork copies the memory of all objects when it collects garbage
@@ -102,5 +109,26 @@ def _become(request):
         runpy.run_path(words[0], run_name="__main__")
 
 
+def _end(program):
+    """Run a program and end; the interpreter would free each object, and so copy the memory of the first process."""
+    code = 0
+    try:
+        program()
+    except SystemExit as end:
+        code = end.code or 0
+        if not isinstance(code, int):
+            print(code, file=sys.stderr)
+            code = 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    _become(_serve())
+    _end(functools.partial(_become, _serve()))

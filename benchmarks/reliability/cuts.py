@@ -39,7 +39,7 @@ def main() -> None:
         recorded(folder / "whole")
         data, whole = (folder / "whole").read_bytes(), known(Optimizer.load(folder / "whole"))
         ends = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
-        cuts = range(ends[-4], len(data) + 1, 23 if args.quick else 1)
+        cuts = range(ends[-4], len(data) + 1, 61 if args.quick else 1)
         for cut in cuts:
             records = [line for line in data[:cut].split(b"\n")[:-1] if b'"observed"' in line]
             for tail, what in ((b"", "cut"), (b"\0" * (len(data) - cut), "zeros")):

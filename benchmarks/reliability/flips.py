@@ -55,7 +55,7 @@ def main() -> None:
         recorded(folder / "whole")
         Optimizer(SPACE, strategy="random_search", storage=folder / "fresh")
         data, whole = (folder / "whole").read_bytes(), known(Optimizer.load(folder / "whole"))
-        for place in range(0, len(data), 101 if args.quick else 1):
+        for place in range(0, len(data), 307 if args.quick else 1):
             old, number = data[place], data[:place].count(b"\n")
             others = {old ^ (1 << rng.randrange(8)), rng.randrange(256), ord("\n")} - {old}
             if place == len(data) - 1:

@@ -480,7 +480,7 @@ def main() -> None:
     words.add_argument("--target", choices=list(known), help="one only")
     words.add_argument("--keep", type=Path, metavar="DIR", help="where failing inputs are written")
     args = words.parse_args()
-    seconds, report = chosen(args.seconds, args.quick, 3, 120), Report()
+    seconds, report = chosen(args.seconds, args.quick, 2, 120), Report()
     names = [args.target] if args.target else list(known)
     peak = 0
     with scratch() as folder:

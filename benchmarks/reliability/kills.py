@@ -86,7 +86,7 @@ def compare(report: Report, seed: int, whole: list[Trial], path: Path) -> int:
 
 def main() -> None:
     args = arguments(__doc__, kills=200)
-    wanted, length = chosen(args.kills, args.quick, 8, 200), 12 if args.quick else 40
+    wanted, length = chosen(args.kills, args.quick, 5, 200), 12 if args.quick else 40
     rng, report = random.Random(args.seed), Report()
     kills = acknowledged = compared = seed = 0
     with scratch() as folder:

@@ -125,7 +125,7 @@ def measured(report: Report, path: Path, number: int, steps: int) -> tuple[float
 
 def main() -> None:
     args = arguments(__doc__, trials=10_000)
-    number, report = chosen(args.trials, args.quick, 100, 10_000), Report()
+    number, report = chosen(args.trials, args.quick, 40, 10_000), Report()
     assert "random_search" in STRATEGIES
     with scratch() as folder:
         times = asked(folder / "asked", number)
@@ -138,7 +138,7 @@ def main() -> None:
             f"{sizes[0]:.0f} bytes per trial in the first tenth, {sizes[1]:.0f} in the last"
         )
         report.check(sizes[1] < 1.05 * sizes[0], "the file is not linear in trials")
-        steps = 30 if args.quick else 1000
+        steps = 10 if args.quick else 1000
         seconds, later = measured(report, folder / "asked", number, steps)
         report.check(args.quick or seconds < 1, f"opening takes {seconds:.2f} s of CPU")
         report.check(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import forked
 import pytest
+from new_processes import started
 
 from baco_like import cli
 from baco_like.cli import comparing
@@ -267,13 +268,6 @@ def test_folders_that_cannot_be_created_are_reported(baco, toml, tmp_path):
     assert "runs" in one_line_error(baco("tune", toml, cwd=tmp_path))
     assert (tmp_path / "runs").read_text() == (tmp_path / "afile").read_text() == "mine"
     assert "--resume" in one_line_error(baco("tune", toml, "--resume", cwd=tmp_path))
-
-
-def started(*args, **kwargs):
-    command = [sys.executable, "-m", "baco_like", *map(str, args)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs
-    )
 
 
 def test_simultaneous_runs_choose_different_folders(toml, tmp_path):

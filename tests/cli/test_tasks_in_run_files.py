@@ -1,10 +1,9 @@
 """A run file with tasks: tune, resume, show, best.json, and what is refused."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+from new_processes import started
 
 from baco_like import Optimizer, Sharing, cli
 from baco_like.cli.arguments import build_parser
@@ -110,13 +109,12 @@ def test_processes_with_names_share_a_run(tmp_path):
     text = path.read_text().replace('known = ["tile <= n"]', "known = []")
     path.write_text(text.replace("32, 64]", "32, 64, 128, 256, 512, 1024, 2048]"))
     options = {"a": ["--task", "n=64"], "b": ["--task", "n=256", "--lease", "600"]}
-    command = [sys.executable, "-m", "baco_like", "tune", str(path), "--out", str(out)]
     members = [
-        subprocess.Popen([*command, "--worker", name, *more], stdout=subprocess.PIPE)
+        started("tune", path, "--out", out, "--worker", name, *more)
         for name, more in options.items()
     ]
     for member in members:
-        assert b"results are in" in member.communicate(timeout=100)[0]
+        assert "results are in" in member.communicate(timeout=100)[0]
         assert member.returncode == 0
     best = json.loads((out / "best.json").read_text())
     assert 5 <= best["evaluations"] == len(tasks_of(out)) <= 6

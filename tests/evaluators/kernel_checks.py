@@ -22,6 +22,12 @@ def evaluate(evaluator, config, is_expected=None):
     return patient.evaluate(evaluator, Trial(1, config), is_expected)
 
 
+def evaluate_once(evaluator, config, is_expected=None):
+    """Evaluate as if no other kernel had run in the worker: a wrong one is not confirmed in a new process."""
+    evaluator.bench.used = 0
+    return evaluate(evaluator, config, is_expected)
+
+
 def check_refusal(table, parameters, message, unit="ms"):
     """Check that an evaluator is refused with a message of one line; relative paths begin in examples/kernels."""
     with pytest.raises((RunFileError, EvaluatorError), match=message) as caught:

@@ -5,12 +5,15 @@ is left at the latest. Drivers of tools that are asked for suggestions have `ask
 or None), `tell`, and `add` for results that were not suggested.
 """
 
+import importlib
 import math
+import sys
 import warnings
 
 import pytest
 
 from baco_like import Integer, Optimizer, Ordinal, Permutation, Space, SpaceExhausted, integrations
+from baco_like.exceptions import MissingExtra
 
 SPACE = Space(
     {"tile": Ordinal([1, 2, 4]), "n": Integer(1, 3), "order": Permutation(["i", "j"])},
@@ -284,3 +287,23 @@ def test_a_suggestion_that_another_result_has_answered_is_a_second_measurement(m
 
 def test_every_adapter_of_the_package_has_a_driver():
     assert len([n for n in integrations.__all__ if n.startswith("Baco")]) == len(DRIVERS)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "extra"),
+    [
+        ("ax", "ax.core.data", "ax"),
+        ("gest", "gest_api", "gest"),
+        ("kernel_tuner", "kernel_tuner.searchspace", "kernel-tuner"),
+        ("optuna", "optuna", "optuna"),
+        ("pyatf", "pyatf.search_space", "pyatf"),
+        ("ray", "ray.tune.search", "ray"),
+    ],
+)
+def test_the_extra_is_named(name, module, extra, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    owned = tuple(f"baco_like.integrations.{part}" for part in (name, f"_{name}_"))
+    for loaded in [loaded for loaded in sys.modules if loaded.startswith(owned)]:
+        monkeypatch.delitem(sys.modules, loaded)
+    with pytest.raises(MissingExtra, match=rf"baco-like\[{extra}\]"):
+        importlib.import_module(f"baco_like.integrations.{name}")

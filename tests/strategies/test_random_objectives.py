@@ -62,9 +62,8 @@ def spaces(draw):
 
 
 @st.composite
-def arguments(draw, space):
-    """Return the space and the arguments of an optimizer for one kind of run."""
-    kind = draw(st.sampled_from(list(KINDS)))
+def arguments(draw, kind, space):
+    """Return the space and the arguments of an optimizer for a kind of run."""
     given_, strategies = KINDS[kind]
     directions = st.sampled_from(["minimize", "maximize"])
     options = {**given_, "strategy": draw(st.sampled_from(strategies)), "budget": 20}
@@ -109,13 +108,16 @@ def outcome(run, trial, seed):
 
 
 @pytest.mark.filterwarnings("ignore::baco_like.FailureWarning")
-@settings(max_examples=40)
-@given(data=st.data(), space=spaces(), batch=st.sampled_from([1, 3]), cut=st.integers(0, 7))
-def test_a_run_resumes_at_any_point(data, space, batch, cut):
-    (space, options), seed = data.draw(arguments(space)), data.draw(st.integers(0, 1000))
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=5)
+@given(data=st.data(), space=spaces(), batch=st.sampled_from([1, 3]))
+def test_a_run_resumes_at_any_point(kind, data, space, batch):
+    (space, options), seed = data.draw(arguments(kind, space)), data.draw(st.integers(0, 1000))
+    steps = {1: 9, 3: 5}[batch]
+    cut = data.draw(st.integers(0, steps - 2))
     journal = MemoryJournal()
     runs = [Optimizer(space, storage=journal, seed=seed, **options)]
-    for step in range(9):
+    for step in range(steps):
         if step == cut:
             events = MemoryJournal(json.loads(json.dumps(journal.events)))
             options.pop("warm_start", None)  # the journal has its results
