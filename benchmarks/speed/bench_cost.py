@@ -37,7 +37,7 @@ SIZE = 768
 """That of the demo."""
 
 
-def evaluate(configs, **repeats):
+def evaluate(configs, repeats, **more):
     """Return the outcomes of configurations, and the wall time and the processor time of all evaluations."""
     from baco_like.evaluators import CKernelEvaluator, CKernelSettings
     from baco_like.evaluators.repeats import Repeats
@@ -45,7 +45,7 @@ def evaluate(configs, **repeats):
     from baco_like.spaces.space import Space
 
     settings = CKernelSettings(
-        Path("examples/kernels/c_loop_nest.py"), SIZE, repeats=Repeats(**repeats), timeout=5.0
+        Path("examples/kernels/c_loop_nest.py"), SIZE, repeats=Repeats(repeats, **more), timeout=5.0
     )
     evaluator = CKernelEvaluator(Space({"unroll": [1, 2]}), settings)
     outcomes = []
@@ -61,8 +61,8 @@ def evaluate(configs, **repeats):
 def measure(configs, launches):
     """Print the times of the demo's evaluations, and the median and the minimum of each schedule."""
     configs = [{name: as_tuple(value) for name, value in config.items()} for config in configs]
-    numbers = evaluate(configs, repeats=5, slow_ratio=3.0)[1] if configs else []
-    for outcome in evaluate(SCHEDULES, repeats=launches)[0] if launches else ():
+    numbers = evaluate(configs, 5, slow_ratio=3.0)[1] if configs else []
+    for outcome in evaluate(SCHEDULES, launches)[0] if launches else ():
         numbers += [statistics.median(outcome.repeats), min(outcome.repeats)]
     print(json.dumps(numbers))
 
