@@ -86,6 +86,7 @@ PUBLIC = {
         "plot_wins",
         "study",
         "to_csv",
+        "to_latex",
         "to_markdown",
     ],
     "baco_like.cli": ["main"],

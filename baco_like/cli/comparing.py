@@ -14,7 +14,7 @@ from baco_like.strategies.registry import REGISTRY, describe_strategy
 from baco_like.surrogates import registry as surrogates
 
 _RESULTS = (
-    *("table.md", "figures.csv", "evaluations.csv"),
+    *("table.md", "table.tex", "figures.csv", "evaluations.csv"),
     *("curves.png", "ranks.png", "scores.png", "scores_over_time.png", "wins.png"),
 )
 """The files in the folder of the results."""
@@ -78,6 +78,7 @@ def compare(args: argparse.Namespace) -> None:
     text = studies.to_markdown(figures)
     with explain_os_error(JournalError, "write", folder, f"the runs are in {path}"):
         replace_file(folder / "table.md", text.encode())
+        replace_file(folder / "table.tex", studies.to_latex(figures).encode())
         replace_file(folder / "figures.csv", studies.to_csv(figures).encode())
         try:
             studies.plot_curves(result, folder / "curves.png")

@@ -56,6 +56,7 @@ from baco_like.benchmarking.studies.plots import joined_groups
 from baco_like.benchmarking.studies.report import TITLES
 from baco_like.benchmarking.studies.runs import RunJob, StrategyRun, budget_on
 from baco_like.benchmarking.studies.statistics import (
+    LEVEL,
     compare_pairs,
     interval,
     mean_interval,
@@ -787,6 +788,9 @@ def test_intervals_need_ten_runs_and_cover() -> None:
     assert np.isnan(mean_interval(rng.random(9), rng)).all()
     assert np.isnan(interval(np.ones((50, 3)), 9)).all()
     assert mean_interval(np.full(10, 2.0), rng).tolist() == [2.0, 2.0]
+    assert np.isnan(
+        mean_interval(np.full(10, np.nan), rng)
+    ).all()  # the regret of an unknown optimum
     hits = {"mean": 0, "median": 0}
     for _ in range(300):
         sample = rng.exponential(size=10)
@@ -904,6 +908,23 @@ def test_the_table_has_every_figure(figures: StudyFigures, recorded: list[Record
     )
 
 
+def test_the_best_and_the_not_worse_are_bold() -> None:
+    names = ["exhaustive", "random_search", "a_50%=exhaustive"]
+    problem = problems.FunctionProblem("x_1", Space({"a": list(range(40))}), lambda c: c["a"])
+    figures = study(names, [problem], 10, 3).figures
+    row = figures.row("random_search", "x_1")
+    text = f"{row['mean']:.4g} ({row['mean_low']:.4g} to {row['mean_high']:.4g})"
+    assert row["p_value"] < 1 - LEVEL
+    assert row["effect"] < 0.5
+    assert studies.to_latex(figures).splitlines() == [
+        *(r"\begin{tabular}{lr}", r"\toprule", r" & x\_1 \\", r"\midrule"),
+        *(r"exhaustive & \textbf{0 (0 to 0)} \\", rf"random\_search & {text} \\"),
+        *(r"a\_50\% & \textbf{0 (0 to 0)} \\", r"\bottomrule", r"\end{tabular}"),
+    ]
+    assert "| exhaustive | **0 (0 to 0)** |" in studies.to_markdown(figures)
+    assert f"| random_search | {text} |" in studies.to_markdown(figures)
+
+
 def test_a_run_without_a_success_counts_as_the_worst(one: RecordedProblem) -> None:
     rows = np.full(3, OUTSIDE)
     curves = curves_of([StrategyRun("one", "a", 0, one.costs[rows], 0.0, rows)], one)
@@ -981,7 +1002,7 @@ def test_the_command_writes_all_files_and_continues(
     words += ["--problems", f"{folder},{module}:bowl", "--out", str(out), "--budget", "6"]
     assert main([*words, "--repeats", "2"]) == 0
     plots = {"curves.png", "ranks.png", "scores.png", "scores_over_time.png", "wins.png"}
-    texts = {"runs.jsonl", "table.md", "figures.csv", "evaluations.csv"}
+    texts = {"runs.jsonl", "table.md", "table.tex", "figures.csv", "evaluations.csv"}
     assert {path.name for path in out.iterdir()} == texts | plots
     assert all((out / name).read_bytes().startswith(b"\x89PNG") for name in plots)
     text = (out / "table.md").read_text()

@@ -6,7 +6,7 @@ from baco_like.benchmarking.studies.plots import (
     plot_scores,
     plot_wins,
 )
-from baco_like.benchmarking.studies.report import to_csv, to_markdown
+from baco_like.benchmarking.studies.report import to_csv, to_latex, to_markdown
 from baco_like.benchmarking.studies.runs import Contender, RunBudget
 from baco_like.benchmarking.studies.study import StudyResult, find_problems, study
 
@@ -21,5 +21,6 @@ __all__ = [
     "plot_wins",
     "study",
     "to_csv",
+    "to_latex",
     "to_markdown",
 ]

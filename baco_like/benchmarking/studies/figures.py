@@ -18,7 +18,6 @@ from baco_like.benchmarking.score import Baseline, Performance
 from baco_like.benchmarking.studies.runs import Problem, StrategyRun
 from baco_like.benchmarking.studies.statistics import (
     FEWEST,
-    LEVEL,
     MeanRanks,
     PairTests,
     compare_pairs,
@@ -108,11 +107,6 @@ class StudyFigures:
         won = [tests.wins for tests in self.contests.values()]
         table: Ints = np.sum([none, *won], axis=0, dtype=np.int64)
         return table
-
-    def is_among_best(self, label: str, problem: str) -> bool:
-        """Whether a contender has the best mean on a problem, or is not significantly worse; for the bold print."""
-        p_value = self.row(label, problem).get("p_value")
-        return p_value is not None and p_value > 1 - LEVEL
 
     def row(self, label: str, problem: str = ALL) -> Mapping[str, Any]:
         """Return the row of a contender on a problem."""

@@ -5,17 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from baco_like.benchmarking.studies.figures import COLUMNS, StudyFigures
+from baco_like.benchmarking.studies.statistics import LEVEL
 
 EXPLANATION = """\
 Brackets contain 95 % bootstrap intervals over the runs; fewer than ten runs have none. Regret is the difference of the
 best value to the optimum. A run without a success has the worst value of the problem. Ranks: 1 is the best; the mean
 over the problems of the ranks by mean. A12 is the probability that a run is better than one of the best mean, and p the
-Mann-Whitney test of this difference, corrected by Holm's method for all pairs of the problem. Wins: the number of
-problems on which a strategy is significantly better (5 %)."""
+Mann-Whitney test of this difference, corrected by Holm's method for all pairs of the problem. Bold: the best mean, and
+those that are not significantly worse (5 %). Wins: the number of problems on which a strategy is significantly
+better."""
 
 SCORES = """\
 Score of recorded problems: 0 is random search (calculated), 1 is the optimum from the first evaluation on; the mean
@@ -75,12 +78,19 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     return markdown_table(["strategy", *(TITLES[name][0] for name in names)], lines)
 
 
-def _format(row: Mapping[str, Any], name: str) -> str:
+def _is_among_best(row: Mapping[str, Any]) -> bool:
+    """Return whether a strategy has the best mean on a problem, or is not significantly worse."""
+    return float(row.get("p_value", 0.0)) > 1 - LEVEL
+
+
+def _format(row: Mapping[str, Any], name: str, bold: str = "**{}**") -> str:
+    """Return a figure with its interval; the mean is bold for the best, and for those not significantly worse."""
     value, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
     form = TITLES[name][1]
     if not _exists(value):
         return "-"
-    return f"{value:{form}}" + (f" ({low:{form}} to {high:{form}})" if _exists(low) else "")
+    text = f"{value:{form}}" + (f" ({low:{form}} to {high:{form}})" if _exists(low) else "")
+    return bold.format(text) if name == "mean" and _is_among_best(row) else text
 
 
 def _exists(value: Any) -> bool:
@@ -91,6 +101,25 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table; all columns except the first are aligned as numbers."""
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def to_latex(figures: StudyFigures) -> str:
+    """Return a LaTeX table of the mean values with their intervals: a row for each strategy, a column for each problem.
+
+    The best mean of a problem, and those that are not significantly worse, are bold. It needs the package booktabs.
+    """
+    rows = [["", *figures.problems]]
+    for label in figures.labels:
+        own = [figures.row(label, name) for name in figures.problems]
+        rows.append([label, *(_format(row, "mean", "BOLD({})") for row in own)])
+    escaped = [[re.sub(r"([_&%#$])", r"\\\1", cell) for cell in row] for row in rows]
+    head, *lines = (
+        " & ".join(re.sub(r"BOLD\((.*)\)$", r"\\textbf{\1}", cell) for cell in row) + r" \\"
+        for row in escaped
+    )
+    columns = "l" + "r" * len(figures.problems)
+    parts = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *lines]
+    return "\n".join([*parts, r"\bottomrule", r"\end{tabular}", ""])
 
 
 def to_csv(figures: StudyFigures) -> str:

@@ -163,7 +163,7 @@ def mean_interval(values: Array, rng: Rng) -> Array:
     Values of few, skewed runs need it: the percentile interval of their mean has 80 to 90 % instead of 95 %.
     """
     mean, deviation = values.mean(), values.std()
-    if len(values) < FEWEST or deviation == 0:
+    if len(values) < FEWEST or not deviation > 0:  # equal values, or NaN
         return np.full(2, np.nan if len(values) < FEWEST else mean)
     drawn = values[rng.integers(len(values), size=(_RESAMPLES, len(values)))]
     deviations = drawn.std(axis=1)
