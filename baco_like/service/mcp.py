@@ -160,6 +160,8 @@ class Agent:
         if name not in self._tools:
             raise ServiceError("params", f"there is no tool {name!r:.60}; {self._list_tools()}")
         try:
+            if not isinstance(given, dict):
+                raise ServiceError("params", f"arguments = {given!r:.60}: expected an object")
             if name in METHODS:
                 text = self._call_method(name, given)
             else:

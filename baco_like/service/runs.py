@@ -202,8 +202,8 @@ class Answers:
             if answer is None:
                 answer = own[request] = Answer(digest)
                 self._add((client, request), _KEPT_ENTRY)
-                while len(own) > _KEPT:
-                    self._drop(client, next(iter(own)))
+                if len(own) > _KEPT:  # a request that is being answered stays
+                    self._drop(client, next(k for k, old in own.items() if not old.lock.locked()))
             if answer.digest != digest:
                 raise ServiceError(
                     "id_reused",

@@ -220,6 +220,22 @@ def test_ids_are_kept_for_each_client_and_1000_of_them():
     assert client.call("suggest", "1") != first, "999 others are younger"
 
 
+def test_the_answer_in_progress_outlives_1000_others(monkeypatch):
+    service, client = in_process()
+    client.call("open", **TABLES)
+    optimizer, others = service.runs.find(None).optimizer, []
+    suggest = optimizer.suggest
+
+    def slow(*args, **kwargs):
+        others.extend(client.call("heartbeat", trials=[]) for _ in range(1200))
+        return suggest(*args, **kwargs)
+
+    monkeypatch.setattr(optimizer, "suggest", slow)
+    first = client.call("suggest", "1")
+    assert len(others) == 1200
+    assert client.call("suggest", "1") == first
+
+
 def test_a_request_that_fails_half_way_is_completed(monkeypatch):
     service, client = in_process()
     client.call("open", **TABLES)

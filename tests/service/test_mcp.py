@@ -253,6 +253,13 @@ def test_messages_that_are_no_requests(tmp_path):
         assert json.loads(tuner.answer(line))["error"]["code"] == code
 
 
+@pytest.mark.parametrize("arguments", [[1], "run", 5])
+def test_arguments_that_are_no_object(tmp_path, arguments):
+    result = agent(tmp_path)("tools/call", name="status", arguments=arguments)
+    assert result["isError"]
+    assert "expected an object" in result["content"][0]["text"]
+
+
 def test_an_answer_is_bounded(tmp_path):
     ask = agent(tmp_path, writes=True)
     call(ask, "open", run="big", space=SPACE, optimizer={"strategy": "random_search"})
