@@ -34,7 +34,16 @@ PACKAGES = {
 }
 """The optional package that the examples of a page import."""
 
-EXCERPTS = {"ax", "evaluators", "kernels", "parallel", "ray", "serve", "your_tool_our_call"}
+EXCERPTS = {
+    "ax",
+    "evaluators",
+    "kernels",
+    "many_machines",
+    "parallel",
+    "ray",
+    "serve",
+    "your_tool_our_call",
+}
 """Pages whose Python needs a program, file or device of the reader; `examples` has the complete scripts."""
 
 PAGES = sorted(

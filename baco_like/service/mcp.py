@@ -197,10 +197,10 @@ class Agent:
         return json.dumps({"runs": self.runs.list_names()})
 
     def _report(self, params: ReportOf) -> str:
-        """Return the report of a run as text, and write it as a page if that is wanted.
+        """Return the report of a run as text, and on request write it as a page too.
 
         Raises:
-            ServiceError: A page is wanted, but writing is not allowed.
+            ServiceError: The agent must not write a page.
         """
         path = self.runs.find(params.run).path
         assert path is not None

@@ -18,7 +18,7 @@ from baco_like._tables import Table
 from baco_like.exceptions import JournalConflict, JournalError, RunFileError
 from baco_like.journal import Event, JsonlJournal, Mark, MemoryJournal
 from baco_like.journal.events import START
-from baco_like.journal.header import COMPILER, EXACT, FOLDER, PEAK, UNIT, UNITS, Header
+from baco_like.journal.header import COMPILER, DEVICE_TYPE, EXACT, FOLDER, PEAK, UNIT, UNITS, Header
 from baco_like.journal.lock import sole_runner
 from baco_like.optimizer import Optimizer, Search, Sharing
 from baco_like.records import Aim
@@ -158,7 +158,7 @@ def check_context(context: Mapping[str, Any]) -> None:
         RunFileError: There is one.
     """
     for key in context:
-        is_free = key in (UNIT, UNITS, EXACT, PEAK) or not key.startswith("[")
+        is_free = key in (UNIT, UNITS, EXACT, PEAK, DEVICE_TYPE) or not key.startswith("[")
         if not is_free or key in (FOLDER, COMPILER):
             raise RunFileError(
                 f"context: {key!r:.80} is a key of baco-like tune; choose another name"

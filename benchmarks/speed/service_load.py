@@ -26,7 +26,6 @@ import itertools
 import json
 import math
 import random
-import socket
 import statistics
 import subprocess
 import sys
@@ -51,17 +50,34 @@ def value_of(config: dict[str, int]) -> float:
     )
 
 
+class Server:
+    """A started server.
+
+    Attributes:
+        url: Its address.
+    """
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        self._process = process
+        self.url = process.stdout.readline().split()[-1].rstrip("/")
+
+    def cpu(self) -> float:
+        """Return the CPU seconds that it has used; 0 where there is no /proc."""
+        with contextlib.suppress(OSError):
+            stat = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+            return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+        return 0.0
+
+
 @contextlib.contextmanager
-def serving(folder: str, connections: int) -> Iterator[str]:
-    """Start a server, and yield its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    words = ["-m", "baco_like", "serve", "--http", address, "--folder", folder]
-    words += ["--most-connections", str(connections + 10)]
-    process = subprocess.Popen([sys.executable, *words])
+def serving(folder: str, connections: int) -> Iterator[Server]:
+    """Start a server, and end it."""
+    words = ["-m", "baco_like", "serve", "--http", "127.0.0.1:0", "--folder", folder]
+    words += ["--limit", f"most_connections={connections + 10}"]
+    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True)
     try:
-        yield f"http://{address}"
+        yield Server(process)
     finally:
         process.terminate()
         process.wait()
@@ -155,10 +171,13 @@ def measure_load(args: argparse.Namespace) -> None:
     rows = []
     for strategy in args.strategies.split(","):
         with tempfile.TemporaryDirectory() as folder, serving(folder, connections) as server:
-            url = f"{server}/load"
+            url = f"{server.url}/load"
             Connection(url).call("open", **tables(strategy, args.ahead, args.patience))
             load = Load(url, args.workers, connections, args.seconds, args.results)
+            before = server.cpu(), time.process_time()
             row = load.run()
+            row["server"] = 1e3 * (server.cpu() - before[0]) / row["results"]
+            row["workers"] = 1e3 * (time.process_time() - before[1]) / row["results"]
             events = [
                 json.loads(line) for line in (Path(folder) / "load.jsonl").read_text().splitlines()
             ]
@@ -169,14 +188,15 @@ def measure_load(args: argparse.Namespace) -> None:
             )
         rows.append((strategy, row, draws / len(trials), best))
     print(f"{args.workers} workers, {connections} connections, {args.seconds:g} s each")
-    print(
-        "| strategy | results | busy | wait, median | 99 % | results/s | without a model | best |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    columns = ["strategy", "results", "busy", "wait, median", "99 %", "results/s"]
+    columns += ["CPU of the server", "of the workers", "without a model", "best"]
+    print(f"| {' | '.join(columns)} |")
+    print("|---|" + "---:|" * (len(columns) - 1))
     for strategy, row, draws, best in rows:
         print(
             f"| {strategy} | {row['results']:,} | {row['busy']:.1%} | {row['median ms']:.1f} ms | "
-            f"{row['99 % ms']:.1f} ms | {row['per second']:.0f} | {draws:.1%} | {best:.2f} |"
+            f"{row['99 % ms']:.1f} ms | {row['per second']:.0f} | {row['server']:.1f} ms | "
+            f"{row['workers']:.1f} ms | {draws:.1%} | {best:.2f} |"
         )
 
 
@@ -212,7 +232,7 @@ def measure_trips(trips: int) -> None:
         tempfile.TemporaryDirectory() as other,
         serving(other, 1) as server,
     ):
-        pair = [Inside(one), Connection(f"{server}/trips")]
+        pair = [Inside(one), Connection(f"{server.url}/trips")]
         for each in pair:
             each.call("open", **tables("auto", 0, None))
 

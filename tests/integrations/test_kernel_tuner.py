@@ -4,6 +4,7 @@ import importlib
 import json
 import shutil
 import sys
+import threading
 import types
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from baco_like import Aim, MaxEvals, Optimizer, Space, run
 from baco_like.evaluators import ReplayEvaluator
 from baco_like.evaluators.replay import load
 from baco_like.exceptions import BacoWarning, ConfigError, StrategyError
+from baco_like.service.http import HttpServer
+from baco_like.service.methods import Service
+from baco_like.service.runs import Runs
 
 kernel_tuner = pytest.importorskip("kernel_tuner")
 from constraint import FunctionConstraint  # noqa: E402
@@ -444,3 +448,23 @@ def test_the_parallel_runner_gives_all_its_workers(cache, parallel):
     assert [runner.num_workers for runner in parallel] == [None, None, 1]
     assert [one.batches for one in parallel] == [[2, 2, 2, 1], [3, 3, 1], [1] * 7]
     assert strategies == before
+
+
+def test_two_machines_tune_together_on_a_server(cache):
+    server = HttpServer(Service(Runs()), "127.0.0.1", 0)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_address[1]}/run"
+    try:
+        strategies = [BacoStrategy("random_search", storage=url) for _ in range(2)]
+        for strategy in strategies:
+            simulated(
+                cache, strategy, strategy_options={"max_fevals": 4, "x0": [128, 2, 1, "row", 7]}
+            )
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    one, two = (strategy.optimizer for strategy in strategies)
+    assert (len(one.trials), len(two.trials)) == (4, 8)
+    assert {trial.worker for trial in two.trials} == {one.worker, two.worker}
