@@ -13,7 +13,7 @@ from baco_like._output import check_output, explain_os_error, print_line, replac
 from baco_like.exceptions import JournalError
 from baco_like.journal import RemoteJournal
 from baco_like.journal.lock import files_of_run
-from baco_like.reporting import results, understanding
+from baco_like.reporting import summary, understanding
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import render_page
 
@@ -21,14 +21,14 @@ _SILENT_SECONDS = 2.0
 """A report that takes longer names its present step."""
 
 _SECTIONS = (
-    results.winner_section,
-    results.search_section,
-    results.end_section,
+    summary.winner_section,
+    summary.search_section,
+    summary.end_section,
     understanding.importance_section,
     understanding.choices_section,
-    results.failure_section,
-    results.peak_section,
-    results.metrics_section,
+    summary.failure_section,
+    summary.peak_section,
+    summary.metrics_section,
     understanding.trust_section,
     understanding.reproduction_section,
 )

@@ -9,12 +9,12 @@ from baco_like.strategies.baselines import Exhaustive, RandomSearch
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.fitting import plain, with_quantities
 from baco_like.strategies.bayesian.kernel_tuner_bo import KernelTunerBO
-from baco_like.strategies.designs import Phased
 from baco_like.strategies.direct.global_minimisers import BasinHopping, DualAnnealing
 from baco_like.strategies.direct.pattern_search import PatternSearch, Torczon
 from baco_like.strategies.evolutionary.differential_evolution import DifferentialEvolution
 from baco_like.strategies.evolutionary.genetic import NSGA2, GeneticAlgorithm
 from baco_like.strategies.evolutionary.swarms import Firefly, ParticleSwarm
+from baco_like.strategies.initial_phase import Phased
 from baco_like.strategies.local.genetic_local_search import GeneticLocalSearch
 from baco_like.strategies.local.searches import (
     IteratedLocalSearch,

@@ -20,7 +20,7 @@ from baco_like.strategies.baselines import Exhaustive
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.fitting import with_quantities
 from baco_like.strategies.bayesian.several_objectives import ExpectedHypervolume, ParEGO
-from baco_like.strategies.designs import (
+from baco_like.strategies.initial_phase import (
     AdaptiveDesign,
     Design,
     Phased,

@@ -27,13 +27,13 @@ from baco_like.strategies.bayesian.kernel_tuner_bo import (
     fixed_process,
 )
 from baco_like.strategies.bayesian.several_objectives import ExpectedHypervolume, ParEGO
-from baco_like.strategies.designs import Design, Phased
 from baco_like.strategies.direct.global_minimisers import BasinHopping, DualAnnealing
 from baco_like.strategies.direct.pattern_search import PatternSearch, Torczon
 from baco_like.strategies.evolutionary.differential_evolution import DifferentialEvolution
 from baco_like.strategies.evolutionary.genetic import NSGA2, GeneticAlgorithm
 from baco_like.strategies.evolutionary.swarms import Firefly, ParticleSwarm
 from baco_like.strategies.fidelity import MultiFidelity, SuccessiveHalving
+from baco_like.strategies.initial_phase import Design, Phased
 from baco_like.strategies.local import searches
 from baco_like.strategies.local.genetic_local_search import GeneticLocalSearch
 from baco_like.strategies.multi_task import MultiTask

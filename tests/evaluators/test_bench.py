@@ -279,7 +279,7 @@ def test_copies_are_fresh_and_exceed_the_caches(tmp_path, restore):
         if restore == "always":
             values.array[:] = 0
         assert arguments.check(is_first=len(used) == 1).problem is None
-        arguments.reset()
+        arguments.restore()
     assert len(set(used)) == 6  # 5,000 bytes are between two launches with the same one
     assert used[7:] == used[1:8]
     with pytest.raises(EvaluatorError, match="needs 3126 copies of the arrays, which have 1024"):

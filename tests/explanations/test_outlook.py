@@ -9,7 +9,7 @@ from baco_like import MaxEvals, Optimizer, Space, TrialError
 from baco_like.explanations import estimate_outlook
 from baco_like.explanations.outlook import _expected_gain
 from baco_like.reporting.facts import RunFacts
-from baco_like.reporting.results import end_section
+from baco_like.reporting.summary import end_section
 from baco_like.running import LowOutlook
 from baco_like.running.journal_view import JournalView, describe_outlook
 

@@ -21,7 +21,8 @@ from baco_like._threads import thread_limit
 from baco_like.evaluators.command.compilers import describe_compiler
 from baco_like.explanations import Dependence, DependencePoint, estimate_outlook
 from baco_like.records.trial import CONFIRMATION, CONTROL
-from baco_like.reporting import build_report, charts, results, understanding
+from baco_like.reporting import build_report, charts, understanding
+from baco_like.reporting import summary as report_summary
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import ReportChart, ReportTable
 from baco_like.reporting.report import write_with_notes
@@ -233,12 +234,14 @@ def test_only_choices_that_the_intervals_support_are_named(facts):
 
 def test_metrics_of_trials_beyond_a_limit_are_shown_as_whole_numbers(facts):
     assert any(trial["tile"] == 64 and trial.failure == "limit" for trial in facts.trials)
-    table = next(p for p in results.metrics_section(facts).parts if isinstance(p, ReportTable))
+    table = next(
+        p for p in report_summary.metrics_section(facts).parts if isinstance(p, ReportTable)
+    )
     row = next(row for row in table.rows if row[0] == "size")
     assert row[5] == 64.0
     assert show(41234.0) == "41234"
     assert show(0.5) == "0.5"
-    parts = results.metrics_section(facts).parts
+    parts = report_summary.metrics_section(facts).parts
     assert not any(isinstance(p, ReportTable) and p.head[0] == "input" for p in parts)  # one metric
 
 
@@ -252,7 +255,7 @@ def test_several_inputs_are_compared_with_the_best_of_each(tmp_path, direction):
         mean = {1: 3.0, 2: 1.0 if direction == "minimize" else 9.0, 3: 4.0}[trial["x"]]
         metrics = {"speed_small": small, "speed_large": large, "size": 7.0}
         optimizer.observe(trial, {"speed": mean, **metrics})
-    section = results.metrics_section(RunFacts(tmp_path / "run.jsonl"))
+    section = report_summary.metrics_section(RunFacts(tmp_path / "run.jsonl"))
     table = next(p for p in section.parts if isinstance(p, ReportTable) and p.head[0] == "input")
     losses = ["20.0 %", "33.3 %"] if direction == "minimize" else ["60.0 %", "40.0 %"]
     assert [row[0] for row in table.rows] == ["speed_small", "speed_large"]
@@ -268,7 +271,7 @@ def test_the_winner_of_many_parameters_is_shown_by_its_changes(tmp_path):
     winner = dict.fromkeys(names, 1) | {"p3": 2}
     optimizer.observe(dict.fromkeys(names, 1), 2.0)
     optimizer.observe(winner, 1.0)
-    section = results.winner_section(RunFacts(tmp_path / "run.jsonl"))
+    section = report_summary.winner_section(RunFacts(tmp_path / "run.jsonl"))
     table = section.parts[-1]
     assert table.rows == [["p3", "1", "2"]]
     assert table.caption == "1 of 20 parameters differ; the last section has all values"
@@ -289,8 +292,8 @@ def test_the_winner_and_the_default_may_have_different_active_parameters(tmp_pat
     optimizer.observe({"schedule": "tiled", "tile": 8, **dict.fromkeys(others, 1)}, 1.0)
     facts = RunFacts(tmp_path / "run.jsonl")
     changed = [["schedule", "plain", "tiled"], ["tile", "-", "8"], ["width", "1", "-"]]
-    assert sorted(results.winner_section(facts).parts[-1].rows) == changed
-    rows = results.search_section(facts).parts[-1].rows
+    assert sorted(report_summary.winner_section(facts).parts[-1].rows) == changed
+    rows = report_summary.search_section(facts).parts[-1].rows
     assert [row[-1] for row in rows] == [
         "",
         "schedule: plain → fused, width: 1 → -",
@@ -309,7 +312,7 @@ def test_measurements_of_the_winner_during_the_search_are_told(tmp_path):
     config = optimizer.best_config
     for value in (1.0, 1.0):
         optimizer.observe(optimizer.measure_again(config, CONTROL), value)
-    answer = results.winner_section(RunFacts(tmp_path / "run.jsonl")).answer
+    answer = report_summary.winner_section(RunFacts(tmp_path / "run.jsonl")).answer
     assert "Measured again 2 times during the search, the median was 1." in answer
 
 
@@ -496,15 +499,15 @@ def test_the_evaluations_and_the_parameters_have_one_count_each(confirmed):
     counts = "8 evaluations, 6 measurements to confirm the winner; failures: compile 2"
     assert counts in format_summary(summary)
     assert counts in describe_run(confirmed, 3)
-    assert results.search_section(confirmed).answer.startswith(counts)
-    assert results.failure_section(confirmed).answer.startswith(
+    assert report_summary.search_section(confirmed).answer.startswith(counts)
+    assert report_summary.failure_section(confirmed).answer.startswith(
         "2 of 8 evaluations failed: compile 2"
     )
-    end = results.end_section(confirmed)
+    end = report_summary.end_section(confirmed)
     assert str(end.parts[0]).startswith(counts)
     assert "of 1 parameters was tried" in str(end.parts[1])
     (table,) = [
-        part for part in results.winner_section(confirmed).parts if "parameter" in part.head
+        part for part in report_summary.winner_section(confirmed).parts if "parameter" in part.head
     ]
     assert table.caption.endswith(" of 1 parameters differ; those with one value are not counted")
 
@@ -541,7 +544,7 @@ def test_charts_of_thousands_of_trials_stay_small(tmp_path):
     trials = optimizer.suggest(3000)
     optimizer.observe(trials, [float(sum(trial.values())) + 1.0 for trial in trials])
     facts = RunFacts(tmp_path / "run.jsonl")
-    drawn = [p for p in results.search_section(facts).parts if isinstance(p, ReportChart)]
+    drawn = [p for p in report_summary.search_section(facts).parts if isinstance(p, ReportChart)]
     assert len(drawn) == 2
     assert all(len(json.dumps(chart.specification)) < 120_000 for chart in drawn)
     assert all("at most 1000 evaluations" in chart.caption for chart in drawn)

@@ -9,7 +9,7 @@ import pytest
 
 from baco_like import MaxEvals, Optimizer, Workers, cli, tune
 from baco_like.reporting.facts import RunFacts
-from baco_like.reporting.results import search_section
+from baco_like.reporting.summary import search_section
 
 SPACE = {"a": list(range(40)), "inert": list(range(3))}
 

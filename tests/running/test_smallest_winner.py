@@ -252,7 +252,7 @@ def test_the_flags_of_gcc(tmp_path, capsys, monkeypatch):
 def test_the_report_names_what_was_dropped(tmp_path):
     pytest.importorskip("vl_convert")
     from baco_like.reporting.facts import RunFacts
-    from baco_like.reporting.results import winner_section
+    from baco_like.reporting.summary import winner_section
 
     path = tmp_path / "run.jsonl"
     exact = [Objective("size", "bytes", exact=True)]
@@ -273,7 +273,7 @@ def test_what_each_pass_adds_is_told(tmp_path):
     """The winner has a pass that does nothing, and two that are only good together."""
     pytest.importorskip("vl_convert")
     from baco_like.reporting.facts import RunFacts
-    from baco_like.reporting.results import winner_section
+    from baco_like.reporting.summary import winner_section
 
     space = Space({"passes": Sequence(["a", "b", "c"], 4, default=[])})
 

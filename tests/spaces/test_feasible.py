@@ -18,7 +18,7 @@ from scipy.stats import chisquare
 from baco_like.constraints.expression import Expression
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import Integer, Permutation, Real, permutation
-from baco_like.spaces.feasible import growth, rules
+from baco_like.spaces.feasible import rules, tree_builder
 from baco_like.spaces.feasible.filtered import Filtered
 from baco_like.spaces.feasible.orders import Interleaved, OrderRules, interleave
 from baco_like.spaces.feasible.rules import list_domain
@@ -43,7 +43,7 @@ def test_count_and_membership_agree_with_brute_force(case: Case) -> None:
 @settings(max_examples=80)
 @given(cases())
 def test_merging_partial_configurations_loses_none(case: Case) -> None:
-    with patch.object(growth, "_WORTHWHILE", 0), patch.object(rules, "TABLE_LIMIT", 20):
+    with patch.object(tree_builder, "_WORTHWHILE", 0), patch.object(rules, "TABLE_LIMIT", 20):
         space = case.space_or_none()
     if space is None:
         return
@@ -260,8 +260,8 @@ def test_known_parts_decide_as_the_values_themselves_do(text: str) -> None:
             "abcd".index(n): np.indices((4,) * len(known))[i].ravel() for i, n in enumerate(known)
         }
         domains = [list_domain(name, space.parameters[name]) for name in "abcd"]
-        with patch.object(growth, "_WORTHWHILE", 0):
-            number, count = growth.number_futures(
+        with patch.object(tree_builder, "_WORTHWHILE", 0):
+            number, count = tree_builder.number_futures(
                 domains, [rules.bind(one, domains)], (), positions, 4 ** len(known)
             )
         axes = ["abcd".index(name) for name in known]
@@ -275,8 +275,10 @@ def test_known_products_are_few() -> None:
     one = Expression("a * b * c * d == 24", space.parameters)
     domains = [list_domain(name, space.parameters[name]) for name in "abcd"]
     positions = {i: np.indices((4, 4, 4))[k].ravel() for k, i in enumerate((0, 2, 3))}
-    with patch.object(growth, "_WORTHWHILE", 0):
-        _, count = growth.number_futures(domains, [rules.bind(one, domains)], (), positions, 64)
+    with patch.object(tree_builder, "_WORTHWHILE", 0):
+        _, count = tree_builder.number_futures(
+            domains, [rules.bind(one, domains)], (), positions, 64
+        )
     assert count == len({x * y * z for x, y, z in itertools.product([1, 2, 3, 4], repeat=3)})
 
 

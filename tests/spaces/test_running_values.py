@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from baco_like import Integer, Space, SpaceError
 from baco_like.exceptions import SpaceWarning
-from baco_like.spaces.feasible import growth, machines, rules, work
+from baco_like.spaces.feasible import machines, rules, tree_builder, work_limit
 from baco_like.spaces.feasible.filtered import Filtered
 from baco_like.spaces.neighbourhoods import hamming, nearest
 
@@ -168,14 +168,14 @@ def test_the_running_value_of_a_sum_of_fractions_is_exact_or_not_used():
 
 def test_a_fold_prunes_before_its_last_parameter(monkeypatch):
     edges = []
-    extend = growth._extend
+    extend = tree_builder._extend
 
     def count(*args):
         found = extend(*args)
         edges.append(len(found[0]))
         return found
 
-    monkeypatch.setattr(growth, "_extend", count)
+    monkeypatch.setattr(tree_builder, "_extend", count)
     Space(
         {f"t{i}": Integer(1, 1024) for i in range(8)},
         ["2**20 % (" + "*".join(f"t{i}" for i in range(8)) + ") == 0"],
@@ -263,7 +263,7 @@ class TestTables:
 
 class TestCallables:
     def test_too_many_combinations_are_drawn_with_a_warning(self, monkeypatch):
-        monkeypatch.setattr(work, "LISTING", 2**20)
+        monkeypatch.setattr(work_limit, "LISTING", 2**20)
         n = 40
         with pytest.warns(
             SpaceWarning, match=r"40 parameters with too many .* 'sum\(a, b, c\) <= 10'"
@@ -276,9 +276,9 @@ class TestCallables:
         assert sum(space.sample(1)[0].values()) <= 20
 
     def test_the_number_of_calls_is_bounded_and_failure_says_what_to_write(self, monkeypatch):
-        monkeypatch.setattr(work, "LISTING", 2**22)
-        monkeypatch.setattr(work, "DRAWING", 2**22)
-        monkeypatch.setattr(work, "EXPLAINING", 2**20)
+        monkeypatch.setattr(work_limit, "LISTING", 2**22)
+        monkeypatch.setattr(work_limit, "DRAWING", 2**22)
+        monkeypatch.setattr(work_limit, "EXPLAINING", 2**20)
         calls = []
 
         def never(p):
@@ -292,7 +292,7 @@ class TestCallables:
         assert len(calls) < 2**23 / 1000
 
     def test_a_callable_beside_a_sum_keeps_the_sum_exact(self, monkeypatch):
-        monkeypatch.setattr(work, "LISTING", 2**27)
+        monkeypatch.setattr(work_limit, "LISTING", 2**27)
         constraints = [lambda p: sum(p.values()) % 3 != 0, f"sum({ALL}) <= 10"]
         with pytest.warns(SpaceWarning, match="too many combinations"):
             space = Space(FLAGS, constraints)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.optimizer import Optimizer
 from baco_like.parameters import Categorical, Integer, Ordinal, Permutation, Real
-from baco_like.spaces.feasible import growth
+from baco_like.spaces.feasible import tree_builder
 from baco_like.spaces.space import Space, format_size
 
 
@@ -86,7 +86,7 @@ def test_acceptance_is_stated() -> None:
     assert both.acceptance == pytest.approx(0.25, abs=0.12)
     assert both.feasible_size == np.inf
     # Rejection from a superset that is itself drawn by rejection.
-    with patch.object(growth, "MAX_EDGES", 2):
+    with patch.object(tree_builder, "MAX_EDGES", 2):
         nested = Space({n: list(range(4)) for n in "abcd"}, ["a != b", "b != c", "c != d"])
     draws = np.random.default_rng(0).integers(0, 4, size=(20_000, 4))
     assert nested.feasible_size is None

@@ -6,7 +6,7 @@ import pytest
 from baco_like import Real, Space, SpaceError
 from baco_like.constraints.expression import Expression
 from baco_like.parameters import Integer
-from baco_like.spaces.feasible import growth, work
+from baco_like.spaces.feasible import tree_builder, work_limit
 from baco_like.spaces.feasible.conflict import quote
 
 NAMES = "abcdef"
@@ -30,7 +30,7 @@ def rows(monkeypatch):
 
 def limit(monkeypatch, **limits):
     for name, value in limits.items():
-        monkeypatch.setattr(work, name, value)
+        monkeypatch.setattr(work_limit, name, value)
 
 
 def refuse(parameters, constraints):
@@ -136,14 +136,14 @@ def test_the_memory_of_trees_is_bounded(monkeypatch):
     weights = [7919 ** (i % 7) % 10007 + i * i for i in range(30)]
     total = " + ".join(f"{weight} * {name}" for weight, name in zip(weights, names, strict=True))
     edges = []
-    extend = growth._extend
+    extend = tree_builder._extend
 
     def count(*args):
         found = extend(*args)
         edges.append(len(found[0]))
         return found
 
-    monkeypatch.setattr(growth, "_extend", count)
+    monkeypatch.setattr(tree_builder, "_extend", count)
     limit(monkeypatch, MEMORY=2**20)
     space = Space({name: [0, 1] for name in names}, [f"({total}) % 100003 < 50000"])
     assert space.feasible.count is None

@@ -11,7 +11,7 @@ import pytest
 
 from baco_like import Integer, Optimizer, Permutation, Space
 from baco_like.strategies.bayesian.bayesian import Bayesian
-from baco_like.strategies.designs import AdaptiveDesign
+from baco_like.strategies.initial_phase import AdaptiveDesign
 
 POWERS = [2**i for i in range(9)]
 TILES = Space({"x": POWERS, "y": POWERS, "z": POWERS})

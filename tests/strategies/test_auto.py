@@ -14,7 +14,7 @@ from baco_like.strategies.auto import Auto, choose
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.fitting import with_quantities
 from baco_like.strategies.bayesian.repeats import EXPECTED, chance_of_effect, prefer_new_programs
-from baco_like.strategies.designs import Phased, size_by_orders
+from baco_like.strategies.initial_phase import Phased, size_by_orders
 from baco_like.strategies.protocol import Problem
 
 KERNEL = Space(

@@ -309,7 +309,7 @@ class Arguments:
                 block.write(size, _pattern(self._capacities[number] - size + after))
             self._write_starts(written, blocks)
 
-    def reset(self) -> None:
+    def restore(self) -> None:
         """Take the next copy; the outputs and the changed inputs have their start values.
 
         All copies are written before the first one is used again: then the others' data are in the caches.

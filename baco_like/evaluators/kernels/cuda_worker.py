@@ -457,14 +457,14 @@ class CudaKernel(CompiledKernel):
         Both include the energy of setting the outputs, and the inputs that the kernel changes, before each run.
         """
         assert self._programs.meter is not None
-        self.arguments.reset()
+        self.arguments.restore()
         self.time(1, 0.0)  # the values of the first draw
         batch = max(1, math.ceil(_BATCH_SECONDS / max(self._seconds, 1e-6)))
-        run = partial(self._device.run, self._reset_and_launch, batch)
+        run = partial(self._device.run, self._restore_and_launch, batch)
         return self._programs.meter.read(run, batch, seconds)
 
-    def _reset_and_launch(self) -> None:
-        self.arguments.reset()
+    def _restore_and_launch(self) -> None:
+        self.arguments.restore()
         self._launch()
 
     def _launch(self) -> None:

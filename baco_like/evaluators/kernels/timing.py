@@ -263,7 +263,7 @@ class Measurement:
         rounds = math.ceil(self._launches / batch)
         times = np.zeros(2)
         for _ in range(rounds):
-            self._arguments.reset()
+            self._arguments.restore()
             times += self._launch(batch, limit * batch)
         steps = times[0] / rounds / self.kernel.step
         if steps < _COARSE_STEPS:

@@ -29,7 +29,6 @@ from baco_like.spaces.feasible.group import (
     join_trees,
     make_rule,
 )
-from baco_like.spaces.feasible.growth import choose_order, grow_tree
 from baco_like.spaces.feasible.machines import core, count_states, has_states
 from baco_like.spaces.feasible.orders import (
     Extensions,
@@ -48,7 +47,8 @@ from baco_like.spaces.feasible.rules import (
     tighten,
 )
 from baco_like.spaces.feasible.tree import Tree, one_level
-from baco_like.spaces.feasible.work import BuildWork, TooLarge, Work
+from baco_like.spaces.feasible.tree_builder import choose_order, grow_tree
+from baco_like.spaces.feasible.work_limit import BuildWork, TooLarge, Work
 
 LISTED_VALUES = 2**20
 """A constrained parameter with more values is left to rejection instead of listing them.

@@ -15,7 +15,6 @@ from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter, is_permutation
 from baco_like.spaces.activity import Activity
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
-from baco_like.spaces.feasible.growth import choose_order
 from baco_like.spaces.feasible.orders import build_extensions, find_order_rules
 from baco_like.spaces.feasible.rules import (
     ParameterDomain,
@@ -25,7 +24,8 @@ from baco_like.spaces.feasible.rules import (
     list_domain,
     tighten,
 )
-from baco_like.spaces.feasible.work import EXPLAINING, TooLarge, Work
+from baco_like.spaces.feasible.tree_builder import choose_order
+from baco_like.spaces.feasible.work_limit import EXPLAINING, TooLarge, Work
 
 _BLOCK = 2**12
 """Rows that are extended at a time: depth first, so that a configuration is found soon if there are many."""

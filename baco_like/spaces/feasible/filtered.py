@@ -24,7 +24,7 @@ from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.conflict import quote
 from baco_like.spaces.feasible.feasible_set import FactorDefaults, FeasibleSet
 from baco_like.spaces.feasible.machines import core
-from baco_like.spaces.feasible.work import Work, row_cost
+from baco_like.spaces.feasible.work_limit import Work, row_cost
 
 MAX_TRIES = 2**22
 """Consecutive rejected draws after which a space counts as hopeless."""

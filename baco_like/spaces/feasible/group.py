@@ -32,7 +32,7 @@ from baco_like.spaces.feasible.tree import (
     random_ranks,
     value_costs,
 )
-from baco_like.spaces.feasible.work import TooLarge, Work
+from baco_like.spaces.feasible.work_limit import TooLarge, Work
 from baco_like.spaces.rows import thin
 
 _LOOKED_UP = 2**20

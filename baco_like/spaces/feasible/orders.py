@@ -32,7 +32,7 @@ from baco_like.parameters.protocol import Parameter, is_permutation
 from baco_like.spaces.feasible.feasible_set import Box, Factor, FactorDefaults, sort_elements
 from baco_like.spaces.feasible.rules import join_ranks, split_ranks
 from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree, nearest_paths, random_ranks
-from baco_like.spaces.feasible.work import TooLarge
+from baco_like.spaces.feasible.work_limit import TooLarge
 
 MAX_EDGES = 2**23
 """Most edges of the tree of orders: a few seconds and half a gigabyte."""

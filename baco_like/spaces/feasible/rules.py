@@ -19,7 +19,7 @@ from baco_like.parameters.permutation import (
     rank_dtype,
 )
 from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation
-from baco_like.spaces.feasible.work import CALL_COST, UNLIMITED, Work, row_cost
+from baco_like.spaces.feasible.work_limit import CALL_COST, UNLIMITED, Work, row_cost
 
 TABLE_LIMIT = 2**15
 """Most combinations of values for which a constraint is evaluated once on all of them."""

@@ -24,8 +24,8 @@ from baco_like.strategies.auto import FAILED_AS, Auto, model_of_auto
 from baco_like.strategies.baselines import RandomSearch
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.fitting import last_hyperparameters, weight_by_user_prior
-from baco_like.strategies.designs import AdaptiveDesign, Phased
 from baco_like.strategies.fidelity import history_of_part
+from baco_like.strategies.initial_phase import AdaptiveDesign, Phased
 from baco_like.strategies.multi_task.candidates import (
     DESIGN,
     MOST_SEARCHED,

@@ -25,7 +25,7 @@ from baco_like.spaces.feasible.rules import (
     split_ranks,
 )
 from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree
-from baco_like.spaces.feasible.work import CALL_COST, UNLIMITED, TooLarge, Work, row_cost
+from baco_like.spaces.feasible.work_limit import CALL_COST, UNLIMITED, TooLarge, Work, row_cost
 
 MAX_EDGES = 2**24
 """Most edges of one level."""
