@@ -59,7 +59,7 @@ class CallableConstraint:
 
     @property
     def cost(self) -> int:
-        """Operations for one row: 1 to 30 us, see `feasible.work`."""
+        """Operations for one row: 1 to 30 us, see `feasible.work_limit`."""
         return 256 + 64 * len(self.parameters)
 
     def holds(self, columns: Mapping[str, Column]) -> Mask:
