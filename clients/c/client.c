@@ -72,6 +72,7 @@ static const char *call(const char *method, const char *params)
     static int number;
     int size = snprintf(line, sizeof line, "{\"jsonrpc\":\"2.0\",\"id\":\"%08x%08x-%d\",\"method\":\"%s\",\"params\":%s}\n",
                         prefix[0], prefix[1], ++number, method, params);
+    if (size < 0 || size > MOST_BYTES) die("the parameters are too long");
     if (send(server, line, (size_t)size, MSG_NOSIGNAL) != size) die("the server has ended");
     struct pollfd waiting = {server, POLLIN, 0};
     size_t length = 0;
