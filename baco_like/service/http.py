@@ -1,7 +1,7 @@
 """``baco-like serve --http``: the same messages in the bodies of HTTP requests.
 
 Nobody gets in who does not belong. Without a token the server listens on the loopback interface only, and refuses what
-a browser sends for a web page: a ``Host`` that is no name of this machine, or an ``Origin``.
+a browser sends for a web page: a ``Host`` with the name of another machine, or an ``Origin``.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class HttpServer(ThreadingHTTPServer):
             self.shutdown_request(self._refused.popleft())
 
     def _has_room(self) -> bool:
-        """Take a place for a connection, if need be that of the one that is idle for the longest time."""
+        """Take a place for a connection, if need be the place of the one that is idle for the longest time."""
         if self._free.acquire(blocking=False):
             return True
         return self.idle.close_oldest() and self._free.acquire(timeout=_CLOSING)

@@ -140,7 +140,7 @@ class Suggest(Params):
 class Observe(Params):
     """Report the outcome of a trial, or of a configuration that was chosen elsewhere.
 
-    The value is that of the first objective; ``metrics`` has the others. A value that is not a finite number is null.
+    ``value`` belongs to the first objective; ``metrics`` has the others. A value that is not a finite number is null.
     """
 
     trial: TrialId | None = None
@@ -371,7 +371,7 @@ class StatusResult(Struct):
 
 
 class DescribeResult(Struct):
-    """What is searched; ``size`` is a text if it is beyond 2^53, and null if it is unknown."""
+    """The space and the objectives; ``size`` is a text if it is beyond 2^53, and null if it is unknown."""
 
     run: str
     space: Config

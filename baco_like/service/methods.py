@@ -107,7 +107,7 @@ class Service:
         """Return id, method and parameters of a message.
 
         Raises:
-            ServiceError: It is no request of this protocol.
+            ServiceError: It is not a request of this protocol.
         """
         request = read_request(line, self.runs.limits)
         if request.id is UNSET or request.id is None:
@@ -202,7 +202,7 @@ def read_request(line: bytes, limits: messages.Limits) -> messages.Request:
     """Return the envelope of a message of JSON-RPC 2.0.
 
     Raises:
-        ServiceError: It is none, or too large.
+        ServiceError: It is not a request, or too large.
     """
     if len(line) > limits.most_bytes:
         raise ServiceError(
@@ -283,7 +283,7 @@ def _objectives(objectives: Iterable[Objective]) -> list[messages.ObjectiveResul
 
 
 def _suggested(run: Run, call: Call) -> list[TrialResult]:
-    """Return the trials of the events that a request has written, as they were suggested."""
+    """Return the trials of the events that a request has written, with the lease of that moment."""
     trials = []
     for event, _ in call.made:
         lease = event["lease"]["seconds"] if "lease" in event else None

@@ -55,7 +55,7 @@ _KEPT_ENTRY = 1000
 """Bytes of an answer without its text: it may be the only one of its client."""
 
 _LARGEST_READ = 2**16
-"""Largest answer of a method that changes nothing that is kept; larger ones are made again."""
+"""Largest kept answer of a method that only reads; larger ones are made again."""
 
 _MOST_EVENT_BYTES = 2**24
 """Bytes of a journal after which a list of its events ends."""
@@ -75,8 +75,8 @@ class Description:
     """A run as the tables of a run file describe it.
 
     Attributes:
-        space: What is searched.
-        aim: What is optimised.
+        space: The space to search.
+        aim: Objectives, limits and the goal of several tasks.
         seed: The only seed.
         search: The strategy with its settings.
         sharing: Leases, and proposals in store.
@@ -459,7 +459,7 @@ class Runs:
 
     @property
     def folders(self) -> set[Path]:
-        """The folders of the journals, which are no business of a client."""
+        """The folders of the journals, which messages to clients leave out."""
         own = [self._folder] if self._folder is not None else []
         own += [self._journal.parent] if self._journal is not None else []
         return {*own, *(folder.absolute() for folder in own)} - {Path(".")}
@@ -468,7 +468,7 @@ class Runs:
         """Return an open run, or one whose journal is there; None: the only one that is open.
 
         Raises:
-            ServiceError: There is none.
+            ServiceError: No such run exists.
         """
         if name is None:
             open_runs = list(self._runs.values())
@@ -588,7 +588,7 @@ class Runs:
                 description.create(None)  # all checks, before anything is written
                 _store(source, tables)
             optimizer = description.create(source)
-            if not is_new:  # only now, because the journal may be that of another run
+            if not is_new:  # only now, because the journal may belong to another run
                 _store(source, tables)
         else:  # another program has begun it
             assert source is not None

@@ -24,9 +24,9 @@ def serve_stdio(service: Answering) -> None:
 
 
 def serve_lines(service: Answering, incoming: BinaryIO, outgoing: BinaryIO) -> None:
-    """Answer lines until they end, or until nobody reads the answers.
+    """Answer lines until they end, or until the reader of the answers has gone.
 
-    A line without an end is cut off, such as that of a client that was killed, and gets no answer.
+    A line without an end is cut off, such as the last line of a client that was killed, and gets no answer.
     """
     most = service.runs.limits.most_bytes
     while line := incoming.readline(most + 2):

@@ -1,4 +1,4 @@
-"""15. Kill a client or its server 200 times at random moments: nothing is lost, and nothing is counted twice.
+"""15. Kill a client or its server 200 times at random moments: each result counts once.
 
     python benchmarks/reliability/service_kills.py [--quick] [--kills 200]
 
@@ -6,7 +6,7 @@ A client starts ``baco-like serve --json`` as its child, as a compiler does, and
 gets. The parent kills the client or the server (SIGKILL) after a random time. A client whose server has ended starts
 another one and sends its last request again, with the same id. A client that was killed has forgotten everything; the
 next one suggests and observes in the same loop. After each kill, the journal must hold every acknowledged result. A
-whole run must have the same suggestions, in the same order, as a Python program that nobody has disturbed.
+whole run must have the same suggestions, in the same order, as an undisturbed Python program.
 """
 
 import json
@@ -162,7 +162,7 @@ def main() -> None:
             is_done = False
             while not is_done:
                 client = forked(partial(go_on, tables, length, path, log, pid_file))
-                if sum(kills.values()) >= wanted:  # the last run goes on to its end
+                if sum(kills.values()) >= wanted:  # let the last run end
                     os.waitpid(client, 0)
                     is_done = True
                 while not is_done:

@@ -3,8 +3,8 @@
     python conformance.py baco-like serve --json
     python conformance.py http://127.0.0.1:8765/ [TOKEN_FILE]
 
-Each line of the list has the message to send (``send``, or ``text`` for one that is no JSON) and the answer to expect.
-An answer may have more keys than the list. Texts with ``<`` and ``>`` are free: ``<any>``, ``<number>``, ``<integer>``,
+Each line of the list has the message to send (``send``, or ``text`` if it is not JSON) and its answer (``expect``). An
+answer may have more keys than the list. Texts with ``<`` and ``>`` are free: ``<any>``, ``<number>``, ``<integer>``,
 ``<text>``; ``<=NAME>`` takes any value and keeps it, ``<NAME>`` inserts it later; ``<fresh>`` differs in each run.
 """
 
@@ -42,7 +42,7 @@ def fill(value, kept):
 
 
 def difference(expected, answer, kept, where="answer"):
-    """Return where an answer differs from what is expected, or None; keep the values that the list names."""
+    """Return where an answer differs from the expected one, or None; keep the values that the list names."""
     if isinstance(expected, str):
         if expected in FREE:
             return None if FREE[expected](answer) else f"{where} is {answer!r}, not {expected}"

@@ -1,4 +1,4 @@
-"""Requests that are wrong, too large or hostile: each gets an error, and the conversation goes on."""
+"""Requests that are wrong, too large or hostile: each gets an error, and the conversation continues."""
 
 import io
 import json
