@@ -125,7 +125,7 @@ def measured(report: Report, path: Path, number: int, steps: int) -> tuple[float
 
 def main() -> None:
     args = arguments(__doc__, trials=10_000)
-    number, report = chosen(args.trials, args.quick, 40, 10_000), Report()
+    number, report = chosen(args.trials, args.quick, 100, 10_000), Report()
     assert "random_search" in STRATEGIES
     with scratch() as folder:
         times = asked(folder / "asked", number)
