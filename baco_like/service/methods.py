@@ -495,7 +495,8 @@ def _append(run: Run, params: messages.Append, call: Call) -> messages.AppendRes
     if call.made:
         return messages.AppendResult(call.made[0][1])
     with run.counting():
-        run.check_pending(len(params.event.get("trials", ())))
+        trials = params.event.get("trials")
+        run.check_pending(len(trials) if isinstance(trials, list) else 0)
         return messages.AppendResult(run.optimizer.append(params.event, params.after))
 
 

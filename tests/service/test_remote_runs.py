@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from serving import http_client, over_http
+from serving import http_client, in_process, over_http
 
 import baco_like
 from baco_like import (
@@ -23,6 +23,7 @@ from baco_like import (
 )
 from baco_like.journal import RemoteJournal
 from baco_like.reporting import report
+from baco_like.reporting.facts import RunFacts
 from baco_like.running.journal_view import JournalView
 from baco_like.testing.journals import check_journal, check_resume
 
@@ -252,12 +253,39 @@ def test_commands_read_a_run_on_a_server(tmp_path, capsys, monkeypatch):
         optimizer.abandon(pending)
 
 
-def test_a_report_of_a_run_on_a_server(address, tmp_path):
-    pytest.importorskip("vl_convert")
+def test_a_report_has_the_address_of_the_run(address):
     optimizer = begin(address)
     optimizer.observe(optimizer.suggest(), 2.5)
-    page = report.build_report(RemoteJournal(address))
-    assert address in page
+    facts = RunFacts(RemoteJournal(address))
+    assert (facts.path, facts.findings.best.value) == (address, 2.5)
+    assert facts.modelled.history.trials == optimizer.history.trials
+
+
+@pytest.mark.parametrize("wrong", [None, 5, True, "x", [], {}, [[]], {"a": 1}])
+@pytest.mark.parametrize("kind", ["opened", "suggested", "observed", "enqueued"])
+def test_an_event_with_a_wrong_field_is_refused(kind, wrong):
+    """Each field of an event of another program is checked; no one causes an error of the server."""
+    run = Optimizer(SPACE, strategy="random_search")
+    run.observe(run.suggest(), 1.5)
+    run.enqueue({"x": 3, "y": 2})
+    events = [dict(event) for event in run.journal.events]
+    number = [event["event"] for event in events].index(kind)
+    _, client = in_process()
+    for i, event in enumerate(events[:number]):
+        client.call("append", run="a", event=event, after=i)
+    for name in events[number].keys() - {"event"}:
+        event = {**events[number], name: wrong}
+        answer = client.ask("append", run="a" if number else f"b-{name}", event=event, after=number)
+        if "result" in answer:  # the field is not read, or this value is allowed
+            number += number > 0
+        else:
+            assert answer["error"]["data"]["error"] in (
+                "trial",
+                "journal",
+                "space",
+                "config",
+                "params",
+            )
 
 
 def view_of(url):
