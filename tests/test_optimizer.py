@@ -852,5 +852,7 @@ def test_nothing_but_trials_in_flight_is_no_end_where_repeats_are_wanted():
 
 @pytest.mark.parametrize("storage", [12, {"path": "x"}, [1]])
 def test_what_is_no_journal_is_refused(storage):
-    with pytest.raises(ValueError, match=r"storage = .*: give a path, a journal, or None"):
+    with pytest.raises(
+        ValueError, match=r"storage = .*: give a path, the URL of a run, a journal, or None"
+    ):
         Optimizer({"a": [1, 2]}, storage=storage)

@@ -112,11 +112,11 @@ def test_drift(tmp_path: Path) -> None:
     assert runfile.read(write(tmp_path, GOOD + table)).recheck == Recheck(0, 0.1)
 
 
-SUBSET = """\
+SPAN = """\
 [space.flags]
-type = "subset"
-elements = ["fuse", "prefetch", "unroll", "vectorize"]
-default = "none"
+type = "span"
+cores = 4
+default = "0-3"
 """
 CATEGORICAL = '[space.flags]\ntype = "categorical"\nvalues = ["-O2", "-O3"]\n'
 
@@ -125,24 +125,19 @@ def test_a_registered_parameter_type_can_be_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    monkeypatch.setitem(PARAMETER_TYPES, "subset", Categorical)  # the one before comes back
+    monkeypatch.setitem(PARAMETER_TYPES, "span", Categorical)  # the one before comes back
     monkeypatch.delitem(sys.modules, "parameter_type", raising=False)
-    flags = importlib.import_module("parameter_type").FLAGS  # registers the type "subset"
-    run = runfile.read(write(tmp_path, GOOD.replace(CATEGORICAL, SUBSET)))
-    assert run.space.parameters["flags"] == flags
+    own = importlib.import_module("parameter_type").Span  # registers the type "span"
+    run = runfile.read(write(tmp_path, GOOD.replace(CATEGORICAL, SPAN)))
+    assert run.space.parameters["flags"] == own(4, default="0-3")
     for line, wrong, error, message in (
         ("default", "defualt", RunFileError, "did you mean 'default'"),
-        ('elements = ["fuse", ', 'element = ["fuse", ', RunFileError, "did you mean 'elements'"),
-        ('["fuse", "prefetch", "unroll", "vectorize"]', "3", RunFileError, "an array of texts"),
-        (
-            'elements = ["fuse", "prefetch", "unroll", "vectorize"]',
-            "",
-            RunFileError,
-            "needs the key 'elements'",
-        ),
+        ("cores = 4", "core = 4", RunFileError, "did you mean 'cores'"),
+        ("cores = 4", 'cores = "four"', RunFileError, "a whole number"),
+        ("cores = 4", "", RunFileError, "needs the key 'cores'"),
     ):
-        assert line in SUBSET
-        text = GOOD.replace(CATEGORICAL, SUBSET.replace(line, wrong))
+        assert line in SPAN
+        text = GOOD.replace(CATEGORICAL, SPAN.replace(line, wrong))
         with pytest.raises(error, match=message):
             runfile.read(write(tmp_path, text))
 
