@@ -320,6 +320,18 @@ def test_lines_of_megabytes_arrive_in_both_directions(probe):
     assert opened["result"]["got"]["text"] == text
 
 
+def test_a_long_request_is_sent_while_an_old_answer_arrives(probe):
+    """The server reads nothing before it has written the long answer, for which nobody waits any more."""
+    text = "中" * (1 << 17)
+    calls = [
+        {"method": "suggest", "time_limit": 1},
+        {"method": "enqueue", "params": {"text": text}, "time_limit": 60_000},
+    ]
+    late, enqueued = relay(probe, *fake("long"), calls=calls)
+    assert codes([late]) == [3]
+    assert enqueued["result"]["got"]["text"] == text
+
+
 def test_a_server_that_dies_in_a_line_is_started_again_if_it_has_a_journal(probe, tmp_path):
     server = fake("cut", "--journal", tmp_path / "run")
     assert ids(relay(probe, *server, calls=["suggest", "suggest"])) == [[0], [1]]
