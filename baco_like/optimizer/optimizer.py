@@ -713,29 +713,29 @@ class Optimizer(RunView):
         with self._run.answering((client, request, digest, *([count] if count else []))) as events:
             yield events
 
-    def append(self, event: Event, after: int) -> int:
+    def append(self, event: Event, after: int | None) -> int:
         """Record an event that another process has made from the state after some events; return the next number.
 
         The event is checked and takes effect like one of this optimizer.
 
         Args:
             event: The event.
-            after: The number of events that the other process knew.
+            after: The number of events that the other process knew; None if the event only has to fit.
 
         Raises:
             JournalConflict: There are more events by now; the other process reads them and tries again.
             TrialError: A field is missing or wrong, or the event does not fit the history.
             JournalError: The event could not be recorded; the run is unchanged.
         """
-        number = after
+        number = 0
 
         def draft(state: OptimizerState) -> Draft:
             nonlocal number
-            if state.mark.number != after:
+            if after is not None and state.mark.number != after:
                 raise JournalConflict(
                     f"the run has {state.mark.number} events, not {after}; read the others and try again"
                 )
-            number = after + 1
+            number = state.mark.number + 1
             return Draft(event)
 
         try:

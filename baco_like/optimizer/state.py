@@ -22,7 +22,7 @@ from baco_like._forks import renew_lock_in_child
 from baco_like._output import explain_os_error
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Rng
-from baco_like.exceptions import JournalConflict, JournalError
+from baco_like.exceptions import JournalConflict, JournalError, TrialError
 from baco_like.journal.events import (
     START,
     Event,
@@ -36,6 +36,7 @@ from baco_like.journal.events import (
 from baco_like.journal.header import Header, Options, numbered
 from baco_like.journal.json_lines import GroupCommit, JsonlJournal, not_recorded
 from baco_like.journal.lock import keep_trials, lost_trials, taking_lost, taking_part
+from baco_like.journal.remote import RemoteJournal
 from baco_like.optimizer.arguments import (
     collector_paused,
     journal_name,
@@ -321,7 +322,7 @@ class JournaledState:
         replaces the old one in one assignment; after an interrupt before it, the next call reads the event from the
         journal.
         """
-        attempts = 0
+        attempts, conflict = 0, None
         with self.lock, ExitStack() as reservation:
             while True:
                 attempts += 1
@@ -343,7 +344,11 @@ class JournaledState:
                 seconds = time.monotonic() - started
                 try:
                     self._write(event, state, observations)
-                except JournalConflict:
+                except JournalConflict as error:
+                    if isinstance(self.journal, RemoteJournal):
+                        if self.state.mark == conflict:  # no event of others is the reason
+                            raise TrialError(str(error)) from error
+                        conflict = self.state.mark
                     is_late = attempts >= _ATTEMPTS and seconds < _LONGEST_RESERVATION
                     if is_late and isinstance(self.journal, JsonlJournal):
                         reservation.enter_context(self.journal.reserve())
@@ -411,7 +416,13 @@ class JournaledState:
         """
         disk, before = self._disk, self.state
         if disk is None:
-            mark = self.journal.append(event, before.mark)
+            if isinstance(self.journal, RemoteJournal) and _is_independent(event):
+                mark = self.journal.add(event)
+                if mark.number > before.mark.number + 1:
+                    self.replay_new_events()  # those of others came before it
+                    return
+            else:
+                mark = self.journal.append(event, before.mark)
             self.state = replace(state, mark=mark)
             self.unannounced.extend(observations)
             return
@@ -484,6 +495,13 @@ class JournaledState:
         self.state, observations = apply_events(self.state, events, self._name)
         later = self._unconfirmed[-1].observations if self._unconfirmed else self.unannounced
         later.extend(observations)  # in the order of the journal
+
+
+def _is_independent(event: Event) -> bool:
+    """Whether an event has the same effect behind events of other workers, as long as it fits them."""
+    if event["event"] == "observed":
+        return not any("origin" in row for row in event["outcomes"])  # else it has a new number
+    return event["event"] in ("abandoned", "enqueued")
 
 
 def _answering(event: Event, request: Sequence[Any], is_new: bool) -> Event:

@@ -209,10 +209,10 @@ class Events(Params):
 
 
 class Append(Params):
-    """Add an event that was made from the state after a number of events."""
+    """Add an event that was made from the state after a number of events; without it, where the event still fits."""
 
     event: Config
-    after: Natural
+    after: Natural | None = None
 
 
 # Results --------------------------------------------------------------------------------------------------------------

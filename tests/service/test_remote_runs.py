@@ -22,6 +22,7 @@ from baco_like import (
     cli,
 )
 from baco_like.journal import RemoteJournal
+from baco_like.journal.remote import Connection
 from baco_like.reporting import report
 from baco_like.reporting.facts import RunFacts
 from baco_like.running.journal_view import JournalView
@@ -124,6 +125,39 @@ def test_a_strategy_object_stays_here(address):
 
     with pytest.raises(JournalError, match="a server knows strategies by name"):
         Optimizer(SPACE, strategy=RandomSearch(), storage=address)
+
+
+def test_results_of_many_workers_do_not_wait_for_each_other(address, monkeypatch):
+    """A result of a pending trial is written behind the events of others, without a second attempt."""
+    one, two = begin(address), Optimizer.connect(address)
+    first, second, third = one.suggest(3)
+    two.refresh()
+    requests = []
+    call = Connection.call
+
+    def note(self, method, **params):
+        requests.append(method)
+        if requests == ["events"]:  # another worker is faster
+            answer = call(self, method, **params)
+            two.observe(first, 1.0)
+            requests[:] = ["events"]
+            return answer
+        return call(self, method, **params)
+
+    monkeypatch.setattr(Connection, "call", note)
+    one.observe(second, 2.0)
+    assert requests == ["events", "append", "events"]
+    assert [t.value for t in one.trials] == [1.0, 2.0]
+    requests.clear()
+    monkeypatch.undo()
+    two.refresh()
+    one.observe(third, 3.0)
+    state = two._run.state
+    monkeypatch.setattr(two._run, "replay_new_events", lambda: two._run._replay(later.pop()))
+    later = [list(two.journal.read(state.mark)), []]
+    with pytest.raises(TrialError, match="already observed"):
+        two.abandon(third)
+    assert later == []
 
 
 def test_a_trial_comes_back_after_its_lease_and_late_results_are_kept(address):
