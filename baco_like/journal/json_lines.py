@@ -44,6 +44,8 @@ _BLOCK = 2**20
 LONGEST_LINE = 64 * 2**20
 """Most bytes of an event; it bounds the memory for reading a damaged file."""
 
+_OWN_KEYS = {"crc", "n", "prev"}
+
 _HEAD = len('{"crc":"01234567",')
 _CRC_AT = len('{"crc":"')
 _BEGINNING = '{"crc":"########","n":'
@@ -76,6 +78,8 @@ def encode_line(number: int, event: Event, previous: str | None = None) -> bytes
         JournalError: The event holds a value that JSON cannot represent exactly (NaN, an object), or is longer than
             `LONGEST_LINE`.
     """
+    if taken := _OWN_KEYS & event.keys():
+        raise JournalError(f"an event cannot have the key {min(taken)!r}; the journal writes it")
     chain = {} if previous is None else {"prev": previous}
     rest = to_json({"n": number, **chain, **event})[1:].encode("ascii")
     if _HEAD + len(rest) >= LONGEST_LINE:

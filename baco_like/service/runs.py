@@ -537,7 +537,7 @@ class Runs:
             path = self._path(name)
             if name in self._runs or (path is not None and os.path.lexists(path)):
                 raise JournalConflict(f"the run {name!r} exists; read its events")
-            self._check_size(header.get("space"), header.get("strategy"))
+            self._check_size(header.get("space"), None)
             options = Header.read(header, name).options
             check_context(options.context)
             if "name" not in options.strategy:
@@ -545,6 +545,7 @@ class Runs:
                     "params",
                     f"strategy = {options.strategy!r:.80}: a server knows strategies by name",
                 )
+            self._check_size(None, options.strategy.get("settings"))
             journal = MemoryJournal([header])
             Optimizer.load(journal)  # all checks, before anything is written
             tables: dict[str, Any] = {

@@ -374,9 +374,26 @@ def test_a_header_of_another_program_names_no_command(tmp_path):
     for key in ("[evaluator] run", "folder", "compiler"):
         other = {**header, "options": {**options, "context": {key: "rm -rf x"}}}
         assert client.error("append", run="a", event=other, after=0)[0] == "params"
+    large = {"name": "genetic_algorithm", "settings": {"population": 10**9}}
+    other = {**header, "options": {**options, "strategy": large}}
+    assert client.error("append", run="a", event=other, after=0)[0] == "limit"
     assert list(tmp_path.iterdir()) == []
     allowed = {**options, "context": {"gpu": "A100", "[objective] unit": "ms"}}
     opened = {**header, "options": allowed}
     assert client.call("append", run="a", event=opened, after=0)["next"] == 1
     assert client.call("suggest", run="a")["trials"][0]["id"] == 0
+    service.runs.close()
+
+
+def test_an_event_with_keys_of_the_journal_is_refused(tmp_path):
+    service, client = in_process(tmp_path)
+    client.call("open", run="a", **TABLES)
+    client.call("suggest", run="a")
+    event = {"event": "abandoned", "id": 0, "reason": "x"}
+    for key, value in (("n", 7), ("prev", None), ("crc", "x")):
+        word, message = client.error("append", run="a", event={**event, key: value}, after=2)
+        assert (word, repr(key) in message) == ("journal", True)
+    service.runs.close()
+    service, client = in_process(tmp_path)
+    assert len(client.call("status", run="a")["pending"]) == 1
     service.runs.close()
