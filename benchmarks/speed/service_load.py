@@ -33,7 +33,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,13 +199,15 @@ def measure_load(args: argparse.Namespace) -> None:
         )
 
 
-def median_ms(call: Callable[[], Any], trips: int) -> float:
-    times = []
+def medians_ms(call: Callable[[Any], Any], connections: list[Any], trips: int) -> list[float]:
+    """Return the median milliseconds of a call over each connection; they take turns."""
+    times: list[list[float]] = [[] for _ in connections]
     for _ in range(trips):
-        started = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - started)
-    return 1e3 * statistics.median(times)
+        for each, own in zip(connections, times, strict=True):
+            started = time.perf_counter()
+            call(each)
+            own.append(time.perf_counter() - started)
+    return [1e3 * statistics.median(own) for own in times]
 
 
 def measure_trips(trips: int) -> None:
@@ -225,28 +226,29 @@ def measure_trips(trips: int) -> None:
             line = json.dumps({**request, "params": given}).encode()
             return json.loads(self.service.answer(line))["result"]
 
-    print("| request | in one process | over HTTP | added |")
+    def step(connection: Any) -> None:
+        (trial,) = connection.call("suggest")["trials"]
+        connection.call("observe", trial=trial["id"], value=value_of(trial["config"]))
+
+    print("| requests | in one process | over HTTP | added |")
     print("|---|---:|---:|---:|")
-    with (
-        tempfile.TemporaryDirectory() as one,
-        tempfile.TemporaryDirectory() as other,
-        serving(other, 1) as server,
-    ):
-        pair = [Inside(one), Connection(f"{server.url}/trips")]
-        for each in pair:
-            each.call("open", **tables("auto", 0, None))
-
-        def step(connection: Any) -> None:
-            (trial,) = connection.call("suggest")["trials"]
-            connection.call("observe", trial=trial["id"], value=value_of(trial["config"]))
-
-        for name, call in (
-            ("best", lambda each: each.call("best")),
-            ("status", lambda each: each.call("status")),
-            ("suggest and observe, auto", step),
+    for strategy in ("random_search", "auto"):
+        with (
+            tempfile.TemporaryDirectory() as one,
+            tempfile.TemporaryDirectory() as other,
+            serving(other, 1) as server,
         ):
-            inside, outside = (median_ms(partial(call, each), trips) for each in pair)
-            print(f"| {name} | {inside:.2f} ms | {outside:.2f} ms | {outside - inside:.2f} ms |")
+            pair = [Inside(one), Connection(f"{server.url}/trips")]
+            for each in pair:
+                each.call("open", **tables(strategy, 0, None))
+            for name, call in (
+                (f"suggest and observe, {strategy}", step),
+                ("best", lambda each: each.call("best")),
+                ("status", lambda each: each.call("status")),
+            ):
+                inside, outside = medians_ms(call, pair, trips)
+                added = f"{outside - inside:.2f} ms"
+                print(f"| {name} | {inside:.2f} ms | {outside:.2f} ms | {added} |")
 
 
 def main() -> None:
