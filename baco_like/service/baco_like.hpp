@@ -59,7 +59,7 @@ enum class ErrorCode : int {
   start = 1,     // the process cannot be started, or the address is wrong
   lost = 2,      // the server has ended or cannot be reached
   late = 3,      // no answer within the time limit; the same call again asks for the same answer
-  protocol = 4,  // the answer is no message of the protocol
+  protocol = 4,  // the answer is not a message of the protocol
   type = 5,      // a parameter does not exist or has another type
   config = -32001,
   trial = -32002,
@@ -611,6 +611,7 @@ class HttpTransport final : public Transport {
  public:
   // The address is http://HOST:PORT/RUN, without /RUN if the server has one run.
   HttpTransport(const std::string& address, std::string token) : token_(std::move(token)) {
+    while (!token_.empty() && token_.back() <= ' ') token_.pop_back();  // the end of the line in its file
     const bool valid = address.rfind("http://", 0) == 0;
     const std::size_t slash = std::min(address.find('/', 7), address.size());
     authority_ = valid ? address.substr(7, slash - 7) : "";
@@ -954,7 +955,7 @@ inline bool Tuner::receive(Json& answer, Deadline deadline) {
   for (std::string text; transport_->receive(text, deadline);) {
     answer = Json::parse(text).value_or(Json());
     if (answer["result"].is_null() && answer["error"].is_null())
-      answer = Fields{{"error", Fields{{"message", "this is no message of the protocol: " + text.substr(0, 200)}}}};
+      answer = Fields{{"error", Fields{{"message", "this is not a message of the protocol: " + text.substr(0, 200)}}}};
     const Json& id = answer["id"];
     // A line with another id is the late answer of a call that has ended.
     if (id.is_null() || id.as<std::string>() == id_) return true;

@@ -300,7 +300,7 @@ def test_the_answer_to_another_id_is_skipped(probe):
 @pytest.mark.parametrize(
     ("mode", "code", "message"),
     [
-        ("garbage", 4, "this is no message of the protocol: Welcome to this machine"),
+        ("garbage", 4, "this is not a message of the protocol: Welcome to this machine"),
         ("null", -32700, "no JSON"),
         ("no code", 4, "no code"),
     ],
@@ -393,7 +393,7 @@ def test_a_descriptor_of_the_user_is_a_connection_too(probe):
 
 def test_one_connection_carries_all_messages(probe):
     with FakeHttp(token="secret") as http:
-        answers = relay(probe, http.address, calls=["suggest", "suggest"], token="secret")
+        answers = relay(probe, http.address, calls=["suggest", "suggest"], token="secret\n")
         assert (ids(answers), len(http.connections)) == ([[0], [1]], 1)
 
 
