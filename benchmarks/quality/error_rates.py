@@ -4,7 +4,7 @@
 
 All strategies are equal, so that each study with a significant pair is an error. The final costs of their runs are
 normal, lognormal, or those of random search on a table of 400 configurations with few values, which has many ties. It
-takes one or two minutes.
+takes four minutes of CPU; `--repeats 150` takes one.
 """
 
 import argparse

@@ -18,13 +18,13 @@ from baco_like.records.objective import sign_of
 _RESAMPLES = 400
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-"""Okabe and Ito's palette, which colour-blind readers can tell apart; further lines change the line style."""
+"""Okabe and Ito's palette, which colour-blind readers can tell apart."""
 _LINES = ("-", "--", ":", "-.")
 
 
 def line_style(index: int) -> tuple[str, str]:
-    """Return the colour and the line style of the line with this index."""
-    return _COLOURS[index % len(_COLOURS)], _LINES[index // len(_COLOURS) % len(_LINES)]
+    """Return the colour and the line style of the line with this index; 28 lines differ, neighbours also in print."""
+    return _COLOURS[index % len(_COLOURS)], _LINES[index % len(_LINES)]
 
 
 def plot_curves(result: StudyResult, path: str | Path) -> None:
