@@ -448,6 +448,7 @@ class Socket {
   // Sends the text, after the rest of a text whose deadline was over. It reads meanwhile: a server that is busy writing
   // an old answer would never read this request.
   bool send(std::string_view text, Deadline deadline) {
+    if (unsent_.size() > most_unsent) return false;
     unsent_ += text;
     while (!unsent_.empty()) {
       const int events = wait(POLLIN | POLLOUT, deadline);
@@ -495,6 +496,7 @@ class Socket {
   }
 
   static constexpr std::size_t most_bytes = std::size_t{1} << 28;  // of a server that never ends a line
+  static constexpr std::size_t most_unsent = std::size_t{1} << 24;  // for a server that never reads
 
  private:
   static bool may_try_again() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }

@@ -370,8 +370,10 @@ def test_a_server_that_does_not_end_is_killed_and_waited_for(probe, tmp_path):
     pid = tmp_path / "pid"
     script = f'echo $$ > {pid}; exec "$0" "$@"'
     server = ["sh", "-c", script, *fake("stubborn")]
-    (answer,) = relay(probe, *server, calls=[{"method": "suggest", "time_limit": 50}])
-    assert answer["error"]["code"] == 3
+    large = {"method": "enqueue", "params": {"text": "x" * 2**20}}
+    answers = relay(probe, *server, calls=[{"method": "suggest", "time_limit": 50}, *[large] * 20])
+    assert codes(answers[:10]) == [3] * 10
+    assert codes(answers[-1:]) == [2], "requests that nobody reads do not pile up"
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
 
