@@ -445,7 +445,7 @@ class Runs:
         self.limits, self._reads_only = limits, reads_only
         self._folder, self._journal, self._suggests_again = folder, journal, suggests_again
         self._runs: dict[str, Run] = {}
-        self._opening = threading.RLock()
+        self._opening, self._building = threading.RLock(), threading.Lock()
         self._locks = ExitStack()
         if folder is not None and not reads_only:
             with explain_os_error(JournalError, "make", folder):
@@ -506,12 +506,16 @@ class Runs:
             JournalError: It is described otherwise, or another process has its journal.
             BacoError: The description is wrong.
         """
+        description, read = tables if "space" in tables else {}, None
+        if description and description != getattr(self._runs.get(name), "tables", None):
+            # A hard space may take a minute. Others open their runs meanwhile, but only one space is built at a time.
+            with self._building:
+                read = self._read(description)
         with self._opening:
             known, path = self._runs.get(name), self._path(name)
-            description = tables if "space" in tables else {}
             if known is not None:
-                if description and description != known.tables:
-                    self._change(known, description)
+                if read is not None and description != known.tables:
+                    self._change(known, description, read)
                 self._share(known, tables)
                 return known, True
             exists = path is not None and path.exists() and path.stat().st_size > 0
@@ -521,7 +525,7 @@ class Runs:
                     f"the run {name!r} does not exist; open it with a space: "
                     f'{{"method": "open", "params": {{"run": "{name}", "space": {{...}}}}}}',
                 )
-            run = self._hold(name, path, description or _stored(path))
+            run = self._hold(name, path, description or _stored(path), read)
             self._share(run, tables)
             return run, exists
 
@@ -557,7 +561,11 @@ class Runs:
             self._hold(name, path or journal, tables)
 
     def _hold(
-        self, name: str, source: Path | MemoryJournal | None, tables: Mapping[str, Any]
+        self,
+        name: str,
+        source: Path | MemoryJournal | None,
+        tables: Mapping[str, Any],
+        read: Description | None = None,
     ) -> Run:
         """Open a run, and keep other processes out of it.
 
@@ -571,16 +579,20 @@ class Runs:
         with ExitStack() as stack:
             if not self._reads_only and not isinstance(source, MemoryJournal):
                 stack.enter_context(sole_runner(source))
-            run = self._runs[name] = self._create(name, tables, source)
+            run = self._runs[name] = self._create(name, tables, source, read)
             self._locks.push(stack.pop_all())
         return run
 
     def _create(
-        self, name: str, tables: Mapping[str, Any], source: Path | MemoryJournal | None
+        self,
+        name: str,
+        tables: Mapping[str, Any],
+        source: Path | MemoryJournal | None,
+        read: Description | None,
     ) -> Run:
         budget, sharing = None, Sharing()
         if "space" in tables:
-            description = self._read(tables)
+            description = read or self._read(tables)
             budget, sharing = description.budget, description.sharing
         if "space" in tables and not self._reads_only:
             assert not isinstance(source, MemoryJournal)
@@ -657,13 +669,12 @@ class Runs:
                 f"{self.limits.most_choices}",
             )
 
-    def _change(self, run: Run, tables: Mapping[str, Any]) -> None:
+    def _change(self, run: Run, tables: Mapping[str, Any], description: Description) -> None:
         """Give an open run another budget, lease or number of proposals ahead; anything else must be the same.
 
         Raises:
             JournalError: It differs.
         """
-        description = self._read(tables)
         other = description.create(None)
         points = Header.read(other.opened, run.name).queue
         header = Header.read(run.optimizer.opened, run.name)

@@ -4,12 +4,15 @@ import io
 import json
 import random
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from serving import SPACE, TABLES, in_process, line, new_id
 
 from baco_like import Optimizer, Space
 from baco_like.service.messages import ERRORS, METHODS, Limits
+from baco_like.service.runs import Description
 from baco_like.service.stdio import serve_lines
 
 VALID = [
@@ -257,6 +260,32 @@ def test_events_are_cut_where_they_are_large(tmp_path):
         observed += sum(event["event"] == "observed" for event in found["events"])
     assert (observed, found["end"]) == (whole, after)
     assert parts == 2
+    service.runs.close()
+
+
+def test_a_space_that_takes_long_holds_up_no_other_run(tmp_path, monkeypatch):
+    service, client = in_process(tmp_path)
+    client.call("open", run="a", **TABLES)
+    service.runs.close()
+    service, client = in_process(tmp_path)
+    begun, go_on, read = threading.Event(), threading.Event(), Description.read
+
+    def slow(tables):
+        begun.set()
+        assert go_on.wait(20)
+        return read(tables)
+
+    with monkeypatch.context() as patch, ThreadPoolExecutor() as pool:
+        patch.setattr(Description, "read", slow)
+        hard = pool.submit(client.call, "open", run="b", **TABLES)
+        assert begun.wait(20)
+        patch.undo()
+        other = pool.submit(client.call, "suggest", run="a")
+        try:
+            assert len(other.result(10)["trials"]) == 1
+        finally:
+            go_on.set()
+        assert not hard.result(20)["resumed"]
     service.runs.close()
 
 
