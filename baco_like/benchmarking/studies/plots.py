@@ -74,7 +74,11 @@ def plot_curves(result: StudyResult, path: str | Path) -> None:
     for axes in panels[len(problems) :]:
         axes.remove()
     handles, texts = panels[0].get_legend_handles_labels()
-    figure.legend(handles, texts, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    room = 4.5 * columns / (0.5 + 0.07 * max(map(len, texts)))  # the texts that fit side by side
+    ncols = max(1, min(4, int(room)))
+    figure.set_figheight(3.2 * rows + 0.3 + 0.17 * -(-len(texts) // ncols))
+    place = "outside lower center"
+    figure.legend(handles, texts, loc=place, ncols=ncols, frameon=False, fontsize=8)
     save_figure(figure, Path(path))
 
 
@@ -171,7 +175,7 @@ def plot_critical_difference(found: MeanRanks, path: str | Path) -> None:
         axes.hlines(y, ranks[first] - 0.02, ranks[last] + 0.02, color="black", lw=3)
     width = min(found.critical_difference, count - 1)
     axes.hlines(-0.95, 1, 1 + width, color="#d55e00", lw=2)
-    text = f"critical difference {found.critical_difference:.2f} ({found.blocks} problems)"
+    text = f"critical difference {found.critical_difference:.2f} ({found.blocks} problem{'s'[: found.blocks - 1]})"
     axes.text(1, -1.05, text, ha="left", va="bottom", fontsize=8, color="#d55e00")
     save_figure(figure, Path(path))
 
