@@ -77,8 +77,9 @@ def plot_curves(result: StudyResult, path: str | Path) -> None:
     room = 4.5 * columns / (0.5 + 0.07 * max(map(len, texts)))  # the texts that fit side by side
     ncols = max(1, min(4, int(room)))
     figure.set_figheight(3.2 * rows + 0.3 + 0.17 * -(-len(texts) // ncols))
-    place = "outside lower center"
-    figure.legend(handles, texts, loc=place, ncols=ncols, frameon=False, fontsize=8)
+    figure.legend(
+        handles, texts, loc="outside lower center", ncols=ncols, frameon=False, fontsize=8
+    )
     save_figure(figure, Path(path))
 
 
