@@ -135,6 +135,12 @@ def _read_tables(path: Path, seed: int | None) -> Mapping[str, Any]:
     tables = parse_toml(path) if path.suffix == ".toml" else _read_json(path)
     if "parameters" in tables and "version" in tables:
         tables = {"space": tables}
+    if "confirmation" in tables:
+        warnings.warn(
+            f"{path}: [confirmation] has no effect here: the client measures, so it measures the winner again, too",
+            BacoWarning,
+            stacklevel=2,
+        )
     tables = {name: table for name, table in tables.items() if name not in _OF_TUNE}
     if seed is not None and isinstance(tables.get("optimizer", {}), dict):
         tables["optimizer"] = {**tables.get("optimizer", {}), "seed": seed}

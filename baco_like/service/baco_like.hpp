@@ -809,7 +809,8 @@ class Tuner {
     extra.emplace_back("n", number);
     return trials(call("suggest", std::move(extra)));
   }
-  // Returns the next trial, or nothing when the run has ended: its budget is spent, or all configurations are measured.
+  // Returns the next trial, or nothing when the run has ended: its budget or the space has room for no more trials. Over
+  // HTTP that may be because trials of a program that was killed are pending, see pending().
   std::optional<Trial> next(Fields extra = {}) {
     Json result;
     const Error error = request("suggest", std::move(extra), result);
@@ -854,6 +855,14 @@ class Tuner {
     return trial.is_null() ? std::nullopt : std::optional(Trial(trial));
   }
   std::vector<Trial> front() { return trials(call("front")); }
+  // Returns the pending trials of programs of this name (Options::client): after a restart, measure these first.
+  std::vector<Trial> pending() {
+    const Json status = call("status");
+    std::vector<Trial> own;
+    for (const Json& trial : status["pending"].items())
+      if (trial["client"].as<std::string>() == options_.client) own.emplace_back(trial);
+    return own;
+  }
 
   // Calls any method of the protocol and returns its result.
   Json call(const std::string& method, Fields parameters = {}) {
@@ -939,7 +948,8 @@ inline Error Tuner::open_again_and_request(const std::string& method, const Json
 inline Error Tuner::exchange(const std::string& request, Json& answer) {
   const Deadline deadline = detail::Clock::now() + options_.time_limit;
   std::optional<Deadline> end;
-  for (detail::milliseconds pause{0};; pause = std::max(2 * pause, detail::milliseconds(100))) {
+  constexpr detail::milliseconds shortest(100), longest(2'000);
+  for (detail::milliseconds pause{0};; pause = std::clamp(2 * pause, shortest, longest)) {
     if (transport_->send(request, deadline) && receive(answer, deadline)) return {};
     const Deadline now = detail::Clock::now();
     const std::string whom = transport_->describe();

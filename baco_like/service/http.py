@@ -338,7 +338,10 @@ class _Handler(BaseHTTPRequestHandler):
         if token is not None:
             given = self.headers.get("Authorization", "").encode("latin-1", "replace")
             if not hmac.compare_digest(given, b"Bearer " + token.encode()):
-                text = "the header 'Authorization: Bearer TOKEN' is missing or wrong"
+                text = (
+                    "the token (the header 'Authorization: Bearer TOKEN', Options::token in C++, BACO_LIKE_TOKEN) is "
+                    "missing or wrong"
+                )
                 self._refuse(HTTPStatus.UNAUTHORIZED, "request", text)
                 return False
         if name not in server.hosts:

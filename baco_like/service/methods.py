@@ -369,6 +369,10 @@ def _read_value(run: Run, params: messages.Observe) -> tuple[Any, str | None]:
         if given and given[0] is not None:
             raise ServiceError("params", "observe: give a value or a failure, not both")
         return None, params.failed
+    if [] in (params.values, *params.metrics.values()):
+        raise ServiceError(
+            "params", "observe: a list of repeats is empty; give 'failed' for a failure"
+        )
     values = dict(params.metrics)
     if given:
         values[objectives[0]] = given[0]

@@ -63,6 +63,9 @@ _MOST_EVENT_BYTES = 2**24
 _MOST_VALUES = 10**7
 """Largest number of values in the configurations of all pending trials of a run."""
 
+_NAMED = 5
+"""Number of pending trials that a message names."""
+
 _STEP = 256
 """Number of events between two positions that are kept, to read a journal from its middle."""
 
@@ -300,7 +303,7 @@ class Run:
                 while (room := self._room(wanted)) < wanted and self._reserved:
                     self._counting.wait()  # what the others suggest is counted twice until they are done
                 if room < 1:
-                    raise self._ended("all evaluations of the budget are observed or pending")
+                    raise self._ended(self._describe_pending())
                 again = len(self.optimizer.suggested_first)
                 self.check_pending(room - again)
                 self._reserved += room
@@ -330,6 +333,15 @@ class Run:
         if left is None:
             return wanted
         return min(wanted, left + len(optimizer.suggested_first) - self._reserved)
+
+    def _describe_pending(self) -> str:
+        """Return why the budget has no room although not all of its evaluations are observed."""
+        pending = self.optimizer.pending
+        few = ", ".join(f"{trial.id} of {trial.worker!r}" for trial in pending[:_NAMED])
+        return (
+            f"the other evaluations of the budget are pending: trial {few}{', ...' * (len(pending) > _NAMED)} "
+            "(observe or abandon them, if their programs have ended)"
+        )
 
     def _ended(self, reason: str) -> ServiceError:
         return ServiceError(

@@ -64,6 +64,9 @@ class FakeRun:
             return error(-32002, "trial", f"no trial {params['trial']}")
         if method in {"best", "claim"}:
             return {"result": {"trial": None}}
+        if method == "status":
+            own = [{"id": i, "config": {}, "client": ("client", "other")[i % 2]} for i in range(3)]
+            return {"result": {"pending": own}}
         if method == "front":
             return {"result": {"trials": [{"id": 3, "config": {}, "value": 1.5}]}}
         if method in {"observe", "abandon", "heartbeat", "enqueue", "open"}:

@@ -113,7 +113,11 @@ void call_all(Tuner& tuner) {
   tuner.heartbeat(more);
   tuner.enqueue(Fields{{"tile", 8}});
   tuner.claim(Fields{{"tile", 16}});
-  std::cout << Json(Fields{{"best", tuner.best().has_value()}, {"front", tuner.front()[0].id()}}).dump() << std::endl;
+  std::vector<std::int64_t> pending;
+  const bool has_best = tuner.best().has_value();
+  const std::int64_t front = tuner.front()[0].id();
+  for (const Trial& own : tuner.pending()) pending.push_back(own.id());
+  std::cout << Json(Fields{{"best", has_best}, {"front", front}, {"pending", pending}}).dump() << std::endl;
 }
 
 void run(const std::string& mode, const std::vector<std::string>& words) {

@@ -435,7 +435,7 @@ def test_each_method_sends_the_parameters_of_the_protocol(probe):
     with FakeHttp() as http:
         (line,) = run(probe, "all", http.address)
         sent = [(request["method"], request["params"]) for request in http.run.requests]
-    assert json.loads(line) == {"best": False, "front": 3}
+    assert json.loads(line) == {"best": False, "front": 3, "pending": [0, 2]}
     assert {params.pop("client") for _, params in sent} == {"client"}
     assert sent == [
         ("hello", {"version": 1}),
@@ -452,6 +452,7 @@ def test_each_method_sends_the_parameters_of_the_protocol(probe):
         ("claim", {"config": {"tile": 16}}),
         ("best", {}),
         ("front", {}),
+        ("status", {}),
     ]
 
 

@@ -105,7 +105,8 @@ def test_the_plug_in_without_a_server_changes_nothing(build, tmp_path):
 SURROUNDINGS = """
 #include <cstdio>
 [[maybe_unused]] static double measure(int tile) { return tile; }
-[[maybe_unused]] static const std::string message, hash;
+[[maybe_unused]] static double measure(const baco_like::Trial&) { return 1; }
+[[maybe_unused]] static const std::string message, hash, description;
 [[maybe_unused]] static const std::vector<std::string> command;
 """
 

@@ -335,6 +335,27 @@ def test_a_run_with_another_budget_goes_on():
     client.call("suggest")
 
 
+def test_the_end_of_a_run_names_the_trials_that_nobody_has_reported():
+    _, client = in_process()
+    client.call("open", **TABLES, budget={"evaluations": 2})
+    first, _ = client.call("suggest", n=2)["trials"]
+    client.call("observe", trial=first["id"], value=1)
+    word, message = client.error("suggest")
+    assert word == "ended"
+    assert "are pending: trial 1 of 'client' (observe or abandon them" in message
+
+
+@pytest.mark.parametrize("outcome", [{"values": []}, {"metrics": {"time": []}}])
+def test_no_repeats_are_no_failure(outcome):
+    _, client = in_process()
+    client.call("open", **TABLES)
+    client.call("suggest")
+    word, message = client.error("observe", trial=0, **outcome)
+    assert word == "params"
+    assert "a list of repeats is empty" in message
+    assert client.call("status")["observed"] == 0
+
+
 def test_several_objectives_and_tasks():
     _, client = in_process()
     objective = [{"name": "time", "unit": "ms"}, {"name": "size"}]

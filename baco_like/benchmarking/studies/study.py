@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
-import pickle
 import sys
 import tempfile
 import warnings
@@ -13,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -309,7 +309,7 @@ def _check_sending(jobs: Sequence[RunJob]) -> None:
     for job in jobs:
         for what in (job.problem, job.contender):
             try:
-                pickle.dumps(what)
+                ForkingPickler.dumps(what)
             except Exception as error:
                 raise StrategyError(
                     f"{what!r:.100} cannot be sent to another process: {error}; define it in a module, or take "
