@@ -757,7 +757,8 @@ class Trial {
   Value get(std::string_view name, const char* expected) const {
     const Json& json = config()[name];
     if (const auto value = json.template as<Value>()) return *value;
-    const std::string found = json.is_null() ? "has no value here" : "is " + json.dump() + ", expected " + expected;
+    const std::string found = json.is_null() ? "has no value here: it is inactive, or unknown"
+                                             : "is " + json.dump() + ", expected " + expected;
     detail::raise(Error(ErrorCode::type, "parameter '" + std::string(name) + "' " + found));
     return Value{};
   }

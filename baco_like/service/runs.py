@@ -340,7 +340,7 @@ class Run:
         few = ", ".join(f"{trial.id} of {trial.worker!r}" for trial in pending[:_NAMED])
         return (
             f"the other evaluations of the budget are pending: trial {few}{', ...' * (len(pending) > _NAMED)} "
-            "(observe or abandon them, if their programs have ended)"
+            "(if their programs have ended: observe or abandon them, or suggest again when their leases have ended)"
         )
 
     def _ended(self, reason: str) -> ServiceError:

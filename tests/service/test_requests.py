@@ -342,7 +342,10 @@ def test_the_end_of_a_run_names_the_trials_that_nobody_has_reported():
     client.call("observe", trial=first["id"], value=1)
     word, message = client.error("suggest")
     assert word == "ended"
-    assert "are pending: trial 1 of 'client' (observe or abandon them" in message
+    assert (
+        "are pending: trial 1 of 'client' (if their programs have ended: observe or abandon"
+        in message
+    )
 
 
 @pytest.mark.parametrize("outcome", [{"values": []}, {"metrics": {"time": []}}])
