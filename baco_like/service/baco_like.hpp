@@ -810,8 +810,8 @@ class Tuner {
     extra.emplace_back("n", number);
     return trials(call("suggest", std::move(extra)));
   }
-  // Returns the next trial, or nothing when the run has ended: its budget or the space has room for no more trials. Over
-  // HTTP that may be because trials of a program that was killed are pending, see pending().
+  // Returns the next trial, or nothing when the run has ended: its budget or the space has room for no more trials.
+  // Over HTTP that may be because trials of a program that was killed are pending, see pending().
   std::optional<Trial> next(Fields extra = {}) {
     Json result;
     const Error error = request("suggest", std::move(extra), result);
