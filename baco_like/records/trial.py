@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -143,7 +144,9 @@ class Outcome:
 
     def __post_init__(self) -> None:
         has_value = self.value is not None
-        if has_value != (self.status is Status.OK) or not math.isfinite(self.value or 0.0):
+        # A whole number of a file may be too large for a float; NaN compares as False.
+        is_finite = abs(self.value or 0.0) <= sys.float_info.max
+        if has_value != (self.status is Status.OK) or not is_finite:
             raise TrialError(
                 f"trial {self.trial_id}: value {self.value!r} does not fit status {self.status.value!r}; an OK outcome "
                 "has a finite value, all others have none"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from baco_like import MaxEvals, Measurement, Measuring, Optimizer, Search, Space, TrialError, tune
+from baco_like.records import Outcome, Status
 from baco_like.records.reading import outcome_from
 from baco_like.results import read
 
@@ -97,3 +98,9 @@ def test_an_objective_may_return_it():
         measuring=Measuring(repeats=2),
     )
     assert all(trial.sem == pytest.approx(0.5 / math.sqrt(2)) for trial in result.trials)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 10**400])
+def test_a_value_that_is_no_finite_number_is_refused(value):
+    with pytest.raises(TrialError, match="does not fit status 'ok'"):
+        Outcome(0, Status.OK, value)
