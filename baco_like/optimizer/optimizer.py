@@ -193,7 +193,7 @@ class Optimizer(RunView):
         Args:
             url: The server and the name of the run: ``http://HOST:PORT/RUN``.
             token: The token of the server; None: the environment variable ``BACO_LIKE_TOKEN``.
-            space: The space, if that of the journal cannot be built here.
+            space: Needed only if the journal's space has Python callables as constraints.
             sharing: As for `Optimizer`, with these differences. The name of the worker has a default. A lease, and
                 the proposals ahead of time, belong to the run: the latest worker that gives them decides. The clock of
                 the server measures the leases.

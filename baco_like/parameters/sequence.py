@@ -385,7 +385,7 @@ class Sequence(ArrangedParameter):
     def change(self, codes: Codes, rng: Rng) -> Codes:
         """Return sequences after one random move, ``(n, m)``, different ones if a few tries find any.
 
-        An element is inserted, duplicated, deleted or replaced, two are exchanged, or a block
+        An element is inserted, duplicated, deleted or replaced, two are exchanged, or a block moves.
         """
         changed = codes.copy()
         for _ in range(_TRIES):
@@ -507,8 +507,8 @@ class Sequence(ArrangedParameter):
 class Subset(Sequence):
     """A set of elements; a value is a tuple of them, in the order in which the parameter lists them.
 
-    A configuration may give the elements in any order, also as a Python set. The code is that of a sequence whose
-    elements increase, so a subset has all that a sequence has: counts, moves, ``len``, ``count`` and ``in``.
+    A configuration may give the elements in any order, also as a Python set. Its code is a sequence of
+    increasing elements, so a subset has all that a sequence has: counts, moves, ``len``, ``count`` and ``in``.
 
     Attributes:
         elements: Distinct strings or numbers.

@@ -207,7 +207,7 @@ class Lookup:
             raise SpaceError(f"value {twice!r} occurs twice; remove one of them")
 
     def _keys(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Return the key of each value; where all listed values have one type, that of another type is None."""
+        """Return the key of each value; where all listed values have one type, values of another type have None."""
         if self._kind is None:
             return list(value_keys(values))
         if only_type(values) is self._kind:

@@ -211,7 +211,7 @@ def digest_of_code(part: Any) -> str | None:
         )
     except (OSError, TypeError):
         return None
-    with suppress(SyntaxError):  # a lambda in the middle of an expression counts as it stands
+    with suppress(SyntaxError):  # the text of a lambda within an expression counts unchanged
         tree = ast.parse(textwrap.dedent(source))
         for node in tree.body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -41,7 +41,7 @@ class Contender:
         label: Its name in tables and plots.
         strategy: Its registered name; a sampler of Optuna as ``optuna:TPESampler``; ``module:attribute``; a strategy; a
             class of strategies; or a function that makes a foreign tool.
-        settings: Settings of a name, arguments of a class, or further arguments of a function.
+        settings: Settings of a name, arguments of a class, or additional arguments of a function.
     """
 
     label: str

@@ -282,7 +282,7 @@ def _describe_code(problem: Problem) -> dict[str, str]:
 
 
 def _check_values(problems: Sequence[Problem], store: RunStore) -> None:
-    """Evaluate some stored configurations of each function again, since its digest does not see what it calls.
+    """Evaluate some stored configurations of each function again: its digest does not contain the functions it calls.
 
     A function that returns two different values now is noisy; then other stored values say nothing.
 

@@ -299,7 +299,7 @@ class Arguments:
                 n for n, role in roles if role == "input" and self._restore == "always"
             }
         if draw == 0:
-            self._turn = len(self.copies) - 1  # the next launch is that of the first copy
+            self._turn = len(self.copies) - 1  # so the next launch uses the first copy
         written = [number for number, block in enumerate(self.blocks) if block is not None]
         for blocks in self.copies if draw == 0 else [self.blocks]:
             for number in written:

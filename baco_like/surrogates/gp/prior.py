@@ -172,7 +172,7 @@ class Priors:
 
 SMOOTH_PRIORS = Priors(lengthscale=LogNormal(4.0, 1.0))
 """Priors of `auto`, chosen by measurement (benchmarks/quality/log/priors.md). The mode of the lengthscales, 1.5, is
-near that of the default `Priors`, but long ones are more probable (half are above 4) and short ones less."""
+near the mode of the default `Priors`, but long ones are more probable (half are above 4) and short ones less."""
 
 FLAT_PRIORS = Priors(Flat(0.05, 5.0), Flat(0.1, 10.0), Flat(1e-5, 0.5))
 """Priors that make the fit maximum likelihood, for comparisons."""
