@@ -6,8 +6,8 @@ BEFORE and AFTER are folders of checkouts. First AFTER runs the demo once. Then,
 things by turns, each in a new process, in alternating order:
 
 - the configurations of that run of the demo, in its order, with the settings of the demo: compiled, stopped when they
-  are clearly slow, and repeated as there. The wall time runs from the start of the first evaluation to the end of the last; the
-  processor time, of all processes, changes less where other programs run;
+  are clearly slow, and repeated as there. The wall time runs from the start of the first evaluation to the
+  end of the last; the processor time, of all processes, changes less where other programs run;
 - three schedules, so many launches each. Their median is what the bench reports; their minimum says whether launches
   have become slower, as other programs can only delay a launch.
 
