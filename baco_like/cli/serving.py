@@ -21,14 +21,12 @@ from baco_like.integrations.hypermapper import server as hypermapper
 from baco_like.service.http import HttpServer, check_access
 from baco_like.service.mcp import Agent
 from baco_like.service.messages import Limits
-from baco_like.service.methods import Service
+from baco_like.service.methods import MOST_DEPTH, Service
 from baco_like.service.runs import DEFAULT, Runs
 from baco_like.service.stdio import serve_stdio
 
 _OF_TUNE = ("evaluator", "confirmation", "drift")
 """Tables of a run file that the service does not need: the client measures."""
-
-_DEPTH = 32
 
 
 def serve(args: argparse.Namespace) -> None:
@@ -151,8 +149,8 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         with open_regular_file(path) as file:
             text = file.read(2**26).decode()
-        if nesting_depth(text) > _DEPTH:
-            raise ValueError(f"nested more than {_DEPTH} deep")
+        if nesting_depth(text) > MOST_DEPTH:
+            raise ValueError(f"nested more than {MOST_DEPTH} deep")
         tables = json.loads(text)
     except OSError as error:
         raise RunFileError(f"{path}: {error.strerror or error}") from None

@@ -34,7 +34,7 @@ from baco_like.service import messages
 from baco_like.service.messages import ERRORS, METHODS, ServiceError, TrialResult, finite
 from baco_like.service.runs import DEFAULT, Run, Runs
 
-_DEPTH = 32
+MOST_DEPTH = 32
 """Deepest nesting of the brackets of a message."""
 
 _SAFE_INTEGER = 2**53
@@ -210,9 +210,9 @@ def read_request(line: bytes, limits: messages.Limits) -> messages.Request:
             f"the message has {len(line)} bytes; the server reads {limits.most_bytes}",
         )
     try:
-        if nesting_depth(line.decode()) > _DEPTH:
+        if nesting_depth(line.decode()) > MOST_DEPTH:
             raise ServiceError(
-                "limit", f"the message is nested more than {_DEPTH} deep; write it flatter"
+                "limit", f"the message is nested more than {MOST_DEPTH} deep; write it flatter"
             )
         request = msgspec.json.decode(line, type=messages.Request)
     except UnicodeDecodeError as error:

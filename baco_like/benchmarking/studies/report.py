@@ -103,20 +103,21 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
+def _escape(name: str) -> str:
+    """Return a name as text of LaTeX."""
+    return re.sub(r"([_&%#$])", r"\\\1", name)
+
+
 def to_latex(figures: StudyFigures) -> str:
     """Return a LaTeX table of the mean values with their intervals: a row for each strategy, a column for each problem.
 
     The best mean of a problem, and those that are not significantly worse, are bold. It needs the package booktabs.
     """
-    rows = [["", *figures.problems]]
+    rows = [["", *map(_escape, figures.problems)]]
     for label in figures.labels:
         own = [figures.row(label, name) for name in figures.problems]
-        rows.append([label, *(_format(row, "mean", "BOLD({})") for row in own)])
-    escaped = [[re.sub(r"([_&%#$])", r"\\\1", cell) for cell in row] for row in rows]
-    head, *lines = (
-        " & ".join(re.sub(r"BOLD\((.*)\)$", r"\\textbf{\1}", cell) for cell in row) + r" \\"
-        for row in escaped
-    )
+        rows.append([_escape(label), *(_format(row, "mean", r"\textbf{{{}}}") for row in own)])
+    head, *lines = (" & ".join(row) + r" \\" for row in rows)
     columns = "l" + "r" * len(figures.problems)
     parts = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *lines]
     return "\n".join([*parts, r"\bottomrule", r"\end{tabular}", ""])
