@@ -134,7 +134,7 @@ class JournalView(RunView):
         return []
 
     def find_end(self) -> str | None:
-        """Return why no process runs `tune` on the journal, or why the server has ended it; None if the run continues."""
+        """Return why no process runs `tune` on it, or why the server has ended it; None while the run continues."""
         if isinstance(self.journal, RemoteJournal):
             reason: str | None = self.journal.connection.call("status")["stop"]
             return reason
