@@ -1,4 +1,4 @@
-"""Errors and warnings of the package: what raises them, and what they say.
+"""Errors and warnings of the package: their causes and their texts.
 
 Run it with: python examples/errors.py [EVALUATIONS]
 """

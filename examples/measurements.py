@@ -1,4 +1,4 @@
-"""Values that come with a standard error, from a tool that averages by itself, and the log of the run.
+"""Values that come with a standard error, from a tool that averages automatically, and the log of the run.
 
 Run it with: python examples/measurements.py [EVALUATIONS]
 """

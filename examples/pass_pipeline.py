@@ -1,6 +1,6 @@
 """Tune a pass pipeline: which passes, in which order, how often, and a number that belongs to one of them.
 
-The objective stands for a compiler: it counts the instructions that are left of a small program.
+The objective simulates a compiler: it counts the instructions that are left of a small program.
 """
 
 import sys

@@ -73,7 +73,7 @@ VALUES = st.recursive(
 
 @given(st.sampled_from(sorted(SHAPES)), VALUES)
 def test_the_reader_accepts_what_the_schema_allows(words: str, value: Any) -> None:
-    """Except that 8.0 is no whole number here."""
+    """Except that 8.0 is not a whole number here."""
     jsonschema = pytest.importorskip("jsonschema")
     shape = SHAPES[words]
     assert describe(shape) == words
