@@ -33,7 +33,6 @@ import numpy as np
 
 from baco_like import BacoError, Space
 from baco_like._tables import Table
-from baco_like.cli import run_file as runfile
 from baco_like.evaluators import StagedEvaluator, registry
 from baco_like.evaluators.kernels import (
     complete_config,
@@ -42,6 +41,7 @@ from baco_like.evaluators.kernels import (
     opencl_worker,
 )
 from baco_like.records.trial import Status, Trial
+from baco_like.running import run_file as runfile
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 KERNELS = EXAMPLES / "kernels"

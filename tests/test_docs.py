@@ -18,8 +18,8 @@ from jsonschema import Draft7Validator
 from pasted import blocks, run
 
 import baco_like
-from baco_like.cli.run_file import tomllib
 from baco_like.cli.schema import json_schema
+from baco_like.running.run_file import tomllib
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -11,9 +11,8 @@ import threadpoolctl
 
 from baco_like import ConfigError, Optimizer, Sharing, Space, tune
 from baco_like._threads import resolve_threads, thread_limit
-from baco_like.cli import run_file
 from baco_like.optimizer import view
-from baco_like.running import MaxEvals
+from baco_like.running import MaxEvals, run_file
 from baco_like.strategies import RandomSearch
 
 USUAL = 3

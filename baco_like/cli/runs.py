@@ -22,7 +22,6 @@ from baco_like._output import (
     print_line,
     replace_file,
 )
-from baco_like.cli.run_file import RunFile, read
 from baco_like.evaluators import Evaluator
 from baco_like.evaluators.command.evaluator import program_commands
 from baco_like.evaluators.protocol import SourceProvider, unwrap
@@ -36,6 +35,7 @@ from baco_like.running.findings import Findings, first_line, recommend_by_task, 
 from baco_like.running.journal_view import JOURNAL, JournalView
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Display, show_progress
+from baco_like.running.run_file import RunFile, read
 from baco_like.running.run_tables import Budget
 from baco_like.running.telling import format_summary, tell_recommendation
 from baco_like.running.tuner import INTERRUPTED, search_and_confirm

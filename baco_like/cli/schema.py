@@ -14,11 +14,10 @@ from typing import Any
 from baco_like._output import print_line
 from baco_like._plugins import Registry
 from baco_like._tables import ANY, Key, describe, key_shape, keys_of, table_shape
-from baco_like.cli import run_file
 from baco_like.evaluators import Flags, Passes, registry
 from baco_like.exceptions import PluginError
 from baco_like.parameters.registry import BUILT_IN_TYPES
-from baco_like.running import run_tables
+from baco_like.running import run_file, run_tables
 from baco_like.running.confirming import Confirm
 from baco_like.running.measuring import Recheck
 from baco_like.service import messages

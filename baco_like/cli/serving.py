@@ -15,9 +15,9 @@ from baco_like import service
 from baco_like._checks import nesting_depth
 from baco_like._output import open_regular_file, print_line
 from baco_like._tables import suggestion
-from baco_like.cli.run_file import parse_toml
 from baco_like.exceptions import BacoWarning, RunFileError
 from baco_like.integrations.hypermapper import server as hypermapper
+from baco_like.running.run_file import parse_toml
 from baco_like.service.http import HttpServer, check_access
 from baco_like.service.mcp import Agent
 from baco_like.service.messages import Limits

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from baco_like._output import check_output, explain_os_error, print_line, replace_file
-from baco_like.cli.run_file import RunFile, read
 from baco_like.cli.runs import folder_to_resume, run_and_report
 from baco_like.evaluators.command.compilers import describe_compiler
 from baco_like.exceptions import RunFileError
@@ -27,6 +26,7 @@ from baco_like.records.regression import RegressionRule
 from baco_like.running.checking import CheckedPair, CheckResult, check_winner, record_baseline
 from baco_like.running.journal_view import JOURNAL, JournalView, journal_of
 from baco_like.running.progress import Display
+from baco_like.running.run_file import RunFile, read
 from baco_like.shipping import (
     Evidence,
     ShippedEntry,

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from baco_like._output import explain_os_error, print_line, replace_file
-from baco_like.cli.run_file import read
 from baco_like.cli.runs import run_and_report
 from baco_like.evaluators.command.compilers import is_compiler_name
 from baco_like.evaluators.command.passes import find_opt
 from baco_like.exceptions import RunFileError
+from baco_like.running.run_file import read
 
 _LEVEL = re.compile(r"(?<!\S)(-O(?:[0-3gsz]|fast)?)(?:\s+|$)")
 _OUTPUT = re.compile(r"(?<!\S)-o\s*(\S*\{workdir\}/(\S+))")

@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from baco_like import MaxEvals, Optimizer, Space, run
-from baco_like.cli import run_file as runfile
 from baco_like.records import Objective
 from baco_like.records.trial import Outcome, Trial
 from baco_like.results import write
 from baco_like.results.recording import recorded_trials
+from baco_like.running import run_file as runfile
 
 
 def record(asked: runfile.RunFile, journal: Path) -> Optimizer:

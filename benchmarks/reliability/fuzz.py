@@ -35,7 +35,6 @@ from harness import SPACE, Report, chosen, forked, observe, parser, scratch
 from mutations import CANARY, bytes_changed, document_changed, json_changed
 
 from baco_like import Optimizer, Sharing, Space, SpaceExhausted
-from baco_like.cli.run_file import read as read_toml
 from baco_like.evaluators.replay import load
 from baco_like.exceptions import BacoError
 from baco_like.integrations import read_samples, read_scenario, write_samples
@@ -46,6 +45,7 @@ from baco_like.results import write
 from baco_like.results.hypermapper import Layout
 from baco_like.results.recording import recorded_trials
 from baco_like.running.journal_view import JournalView, describe_run, describe_trial
+from baco_like.running.run_file import read as read_toml
 
 MEMORY = 500
 """MB of resident memory that a process may use while it reads an input."""

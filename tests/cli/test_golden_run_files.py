@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from baco_like.cli import run_file
 from baco_like.cli.schema import json_schema
 from baco_like.exceptions import BacoError
+from baco_like.running import run_file
 
 jsonschema = pytest.importorskip("jsonschema")
 

@@ -7,8 +7,8 @@ import pytest
 
 from baco_like import Optimizer
 from baco_like.cli import main
-from baco_like.cli.run_file import read
 from baco_like.records import Objective
+from baco_like.running.run_file import read
 
 TEXT = (Path(__file__).parent / "golden" / "objectives.toml").read_text()
 

@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from baco_like import Categorical, LowOutlook, MaxFailures, NoImprovement, Search, SoftLimit, Target
-from baco_like.cli import run_file as runfile
 from baco_like.exceptions import (
     BacoWarning,
     EvaluatorError,
@@ -26,6 +25,7 @@ from baco_like.parameters import Gaussian
 from baco_like.parameters.registry import PARAMETER_TYPES
 from baco_like.records import Objective
 from baco_like.records.trial import Status, Trial
+from baco_like.running import run_file as runfile
 from baco_like.running.confirming import Confirm
 from baco_like.running.measuring import Recheck
 from baco_like.strategies import default_settings

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from baco_like.cli import main
-from baco_like.cli import run_file as runfile
 from baco_like.cli.schema import json_schema, reference
 from baco_like.parameters import Integer
 from baco_like.parameters.registry import PARAMETER_TYPES
+from baco_like.running import run_file as runfile
 from baco_like.strategies import STRATEGIES, default_settings
 
 jsonschema = pytest.importorskip("jsonschema")

@@ -7,9 +7,9 @@ from new_processes import started
 
 from baco_like import Optimizer, Sharing, cli
 from baco_like.cli.arguments import build_parser
-from baco_like.cli.run_file import read
 from baco_like.cli.runs import sharing_arguments
 from baco_like.records import Cover
+from baco_like.running.run_file import read
 
 FUNCTION = """
 def measure(trial):

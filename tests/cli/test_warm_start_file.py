@@ -5,7 +5,7 @@ import json
 import pytest
 
 from baco_like import Optimizer, WarmStart, cli
-from baco_like.cli.run_file import read
+from baco_like.running.run_file import read
 
 FILE = """
 [space.tile]

@@ -12,12 +12,12 @@ import pytest
 from baco_like import Optimizer, Space, WarmStart
 from baco_like.benchmarking.problems.recorded import find_recorded
 from baco_like.cli import main
-from baco_like.cli.run_file import read as read_run_file
 from baco_like.evaluators.replay import load
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.integrations import read_samples
 from baco_like.results import files, formats, read
 from baco_like.results.hypermapper import Layout
+from baco_like.running.run_file import read as read_run_file
 
 SPACE = Space({"x": list(range(40))})
 RUN_FILE = """

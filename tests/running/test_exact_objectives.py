@@ -3,8 +3,8 @@
 import pytest
 
 from baco_like import Confirm, MaxEvals, Measuring, Optimizer, Recheck, RunFileError, Search, tune
-from baco_like.cli import run_file
 from baco_like.records import Objective
+from baco_like.running import run_file
 from baco_like.running.findings import Findings
 from baco_like.running.journal_view import JournalView
 from baco_like.running.telling import format_summary
