@@ -144,7 +144,9 @@ def reference() -> str:
     tables |= {f"evaluator.{kind}": _describe_kind(own, shared) for kind, own in kinds.items()}
     tables["strategies"] = "\n".join(strategies)
     page = Path(__file__).with_name("run_file.md").read_text(encoding="utf-8")
-    return re.sub(r"^<([a-z_.]+)>$", lambda found: tables[found[1]], page, flags=re.MULTILINE)
+    page = re.sub(r"^<([a-z_.]+)>$", lambda found: tables.pop(found[1]), page, flags=re.MULTILINE)
+    assert not tables, f"run_file.md has no place for {', '.join(tables)}"
+    return page
 
 
 def _identity(key: Key) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 
 from baco_like.exceptions import ConfigError, TrialError
 from baco_like.optimizer.arguments import default_points
-from baco_like.optimizer.predictions import recommend
+from baco_like.optimizer.recommending import recommend
 from baco_like.optimizer.view import RunView
 from baco_like.parameters.protocol import is_sequence
 from baco_like.records import History, Trial

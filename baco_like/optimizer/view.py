@@ -25,10 +25,9 @@ from baco_like.optimizer.predictions import (
     history_of,
     hypervolume_of,
     predict,
-    recommend,
-    recommend_for_tasks,
     why,
 )
+from baco_like.optimizer.recommending import recommend, recommend_for_tasks
 from baco_like.optimizer.state import JournaledState, OptimizerState
 from baco_like.records import History, Objective, Observation, Trial
 from baco_like.records.covering import Goal, read_goal
@@ -301,7 +300,7 @@ class RunView:
         """Return the observed trial with the lowest predicted median cost: the better choice under noise.
 
         Without a model, or with too few observations for one, repeated measurements decide (see
-        `baco_like.optimizer.predictions.best_by_repeats`); without repeats, it is `best`.
+        `baco_like.optimizer.recommending.best_by_repeats`); without repeats, it is `best`.
 
         With several objectives it is the knee of the front, among the trials within the limits: the trial with the
         smallest weighted distance to the best value of each objective.

@@ -33,11 +33,10 @@ from baco_like.records.reading import without_bound
 from baco_like.results.recording import ConfigOutcome, by_measurement
 from baco_like.results.tuner_files import TIME_UNITS
 from baco_like.spaces.space import Space
+from baco_like.strategies.auto import FAILED_AS
+from baco_like.strategies.observed_costs import failure_cost
 from baco_like.strategies.protocol import FEWEST_RELATED, RelatedTask
 from baco_like.surrogates.gp.fit import chosen_rows
-
-_FAILURE_QUANTILE = 0.75
-"""Quantile of the successful costs that is imputed for a failure when rows of a large source are selected."""
 
 _UNNAMED = "value"
 """The objective of a run that does not name it; it says nothing about the measurement."""
@@ -456,7 +455,7 @@ def _select_for_model(
     """Return as many results as a model of a related task may have; ``costs`` has a column for each objective."""
     places = costs[:, 0] if costs.shape[1] == 1 else _places_by_front(costs, most // 2)
     ok = np.isfinite(places)
-    imputed = np.quantile(places[ok], _FAILURE_QUANTILE, method="higher")
+    imputed = failure_cost(places[ok], FAILED_AS)
     return [rows[i] for i in chosen_rows(np.where(ok, places, imputed), most, rng)]
 
 

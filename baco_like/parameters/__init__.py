@@ -1,4 +1,4 @@
-"""The parameter types (real, integer, ordinal, categorical, permutation, sequence), and how to add another one."""
+"""The built-in parameter types, and how to add another one."""
 
 from baco_like.parameters.bases import ListedParameter
 from baco_like.parameters.listed import Categorical, Ordinal

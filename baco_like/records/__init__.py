@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from baco_like.records.objective import Measurement, Objective
     from baco_like.records.race import Speedup
     from baco_like.records.regression import RegressionRule
-    from baco_like.records.selector import TaskRecommendation
+    from baco_like.records.task_selector import TaskRecommendation
     from baco_like.records.trial import FAILURE_WORDS, Observation, Outcome, Proposal, Status, Trial
     from baco_like.records.workers import Utilisation, read_utilisation
 
@@ -55,6 +55,6 @@ _MODULES = (
     "covering",
     "aim",
     "history",
-    "selector",
+    "task_selector",
 )
 __getattr__, __dir__ = import_on_first_use(__name__, __all__, _MODULES)

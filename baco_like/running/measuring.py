@@ -13,7 +13,7 @@ from baco_like._checks import whole_number
 from baco_like._tables import Natural, Positive
 from baco_like.evaluators.function.call import DEFAULT_FAILURES
 from baco_like.optimizer import Sharing
-from baco_like.optimizer.predictions import best_by_repeats
+from baco_like.optimizer.recommending import best_by_repeats
 from baco_like.optimizer.simplifying import can_simplify
 from baco_like.records import Aim, History, StopRule
 from baco_like.records.drift import Drift, read_drift

@@ -42,6 +42,7 @@ from baco_like.records import (
     read_confirmation,
 )
 from baco_like.records.aim import GivenObjectives
+from baco_like.records.confirmation import winner_of
 from baco_like.records.reading import without_bound
 from baco_like.records.trial import CONTROL
 from baco_like.running.confirming import confirm_winner, leave_time
@@ -188,16 +189,13 @@ class Result(RunView):
         return read_confirmation(self.history)
 
     @property
-    def winner(self) -> Trial | None:
-        """The best candidate of the repeated measurements, with these as its outcome; without them `best`."""
-        confirmed = None if self.confirmation is None else self.confirmation.winner
-        return self.best if confirmed is None else confirmed
-
-    @property
     def recommended(self) -> Trial | None:
-        """The candidate to use: of those as good as the winner, the closest to the default; without any, `winner`."""
-        chosen = None if self.confirmation is None else self.confirmation.recommended
-        return self.winner if chosen is None else chosen
+        """The trial whose configuration is to be used, also by ``ship``, ``rebuild`` and ``best.json``.
+
+        After a confirmation, of the candidates as good as the winner the closest to the default, with its new
+        measurements; else `best`.
+        """
+        return winner_of(self.history)[0]
 
 
 @explain_keywords(space=Space, aim=Aim, strategy=Search, measuring=Measuring, workers=Workers)

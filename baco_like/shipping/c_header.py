@@ -14,7 +14,7 @@ from baco_like.constraints.language.tree import Node
 from baco_like.exceptions import RunFileError
 from baco_like.parameters.protocol import is_permutation, is_sequence
 from baco_like.parameters.values import EXACT, INT64, Lookup, is_number
-from baco_like.records.selector import Leaf, Rule, Split
+from baco_like.records.task_selector import Leaf, Rule, Split
 from baco_like.shipping.conditions import Condition
 from baco_like.shipping.stamp import MARKER, stamp_text
 from baco_like.shipping.table import Config, DescriptorKind, ShippedTable

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from baco_like.exceptions import RunFileError, SpaceError
-from baco_like.records.selector import Leaf, Rule, Split
+from baco_like.records.task_selector import Leaf, Rule, Split
 from baco_like.results.files import read_text
 from baco_like.shipping.stamp import Stamp, convert, parse_json
 from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable, own_constraints

@@ -7,7 +7,7 @@ from typing import Any
 
 from baco_like.exceptions import RunFileError
 from baco_like.parameters.values import is_number
-from baco_like.records.selector import Leaf, Rule, Split
+from baco_like.records.task_selector import Leaf, Rule, Split
 from baco_like.shipping.stamp import MARKER, stamp_text
 from baco_like.shipping.table import Config, ShippedTable
 

@@ -13,7 +13,7 @@ from baco_like.journal.header import COMPILER, UNIT, Header
 from baco_like.records import Confirmation, History, TaskRecommendation, Trial
 from baco_like.records.confirmation import winner_of
 from baco_like.records.objective import sign_of
-from baco_like.records.selector import Leaf, Nearest, Split
+from baco_like.records.task_selector import Leaf, Nearest, Split
 from baco_like.shipping.stamp import Stamp, fingerprint
 from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable
 from baco_like.spaces import Space

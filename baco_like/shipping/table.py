@@ -13,7 +13,7 @@ from msgspec import Meta
 from baco_like.constraints import Expression
 from baco_like.exceptions import RunFileError, TrialError
 from baco_like.parameters.values import is_number
-from baco_like.records.selector import Leaf, Rule, Split, order_of
+from baco_like.records.task_selector import Leaf, Rule, Split, order_of
 from baco_like.shipping.conditions import (
     Condition,
     bind,

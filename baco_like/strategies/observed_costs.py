@@ -24,6 +24,11 @@ def is_lost(waited: int, expected: int) -> bool:
     return waited > max(_PATIENCE, 2 * expected)
 
 
+def failure_cost(successes: Array, quantile: float) -> float:
+    """Return the cost that is imputed for a failure: a quantile of the successful costs, itself one of them."""
+    return float(np.quantile(successes, quantile, method="higher"))
+
+
 @dataclass(frozen=True)
 class ObservedCosts:
     """Costs by configuration; a failure costs infinity. Start from ``ObservedCosts()``."""

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from baco_like import ConfigError, Cover, Space, Tasks
 from baco_like.records.covering import best_cover, combine, cover_for, least_cover, read_goal
-from baco_like.records.selector import Leaf, Nearest, Split, fit_selector
+from baco_like.records.task_selector import Leaf, Nearest, Split, fit_selector
 
 AGGREGATES = ("geometric_mean", "mean", "worst")
 

@@ -67,7 +67,7 @@ def test_the_default_takes_part_and_the_interval_has_no_drift():
     assert found.default["x"] == 40
     true = 50 / (10 + found.winner["x"])
     assert found.speedup.low < true < found.speedup.high < 1.15 * true
-    assert result.recommended is found.recommended
+    assert result.recommended == found.recommended
     assert found.measurements == len(result.trials) - 40 <= 24
     assert {t.origin for t in result.trials[40:]} == {"confirmation"}
 
@@ -146,7 +146,7 @@ def test_predict_and_recommend_see_the_measurements():
 
     result = run(fn, 40, Confirm(3, 20), strategy="exhaustive")
     assert result.best_config == {"x": 30}
-    assert result.winner["x"] == 1
+    assert result.confirmation.winner["x"] == 1
     recommended = result.optimizer.recommend()
     assert recommended["x"] == 1
     text = format_summary(Findings(result.optimizer.history, Objective()))
@@ -167,6 +167,7 @@ def test_a_confirmation_decides_until_the_search_finds_a_better_value():
     assert confirmation is not None
     newer = optimizer.observe(better, found.winner.value - 1.0)
     assert winner_of(optimizer.history) == (newer, None)
+    assert result.recommended == newer, "the result follows the optimizer"
     text = format_summary(Findings(optimizer.history, Objective()))
     assert "partly luck" in text
     assert optimizer.shipped_run().entries[0].config == better
@@ -174,7 +175,7 @@ def test_a_confirmation_decides_until_the_search_finds_a_better_value():
 
 def test_the_default_is_not_faster_than_itself():
     result = run(lambda trial: 50.0 - trial["x"], 20, Confirm(2, 12))
-    assert result.recommended is result.confirmation.default
+    assert result.recommended == result.confirmation.default
     summary = Findings(result.optimizer.history, Objective())
     assert summary.speedup == 1.0
     assert "The default configuration is the best one found: value = 10." in format_summary(summary)
@@ -198,7 +199,7 @@ def test_a_default_that_never_ran_is_no_candidate():
 
     result = run(fn, 30, Confirm(2, 9))
     assert (result.confirmation.default, result.confirmation.speedup) == (None, None)
-    assert result.recommended is result.winner
+    assert result.recommended == result.confirmation.winner
 
 
 def test_the_time_limit_holds_for_search_and_confirmation(monkeypatch):

@@ -34,7 +34,7 @@ from baco_like import (
     TrialError,
     cli,
 )
-from baco_like.records.selector import Leaf, Split
+from baco_like.records.task_selector import Leaf, Split
 from baco_like.shipping import Evidence, ShippedEntry, ShippedTable, make_table, read_table, ship
 from baco_like.shipping.json_table import table_schema
 from baco_like.shipping.stamp import Stamp, fingerprint

@@ -34,6 +34,7 @@ from baco_like.strategies.bayesian.incremental import (
     is_incremental,
     propose,
 )
+from baco_like.strategies.observed_costs import failure_cost
 from baco_like.strategies.protocol import (
     HistoryStrategy,
     Prediction,
@@ -202,7 +203,7 @@ class Bayesian(Recipe, HistoryStrategy):
         scale = self.scale(task.costs[ok])
         costs, seen = task.costs, ok
         if self.failed_as is not None:
-            imputed = np.quantile(task.costs[ok], self.failed_as, method="higher")
+            imputed = failure_cost(task.costs[ok], self.failed_as)
             costs, seen = np.where(ok, costs, imputed), np.ones_like(ok)
         y = scale.forward(costs[seen])
         data = surrogates.Data(task.codes[seen], y, np.zeros_like(y), np.zeros_like(ok[seen]))

@@ -39,6 +39,7 @@ from baco_like.records.trial import median, read_metric
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
 from baco_like.strategies.bayesian.repeats import prefer_new_programs
+from baco_like.strategies.observed_costs import failure_cost
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates import (
     Data,
@@ -117,9 +118,7 @@ def model_values(history: History, scale: FitScale, failed_as: float | None) -> 
     seen = ok | censored | beyond
     if failed_as is not None:
         failed = count_as_failed(history) & ~beyond
-        # method="higher" returns one of the observed costs.
-        imputed = np.quantile(history.costs[ok], failed_as, method="higher")
-        costs = np.where(failed, imputed, costs)
+        costs = np.where(failed, failure_cost(history.costs[ok], failed_as), costs)
         seen = seen | failed
     y = transform.forward(costs[seen])
     incumbent = float(y[ok[seen]].min())

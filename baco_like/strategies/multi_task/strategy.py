@@ -48,6 +48,7 @@ from baco_like.strategies.multi_task.candidates import (
     weight_by_running,
 )
 from baco_like.strategies.multi_task.scores import GoalScore
+from baco_like.strategies.observed_costs import failure_cost
 from baco_like.strategies.per_second import COST_EXPONENT
 from baco_like.strategies.protocol import (
     FEWEST_RELATED,
@@ -267,7 +268,7 @@ class _Turn:
             known = self.table.costs[self.table.known[:, t], t]
             own = tasks == t
             if len(known) and failed_as is not None:
-                costs[own & failed] = np.quantile(known, failed_as, method="higher")
+                costs[own & failed] = failure_cost(known, failed_as)
             costs[own & censored] = np.minimum(costs[own & censored], known.max(initial=-np.inf))
         rows = np.flatnonzero((ok | failed | censored) & np.isfinite(costs))
         y = scales.forward(costs[rows], tasks[rows])
@@ -480,7 +481,7 @@ def _related_tasks(
         ok = np.isfinite(costs[rows])
         if index == target or len(np.unique(costs[rows][ok])) < FEWEST_RELATED:
             continue
-        imputed = np.quantile(costs[rows][ok], FAILED_AS, method="higher")
+        imputed = failure_cost(costs[rows][ok], FAILED_AS)
         rows = rows[chosen_rows(np.where(ok, costs[rows], imputed), MOST_RELATED, rng)]
         related.append(RelatedTask(name, columns.without_task(codes[rows]), costs[rows]))
     return tuple(related)
