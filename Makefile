@@ -30,7 +30,7 @@ demo: $(VENV)/.base
 TEST_ENV := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
 test: $(VENV)/.installed
-	$(TEST_ENV) $(BIN)/python -m pytest -n 2
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The adapters, against the real packages.
 test-integrations: $(VENV)/.installed

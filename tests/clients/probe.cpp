@@ -1,7 +1,8 @@
 // Drives baco_like.hpp for the tests:
 //   probe json                 reads lines and writes each as JSON again, or "invalid"
 //   probe types LINE           writes what the getters return for the trial LINE
-//   probe relay SERVER...      reads lines {"method":...,"params":...} and writes results and errors
+//   probe relay SERVER...      reads lines {"method":...,"params":...} and writes results and errors;
+//                              "fill" instead of the parameters: the size of a text
 //   probe all SERVER...        calls each method once
 //   probe tune SERVER...       a tuning loop: writes each configuration
 // SERVER is http://..., the number of a descriptor, or a command.
@@ -80,7 +81,9 @@ void relay(Tuner& tuner) {
       std::cout << "{}" << std::endl;
       continue;
     }
-    const Error error = tuner.request(*request["method"].as<std::string>(), request["params"], result);
+    Json params = request["params"];
+    if (const auto size = request["fill"].as<int>()) params = Fields{{"text", std::string(static_cast<std::size_t>(*size), 'x')}};
+    const Error error = tuner.request(*request["method"].as<std::string>(), std::move(params), result);
     std::cout << (error ? describe(error) : Json(Fields{{"result", result}})).dump() << std::endl;
   }
 }

@@ -18,8 +18,8 @@ BUILDS = {
 }
 
 
-@pytest.fixture(params=BUILDS)
-def client(request, tmp_path):
+@pytest.fixture(scope="module", params=BUILDS)
+def client(request, tmp_path_factory):
     """Build a client; return its command."""
     build = BUILDS[request.param]
     program = build[0] if build else "node"
@@ -27,8 +27,9 @@ def client(request, tmp_path):
         pytest.skip(f"needs {program}")
     if build is None:
         return ["node", CLIENTS / "javascript" / "client.mjs"]
-    subprocess.run(build, cwd=tmp_path, check=True)
-    return [tmp_path / "client"]
+    folder = tmp_path_factory.mktemp("client")
+    subprocess.run(build, cwd=folder, check=True)
+    return [folder / "client"]
 
 
 def test_a_client_gets_the_suggestions_of_a_program_in_python(client):
