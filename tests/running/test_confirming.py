@@ -89,7 +89,7 @@ def test_a_budget_below_one_round_is_named():
     with pytest.warns(BacoWarning, match="1 measurements are too few for one round of 2 config"):
         few = run(noisy(), 12, Confirm(3, 1))
     assert few.confirmation is None
-    assert few.winner is few.best
+    assert few.recommended is few.best
     for wrong, message in (((3, 1.5), r"evaluations = 1\.5"), ((-1,), "top must be .*, not -1")):
         with pytest.raises(ValueError, match=message):
             Confirm(*wrong)
