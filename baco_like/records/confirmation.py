@@ -159,9 +159,9 @@ class Confirmation:
         return self.speedup_of(self.winner)
 
     def speedup_of(self, trial: Trial | None) -> Speedup | None:
-        """Return how many times better than the default a candidate is, or None."""
+        """Return how many times better than the default the candidate with a trial's configuration is, or None."""
         pairs = zip(self.candidates, self.speedups, strict=True)
-        return next((speedup for other, speedup in pairs if other is trial), None)
+        return next((speedup for other, speedup in pairs if other == trial), None)
 
     @property
     def rounds(self) -> int:
