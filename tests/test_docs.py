@@ -15,7 +15,7 @@ from pathlib import Path
 import forked
 import pytest
 from jsonschema import Draft7Validator
-from pasted import blocks, run
+from pasted import blocks, run, write
 
 import baco_like
 from baco_like.cli.schema import json_schema
@@ -293,3 +293,17 @@ def test_every_name_of_the_root_is_used_by_an_example(monkeypatch):
     assert [name for name, file in listed["baco_like"].items() if file is None] == []
     assert listed["baco_like"]["Space"] == "examples/own_loop.py"
     assert listed["baco_like.records"]["Proposal"].startswith("examples/")
+
+
+# ---- The README's examples run when pasted together, in order, in a new interpreter ----
+
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_the_readmes_python_runs(tmp_path):
+    assert len(blocks(README)) == 2
+    command = [sys.executable, "-W", "error", write(README, tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Trial(" in done.stdout

@@ -1,13 +1,26 @@
-"""Properties of Bayesian optimization that the conformance suite does not check."""
+"""Bayesian optimization beyond the conformance suite: search, random interleaving, a uniform draw after a stall."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
 from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Search, Space
+from baco_like.acquisitions.functions import LowerConfidenceBound
+from baco_like.records import Proposal
 from baco_like.records.history import History
+from baco_like.strategies import RandomAfterStall, RandomInterleaving, Torczon, create_strategy
+from baco_like.strategies.baselines import RandomSearch
 from baco_like.strategies.bayesian.bayesian import Bayesian, BayesianState
 from baco_like.strategies.protocol import Problem
+from baco_like.surrogates.forest import RandomForest
+from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 
 MIXED = Space(
     {
@@ -176,3 +189,130 @@ def test_the_recommended_trial_of_a_rate_is_that_of_the_time():
                 opt.observe({"x": x}, float(np.exp(sign * log)))
             chosen.append(opt.recommend().config)
         assert chosen[0] == chosen[1]
+
+
+# ---- Random interleaving, and the preset `smac` that uses it ----
+
+
+SPACE = Space({name: Ordinal(list(range(20))) for name in "ab"})
+
+
+def phases(share, n=1):
+    optimizer = Optimizer(SPACE, strategy=RandomInterleaving(Torczon(), share), seed=3)
+    for _ in range(60 // n):
+        for trial in optimizer.suggest(n):
+            optimizer.observe(trial, 1.0 + trial["a"] + trial["b"] * 0.1)
+    return [trial.tag["phase"] for trial in optimizer.trials]
+
+
+@pytest.mark.parametrize("n", [1, 6])
+def test_a_share_of_the_proposals_is_random(n):
+    assert set(phases(0.0, n)) == {"torczon"}
+    assert set(phases(1.0, n)) == {"random"}
+    assert 6 <= phases(0.25, n).count("random") <= 24
+
+
+def test_the_preset_is_a_gaussian_process_with_the_lower_bound():
+    preset = create_strategy("smac", {}).then
+    assert isinstance(preset.then.surrogate, GaussianProcess)
+    assert preset.then.acquisition == LowerConfidenceBound(2.0)
+    assert preset.share == 0.08
+    assert isinstance(
+        create_strategy("smac", {"surrogate": "forest"}).then.then.surrogate, RandomForest
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"surrogate": "tree"}, "surrogate 'tree' is unknown; choose one of gp, gpytorch, forest"),
+        ({"acquisition": "pi"}, "acquisition 'pi' is unknown; did you mean 'poi'"),
+        ({"random_share": 1.5}, "random_share is 1.5; give a probability from 0 to 1"),
+        ({"design": "grid"}, "design 'grid' is unknown"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        create_strategy("smac", settings)
+
+
+# ---- The uniform draw after suggestions that did not bring the gain that their model expected ----
+
+
+@dataclass(frozen=True)
+class Promising(RandomSearch):
+    """Draws uniformly, and always expects half a gain."""
+
+    p_gain: float = 0.5
+
+    def ask(self, problem, history, state, n, rng) -> Sequence[Proposal]:
+        drawn = super().ask(problem, history, state, n, rng)
+        return [Proposal(p.code, {"phase": "model", "p_gain": self.p_gain}) for p in drawn]
+
+
+def phases_of(values, p_gain=0.5, direction="minimize"):
+    """Return the phase of each trial of a run; None is a failure."""
+    strategy = RandomAfterStall(Promising(p_gain), expected=2.0)
+    optimizer = Optimizer(SPACE, direction, strategy=strategy, seed=2)
+    for value in values:
+        trial = optimizer.suggest()
+        if value is None:
+            optimizer.observe(trial, failed="runtime")
+        else:
+            optimizer.observe(trial, value)
+    return [trial.tag["phase"] for trial in optimizer.trials]
+
+
+def test_a_draw_follows_when_the_expected_gains_do_not_come() -> None:
+    # The first value is the last gain. Then four suggestions expect two gains, and a draw follows, again and again.
+    found = phases_of([1.0] * 15)
+    assert found == ["model"] * 5 + ["restart"] + ["model"] * 4 + ["restart"] + ["model"] * 4
+
+
+def test_a_gain_starts_the_count_again() -> None:
+    assert phases_of([1.0] * 4 + [0.9] * 6) == ["model"] * 9 + ["restart"]
+
+
+def test_failures_count() -> None:
+    assert phases_of([1.0, None, None, None, None, None]) == ["model"] * 5 + ["restart"]
+
+
+def test_without_a_success_there_is_no_draw() -> None:
+    assert set(phases_of([None] * 8)) == {"model"}
+
+
+def test_the_best_is_the_largest_value_where_values_are_maximised() -> None:
+    rising = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+    assert set(phases_of(rising, direction="maximize")) == {"model"}
+    assert "restart" in phases_of(rising)
+
+
+def test_a_batch_holds_one_draw_and_a_pending_draw_is_not_repeated() -> None:
+    strategy = RandomAfterStall(Promising(), expected=2.0)
+    optimizer = Optimizer(SPACE, strategy=strategy, seed=2)
+    optimizer.observe(list(optimizer.suggest(5)), [1.0] * 5)
+    batch = optimizer.suggest(3)
+    assert [trial.tag["phase"] for trial in batch] == ["restart", "model", "model"]
+    assert optimizer.suggest().tag["phase"] == "model"
+    assert "expected 2.0 gains" in batch[0].tag["note"]
+
+
+def test_a_model_says_in_its_tags_how_probable_a_gain_is() -> None:
+    """Values are modelled by their logarithm, so the prediction is a lognormal distribution with known moments."""
+    optimizer = Optimizer(SPACE, seed=1)
+    compared = 0
+    for _ in range(25):
+        trial = optimizer.suggest()
+        if trial.tag["phase"] == "model":
+            variance = math.log1p((trial.tag["std"] / trial.tag["mean"]) ** 2)
+            centre = math.log(trial.tag["mean"]) - variance / 2
+            z = (math.log(optimizer.best.value) - centre) / math.sqrt(variance)
+            assert trial.tag["p_gain"] == pytest.approx(NormalDist().cdf(z), abs=1e-6)
+            compared += 1
+        optimizer.observe(trial, math.exp(0.1 * ((trial["a"] - 13) ** 2 + trial["b"]) ** 0.5))
+    assert compared > 10
+
+
+def test_a_number_of_gains_that_is_not_positive_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected = 0"):
+        RandomAfterStall(Promising(), expected=0.0)

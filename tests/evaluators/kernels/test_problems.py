@@ -1,9 +1,10 @@
 """Problem files: where they are searched, how they are imported, and how configurations are completed."""
 
 import importlib.util
+import re
 
 import pytest
-from kernel_checks import KERNELS
+from kernel_checks import KERNELS, load
 
 from baco_like.evaluators import (
     HalideSettings,
@@ -12,6 +13,7 @@ from baco_like.evaluators import (
     load_problem,
     opencl_evaluator,
 )
+from baco_like.evaluators.kernels import complete_config
 from baco_like.evaluators.kernels.arguments import draw_arguments
 from baco_like.evaluators.kernels.problems import completion, find_problem
 from baco_like.exceptions import EvaluatorError, MissingExtra, RunFileError
@@ -95,3 +97,35 @@ def test_a_missing_package_is_reported_with_its_extra(monkeypatch, make, setting
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=rf"baco-like\[{extra}\]"):
         make(Space({"vec": [1, 8]}), settings("mine.py", 8))
+
+
+# ---- The files of examples/kernels ----
+
+
+FILES = [
+    file.stem
+    for file in sorted(KERNELS.glob("*.py"))
+    if re.search(r"^def space", file.read_text(), re.M) and not file.stem.startswith("taco")
+]
+LEFT_OUT = {"cuda_gemm": {"KWG", "KWI", "STRM", "STRN"}}
+OWN_DEFAULTS = {"halide_matmul_hidden"}
+"""Its space has tiles of 4 or more, but the default of a tile that a space leaves out is 1."""
+
+
+def test_all_files_are_here():
+    assert len(FILES) == 9
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_spaces_have_allowed_values(name):
+    problem = load(name)
+    space, domains = problem.space(128), problem.domains()
+    left_out = LEFT_OUT.get(name, set())
+    assert set(domains) - set(space.parameters) == left_out
+    assert space.contains(space.default_config)
+    if name not in OWN_DEFAULTS:
+        assert complete_config(name, domains, {}).items() >= space.default_config.items()
+    for config in space.sample(50, seed=2):
+        full = complete_config(name, domains, config)
+        assert full.items() >= config.items()
+        assert set(full) - set(config) == left_out
