@@ -203,7 +203,7 @@ def _add_rebuild(commands: Any) -> None:
 
 
 def _add_simplify(commands: Any) -> None:
-    summary = "return parameters of the winner to their defaults where that changes nothing"
+    summary = "set parameters of the winner back to their defaults where that changes nothing"
     add = _command(commands, "runs.simplify", summary)
     run = "folder or journal of a run, or its run file (then its newest run)"
     add("run", run, "RUN", _path)

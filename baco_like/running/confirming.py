@@ -72,8 +72,8 @@ class Confirm:
         rounds: Largest number of rounds; None: no limit.
         confidence: Probability of the intervals and of the ranking.
         tolerance: Relative difference that does not matter.
-        simplify: Largest number of measurements, or a share of the run's builds, to [return parameters of the winner to
-            their defaults](../flags.md#the-smallest-winner); 0: none.
+        simplify: Largest number of measurements, or a share of the run's builds, to [set parameters of the winner back
+            to their defaults](../flags.md#the-smallest-winner); 0: none.
 
     Raises:
         ValueError: A value is out of range.

@@ -46,7 +46,6 @@ from baco_like.running.stopping import (
     Target,
 )
 from baco_like.spaces import Space, Tasks
-from baco_like.strategies import default_settings
 from baco_like.strategies.registry import find_maker
 
 
@@ -291,22 +290,14 @@ def _read_objective(table: Table) -> Objective:
     return Objective(**values)
 
 
-def read_optimizer(table: Table, space: Space) -> dict[str, Any]:
-    """Return the seed, the search (other keys are settings of the strategy), and what belongs to each process.
-
-    The default configuration is evaluated first, so it does not count as an initial design.
-    """
+def read_optimizer(table: Table) -> dict[str, Any]:
+    """Return the seed, the search (other keys are settings of the strategy), and what belongs to each process."""
     names = [key.name for key in keys_of(OptimizerTable)]
     own = {key: value for key, value in table.entries.items() if key in names}
     given = {key: value for key, value in table.entries.items() if key not in names}
     read = Table(table.name, own).create(OptimizerTable)
-    default = space.default_config
     try:
-        settings = {**default_settings(read.strategy), **given}
-        if read.initial is not None:
-            settings["initial"] = read.initial
-        first = None if default is None or space.tasks else [default]
-        search = Search(read.strategy, settings, first, read.noise)
+        search = Search(read.strategy, given, read.initial, read.noise)
     except (ValueError, TypeError) as error:
         raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
     try:

@@ -126,7 +126,7 @@ class Description:
         table = top.table("optimizer")
         if table.has("threads"):
             raise table.error("threads", table.entries["threads"], "no such key in the service")
-        read = read_optimizer(table, space)
+        read = read_optimizer(table)
         sharing = replace(read["sharing"], lease=top.entries.get("lease"))
         if budget is not None:
             check_rule(budget.stop, aim.several, len(space.tasks or ()) > 1)

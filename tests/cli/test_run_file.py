@@ -28,7 +28,6 @@ from baco_like.records.trial import Status, Trial
 from baco_like.running import run_file as runfile
 from baco_like.running.confirming import Confirm
 from baco_like.running.measuring import Recheck
-from baco_like.strategies import default_settings
 
 GOLDEN = Path(__file__).with_name("golden")
 GOOD = (GOLDEN / "command.toml").read_text()
@@ -53,8 +52,7 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
     assert run.aim.first == Objective("time", "ms", "minimize")
     assert (run.budget.evaluations, run.budget.seconds) == (60, 600.0)
     assert (run.search.strategy, run.seed) == ("bayesian", 3)
-    given = {"design": "uniform", "initial": 12}
-    assert run.search.settings == {**default_settings("bayesian"), **given}
+    assert run.search == Search("bayesian", {"design": "uniform"}, 12)
     assert run.folder == tmp_path.resolve()
     assert run.create_evaluator().capacity == 1
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
@@ -94,7 +92,7 @@ seconds = 1.5
     run = runfile.read(write(tmp_path, text))
     assert run.aim.first == Objective("value", "", "minimize")
     assert (run.budget.evaluations, run.budget.seconds) == (None, 1.5)
-    assert (run.search, run.seed) == (Search(settings=default_settings("auto")), 0)
+    assert (run.search, run.seed) == (Search(), 0)
 
 
 def test_confirmation(tmp_path: Path) -> None:
