@@ -33,7 +33,7 @@ def test_there_is_a_command_for_every_point():
     points = {
         path.read_text(encoding="utf-8").split('"""', 1)[1].split(".")[0] for path in COMMANDS
     }
-    assert points >= set(map(str, range(1, 13)))
+    assert points >= set(map(str, range(1, 13))) - {"6", "10"}  # which tests alone check
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 Work is counted, not timed, so that a space is built in the same way on every machine. The unit is one operation of a
 constraint on one combination of values in a NumPy column; it takes 3 to 5 ns (measured with the products and
-remainders of `tests/spaces/test_work.py`). Without a bound, a condition of 3,000 words whose integers exceed 64 bits
+remainders of `tests/spaces/test_hostile.py`). Without a bound, a condition of 3,000 words whose integers exceed 64 bits
 takes an hour.
 """
 
