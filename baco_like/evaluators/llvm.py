@@ -17,7 +17,6 @@ from typing_extensions import override
 
 from baco_like._tables import (
     TEXT,
-    Count,
     Given,
     Group,
     Natural,
@@ -28,8 +27,10 @@ from baco_like._tables import (
     shown,
     time_scale,
 )
+from baco_like.evaluators._processes.llvm_library import TARGET, find_library
 from baco_like.evaluators._processes.process import Cpus, Finished, Stop, check_cpus, run_command
 from baco_like.evaluators._processes.temporary import LazyFolder, locate_program, require_program
+from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.command.measure import section_bytes
 from baco_like.evaluators.command.passes import LEVELS, PASSES, Passes, tool_beside
 from baco_like.evaluators.command.template import Template, to_text
@@ -51,9 +52,6 @@ _INSTRUCTION = re.compile(rb"^  [^ \];]", re.MULTILINE)
 
 _SHOWN = ("O0", "O1", "O2", "O3", "Oz")
 """Levels whose values are in the notes."""
-
-_CACHE_BYTES, _NEWEST = 2**29, 16
-"""Size of the results that are kept, and number of the newest ones, which may be in use."""
 
 
 def _paths(source: str | Sequence[str]) -> tuple[Path, ...]:
@@ -78,8 +76,6 @@ class LlvmSettings:
         options: Further options of ``opt``, such as ``-inline-threshold={threshold}``.
         check: Whether the output and the exit code of the program must be those of ``-O0``; ``false`` for sources
             without main.
-        piece: Number of passes of one call of ``opt``; the results of all calls but the last are
-            [kept and used again](../passes.md#compile-in-pieces); None: all.
         build_timeout: Limit of each tool, in seconds.
         timeout: Limit of one run, in seconds.
         repeats: How often each program is measured.
@@ -100,7 +96,6 @@ class LlvmSettings:
     arguments: str = ""
     options: Annotated[Template | None, TEXT] = None
     check: bool = True
-    piece: Count | None = None
     build_timeout: Positive = 60.0
     timeout: Positive = 10.0
     repeats: Group[Repeats] = ONCE
@@ -187,12 +182,13 @@ class LlvmBench:
                 raise EvaluatorError(f"[evaluator] source: there is no file {str(path)!r}")
         self.settings, self._folder, self.stop = settings, LazyFolder(), Stop()
         self._lock = threading.Lock()
+        library = find_library(settings.passes.opt)
+        self.worker = None if library is None else Worker(TARGET, settings=library)
         self._forget()
 
     def _forget(self) -> None:
         self._sources: dict[str, Path] = {}  # the bitcode by level of the front end
         self._expected: tuple[int | None, str] | None = None
-        self._known: dict[tuple[str, ...], Path] = {}  # the results of calls of opt
         self._levels = ""
 
     @property
@@ -218,58 +214,14 @@ class LlvmBench:
         seconds: dict[str, float],
     ) -> LlvmProgram:
         """Return the program after a sequence of passes."""
-        program, text = LlvmProgram(self, seconds), self.settings.passes.text
+        program = LlvmProgram(self, seconds)
         try:
-            pieces = list(self.pieces(sequence))
-            for piece in pieces[:-1]:
-                state = self._run_piece(state, text(piece), options, program)
-            target = str(program.path("program.ll"))
-            program.run_tool(self.settings.opt(text(pieces[-1]), options, str(state), target))
+            program.run_passes(self.settings.passes.text(sequence), options, state)
             program.read()
         except BaseException:
             program.discard()
             raise
         return program
-
-    def pieces(self, sequence: Sequence[str]) -> Iterator[Sequence[str]]:
-        """Yield the parts of a sequence that are one call of ``opt`` each, at least one."""
-        size = self.settings.piece or max(1, len(sequence))
-        yield from (sequence[at : at + size] for at in range(0, max(1, len(sequence)), size))
-
-    def _run_piece(
-        self, state: Path, text: str, options: Sequence[str], program: LlvmProgram
-    ) -> Path:
-        """Return the bitcode after some passes: the file that the same call has made before, or a new one.
-
-        Files are named by their content: where a pass has changed nothing, known results follow. The split depends
-        on the sequence alone, so a sequence always gives the same program.
-        """
-        key = (state.name, text, *options)
-        known = self._known.get(key)
-        if known is not None and known.exists():
-            known.touch()
-            return known
-        target = program.path("piece.bc")
-        program.run_tool(self.settings.opt(text, options, str(state), str(target)))
-        self._known[key] = path = self._keep(target)
-        self._shrink()
-        return path
-
-    def _keep(self, file: Path) -> Path:
-        """Move bitcode to the known results, under the name of its content."""
-        path = self._folder.path / f"{sha256(file.read_bytes()).hexdigest()[:32]}.bc"
-        return file.replace(path)
-
-    def _shrink(self) -> None:
-        """Remove the results that were used longest ago if they take too much space."""
-        with self._lock:
-            files = [(path.stat(), path) for path in self._folder.path.glob("*.bc")]
-            total = sum(found.st_size for found, _ in files)
-            files.sort(key=lambda file: file[0].st_mtime_ns)
-            for found, path in files[:-_NEWEST]:
-                if total > _CACHE_BYTES and path not in self._sources.values():
-                    path.unlink()
-                    total -= found.st_size
 
     def open(self, level: str = "") -> Path:
         """Return the bitcode with the attributes of a level; the first call also runs it without any pass.
@@ -293,8 +245,9 @@ class LlvmBench:
                             "[evaluator] source: two runs of the program without any pass give different outputs, so "
                             "none can be checked; let it print the same each time, or write check = false"
                         )
-                self._sources[level] = self._keep(source)
-                return self._sources[level]
+                kept = self._folder.path / f"{level or 'source'}.bc"
+                self._sources[level] = source.replace(kept)
+                return kept
             except StageFailure as failure:
                 way = "; write check = false for a source without main" if source.exists() else ""
                 raise EvaluatorError(
@@ -312,15 +265,11 @@ class LlvmBench:
 
     def script(self, config: Mapping[str, Any], name: str) -> str:
         """Return the commands that build the program of a configuration."""
-        settings, state = self.settings, f"{name}.bc"
-        lines = list(settings.compile(state))
-        pieces = list(self.pieces(config.get(PASSES, ())))
-        options = settings.option_words(config)
-        for number, piece in enumerate(pieces, 1):
-            target = f"{name}.ll" if number == len(pieces) else f"{name}.{number}.bc"
-            lines.append(settings.opt(settings.passes.text(piece), options, state, target))
-            state = target
-        lines.append(settings.llc(state, f"{name}.o"))
+        settings, target = self.settings, f"{name}.ll"
+        lines = list(settings.compile(f"{name}.bc"))
+        text = settings.passes.text(config.get(PASSES, ()))
+        lines.append(settings.opt(text, settings.option_words(config), f"{name}.bc", target))
+        lines.append(settings.llc(target, f"{name}.o"))
         if settings.check or settings.measure == TIME:
             lines.append(settings.linker(f"{name}.o", name))
         return "\n".join(["#!/bin/sh", "set -e", *map(shlex.join, lines), ""])
@@ -348,6 +297,8 @@ class LlvmBench:
         """End running tools and remove all files; the next build prepares everything again."""
         self.stop.set()
         self.stop = Stop()
+        if self.worker is not None:
+            self.worker.close()
         self._folder.close()
         self._forget()
 
@@ -389,6 +340,44 @@ class LlvmProgram(Built):
             raise StageFailure(word, f"{Path(words[0]).name}: {finished.describe()}")
         return finished
 
+    def run_passes(self, text: str, options: Sequence[str], source: Path) -> None:
+        """Write the optimised module.
+
+        Raises:
+            StageFailure: A pass has failed, or taken too long.
+        """
+        target = str(self.path("program.ll"))
+        if self._bench.worker is None or options:  # options are those of the program opt
+            self.run_tool(self._settings.opt(text, options, str(source), target))
+        else:
+            passes = text or "no-op-module"
+            self._call_library({"source": str(source), "passes": passes, "text": target})
+
+    def _make_object(self, source: str = "", level: str = "-O2") -> Path:
+        """Return the object of a module, by default of the optimised one.
+
+        Raises:
+            StageFailure: The code generator has failed, or taken too long.
+        """
+        target, source = self.path("program.o"), source or str(self.path("program.ll"))
+        if target.exists():
+            return target
+        if self._bench.worker is None or level != "-O2":
+            self.run_tool(self._settings.llc(source, str(target), level))
+        else:
+            self._call_library({"source": source, "object": str(target)})
+        return target
+
+    def _call_library(self, request: Mapping[str, str]) -> None:
+        worker, limit = self._bench.worker, self._settings.build_timeout
+        assert worker is not None
+        reply = worker.request(request, timeout=limit)
+        spent = sum(reply.seconds.values())
+        self._seconds["compile"] = self._seconds.get("compile", 0.0) + spent
+        if not reply.ok:
+            word = "timeout" if reply.timed_out else "compile"
+            raise StageFailure(word, f"LLVM: {reply.describe()}")
+
     def read(self) -> None:
         """Count the instructions of the optimised module, and name the program by its text."""
         text = self.path("program.ll").read_bytes().partition(b"\n")[2]  # without its file name
@@ -397,10 +386,7 @@ class LlvmProgram(Built):
 
     def link(self, source: str = "", level: str = "-O2") -> None:
         """Make the object and, if a program is to be run, link it; the optimised module by default."""
-        target = str(self.path("program.o"))
-        if not self.path("program.o").exists():
-            source = source or str(self.path("program.ll"))
-            self.run_tool(self._settings.llc(source, target, level))
+        target = str(self._make_object(source, level))
         if self._settings.check or self._settings.measure == TIME:
             self.run_tool(self._settings.linker(target, str(self.path("program"))))
 
@@ -471,10 +457,8 @@ class LlvmProgram(Built):
                 raise StageFailure("runtime", f"llvm-mca: {finished.describe()}")
             self._metrics[CYCLES] = float(found[1])
         elif measure not in self._metrics:
-            target = self.path("program.o")
-            self.run_tool(self._settings.llc(str(self.path("program.ll")), str(target)))
             try:
-                self._metrics[SIZE] = float(section_bytes(target)["text"])
+                self._metrics[SIZE] = float(section_bytes(self._make_object())["text"])
             except ValueError as error:
                 raise StageFailure("compile", f"size: {error}") from None
         return self._metrics[measure]

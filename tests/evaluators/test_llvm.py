@@ -1,4 +1,4 @@
-"""Pass pipelines on the real tools of LLVM: counts, failures, equal programs, pieces, and a wrong compilation."""
+"""Pass pipelines on the real tools of LLVM: counts, failures, equal programs, and a wrong compilation."""
 
 import shutil
 import subprocess
@@ -8,8 +8,8 @@ from pathlib import Path
 import patient
 import pytest
 
-from baco_like.evaluators import LlvmEvaluator, LlvmSettings, Passes, Repeats, llvm
-from baco_like.evaluators._processes import process
+from baco_like.evaluators import LlvmEvaluator, LlvmSettings, Passes, Repeats
+from baco_like.evaluators._processes.llvm_library import find_library
 from baco_like.evaluators.command.template import Template
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import PROGRAM, SAME_PROGRAM, Status, Trial
@@ -183,37 +183,26 @@ def test_a_program_that_cannot_be_checked_is_told(source):
         make(source, link="'m")
 
 
-def test_pieces_give_the_program_of_the_whole_and_are_compiled_once(source, monkeypatch):
-    calls = []
-
-    def run(words, **given):
-        calls.append(Path(words[0]).name)
-        return process.run_command(words, **given)
-
-    monkeypatch.setattr(llvm, "run_command", run)
-    first = ["sroa", "instcombine", "simplifycfg", "licm", "sroa"]
-    sequences = [first, [*first[:4], "float2int"], ["float2int", *first[:4]], first[:1]]
-    programs, counts = {}, {}
-    for piece in (None, 1, 2):
-        evaluator = make(source, check=False, piece=piece)
-        evaluator.bench.open()
-        calls.clear()
-        programs[piece] = [o.extra[PROGRAM] for o in evaluate(evaluator, *sequences)]
-        counts[piece] = calls.count("opt-14")
-    assert programs[None] == programs[1] == programs[2]
-    assert counts[None] == 4
-    # By ones: five calls; the last one; float2int changes nothing, so all but the last call are known; the last one.
-    assert counts[1] == 5 + 1 + 2 + 1
-
-
-def test_the_oldest_results_are_removed(source, monkeypatch):
-    monkeypatch.setattr(llvm, "_CACHE_BYTES", 1)
-    outcomes = evaluate(make(source, piece=1, check=False), PASSES[:3], PASSES[:4])
-    assert [outcome.status for outcome in outcomes] == [Status.OK] * 2
+@pytest.mark.skipif(find_library("opt-14") is None, reason="needs an opt that loads libLLVM")
+def test_the_library_gives_the_program_of_opt_and_survives_a_crash(source):
+    crash = "function(loop(licm))"  # without MemorySSA
+    sequences = [["sroa", "licm", "default<O2>"], [crash], [], ["sroa"]]
+    with_library = make(source, passes=Passes([*PASSES, crash], opt="opt-14"))
+    by_opt = make(source, passes=with_library.bench.settings.passes)
+    by_opt.bench.worker = None
+    some, others = evaluate(with_library, *sequences), evaluate(by_opt, *sequences)
+    assert [o.extra.get(PROGRAM) for o in some] == [o.extra.get(PROGRAM) for o in others]
+    assert [(o.failed, o.value) for o in some] == [(o.failed, o.value) for o in others]
+    assert with_library.bench.worker.starts == 2
+    assert some[1].failed == "compile"
+    assert "LICM requires MemorySSA" in some[1].message
+    with_library.bench.open()
+    with_library.bench.settings = replace(with_library.bench.settings, build_timeout=1e-4)
+    assert evaluate(with_library, ["default<O3>"])[0].failed == "timeout"
 
 
 def test_the_script_builds_the_winner(source, tmp_path):
-    evaluator = make(source, piece=2, options=None)
+    evaluator = make(source)
     config = {"passes": ("sroa", "instcombine", "licm")}
     (tmp_path / evaluator.source_name).write_text(evaluator.source(config))
     (outcome,) = evaluate(evaluator, config["passes"])
