@@ -1,4 +1,4 @@
-"""Problems of real compilers whose values are deterministic: a space of flags, an objective and a C program.
+"""Problems of real compilers whose values are deterministic: a space of flags or passes, an objective and a C program.
 
     problem = Suite().problem("gcc-Os", "size", "sorts")
     level = problem.measure(problem.default)
@@ -12,6 +12,7 @@ import csv
 import gzip
 import hashlib
 import json
+import math
 import platform
 import random
 import re
@@ -21,6 +22,7 @@ import sqlite3
 import struct
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -28,7 +30,10 @@ from pathlib import Path
 from typing import Any
 
 from baco_like import Categorical, Ordinal, Space
-from baco_like.evaluators import Flags
+from baco_like.evaluators import Flags, Passes
+from baco_like.evaluators._processes import llvm_library
+from baco_like.evaluators._processes.temporary import LazyFolder
+from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.command.compilers import read_options
 
 HERE = Path(__file__).parent
@@ -66,6 +71,9 @@ LLVM_NUMBERS = re.compile(
     r"|func-specialization|tail-(dup|merge)|x86-cmov|min-jump|float2int|cvp|capture|max-(store-mem|jump-table)|memcmp)"
 )
 LEFT_OUT = re.compile(r"loop-(predication|distribute)|instcombine-max-(iter|arr)|inline-remark")
+MOST_PASSES = 30
+"""Longest pipeline; its passes are in ``passes.txt``, without those whose result depends on addresses of memory."""
+
 LISTS = (CLANG_SWITCHES, OPT_SWITCHES.pattern, LLVM_NUMBERS.pattern, LEFT_OUT.pattern)
 
 
@@ -180,6 +188,15 @@ class Suite:
         self.programs = programs or read_programs()
         self.offline = offline
         self._versions: dict[str, str] = {}
+        self._folder = LazyFolder()
+
+    @cached_property
+    def _llvm(self) -> Worker:
+        """The process that runs passes."""
+        library = llvm_library.find_library("opt")
+        if self.offline or library is None:
+            raise MissingTool("there is no opt that loads libLLVM; run.py installs it")
+        return Worker(llvm_library.TARGET, settings=library)
 
     def problem(self, space: str, objective: str, program: str) -> "Problem":
         """Return a problem.
@@ -187,16 +204,18 @@ class Suite:
         Args:
             space: ``gcc-Os``, ``gcc-O2``, ``gcc-O3``, ``clang-O2``, ``opt-Os`` and so on: a compiler and its level;
                 ``gcc-Os-30`` for a subset of 30 flags, drawn once for each program; ``nest-O3`` for the tiles and
-                unroll factors of a program with macros.
+                unroll factors of a program with macros; ``passes-Oz`` for sequences of LLVM's passes.
             objective: One of `OBJECTIVES`.
             program: Name of a program.
         """
         tool, level, *size = space.split("-")
-        if objective not in OBJECTIVES or (objective == "ir") > (tool == "opt"):
+        if objective not in OBJECTIVES or (objective == "ir") > (tool in ("opt", "passes")):
             raise ValueError(
-                f"objective = {objective!r}: expected one of {list(OBJECTIVES)}; ir needs a space of opt"
+                f"objective = {objective!r}: expected one of {list(OBJECTIVES)}; ir needs a space of opt or passes"
             )
         own = self.programs[program]
+        if tool == "passes":
+            return PassProblem(self, tool, f"-{level}", objective, own, ())
         if tool == "nest":
             options = _nest_options(own)
         else:
@@ -270,20 +289,95 @@ class Suite:
                 self.store.put(value_key, value)
             return Result.of(build, value)
 
+    def measure_passes(
+        self, level: str, pipeline: str, objective: str, program: Program, near: float
+    ) -> "Result":
+        """Run passes and return the result, from the store where it is known; no value above ``near`` is checked."""
+        folder = self._folder.path
+        has_text = has_object = False
+
+        def need_text() -> str | None:
+            nonlocal has_text, has_object
+            if has_text:
+                return None
+            has_text, has_object = True, False
+            request = {"source": str(self._bitcode(level, program)), "passes": pipeline}
+            return self._ask(request, text=folder / "own.ll")
+
+        def need_object() -> None:
+            nonlocal has_object
+            need_text()
+            if not has_object and self._ask(
+                {"source": str(folder / "own.ll")}, object=folder / "own.o"
+            ):
+                raise RuntimeError(f"there is no code for {pipeline!r} on {program.name}")
+            has_object = True
+
+        versions = [self.version(tool) for tool in ("clang", "opt")]
+        key, began = (
+            _hash("passes", versions, program.digest, level, pipeline),
+            time.perf_counter(),
+        )
+        build = self.store.get(key)
+        if build is None:
+            failed = need_text()
+            text = "" if failed else (folder / "own.ll").read_text().partition("\n")[2]
+            build = {"failed": failed, "digest": None if failed else _hash(text)}
+            build["seconds"] = round(time.perf_counter() - began, 4)
+            self.store.put(key, build)
+        if build["failed"]:
+            return Result.of(build, None)
+        tools = [versions[1], *map(self.version, OBJECTIVES[objective])]
+        fixed = (tools, program.argument, program.checksum, build["digest"])
+        key, began = _hash("value", objective, *fixed), time.perf_counter()
+        value = self.store.get(key)
+        if value is None:
+            need_text() if objective == "ir" else need_object()
+            value = {"value": self._number(objective, program, folder), "failed": None}
+            value["seconds"] = round(time.perf_counter() - began, 4)
+            self.store.put(key, value)
+        if value["value"] <= near:
+            key = _hash("check", *fixed)
+            checked = self.store.get(key)
+            if checked is None:
+                need_object()
+                checked = self.store.put(key, {"failed": _check(program, folder)})
+            if checked["failed"]:
+                value = {**value, "value": None, **checked}
+        return Result.of(build, value)
+
+    def _ask(self, request: dict[str, str], **paths: Path) -> str | None:
+        """Send a request to the process of LLVM; return the reason of a failure."""
+        given = {**request, **{name: str(path) for name, path in paths.items()}}
+        reply = self._llvm.request(given, timeout=SECONDS["build"])
+        return None if reply.ok else "timeout" if reply.timed_out else "compile"
+
+    def _bitcode(self, level: str, program: Program) -> Path:
+        """Return the bitcode of a program with the attributes of a level, before any pass."""
+        path = self._folder.path / f"{program.name}{level}.bc"
+        if not path.exists():
+            front = f"{level} -Xclang -disable-llvm-passes -emit-llvm -c {program.name}.c -o {path}"
+            done = _run([find_tool("clang"), *front.split()], "build", program.folder)
+            if done.returncode:
+                raise RuntimeError(f"clang {level} fails on {program.name}: {done.stderr[:300]}")
+        return path
+
     def _value(
         self, objective: str, program: Program, folder: Path
     ) -> tuple[float | None, str | None]:
         wrong = _check(program, folder)
-        if wrong is not None:
-            return None, wrong
+        return (None, wrong) if wrong else (self._number(objective, program, folder), None)
+
+    def _number(self, objective: str, program: Program, folder: Path) -> float:
+        """Return the value of a program that was built and, if it is to be run, linked."""
         match objective:
             case "size":
-                return text_size((folder / "own.o").read_bytes()), None
+                return text_size((folder / "own.o").read_bytes())
             case "ir":
-                return count_ir((folder / "own.ll").read_text()), None
+                return count_ir((folder / "own.ll").read_text())
             case "instructions":
-                return _instructions(program, folder) - self._start_instructions(), None
-        return _cycles(program, folder), None
+                return _instructions(program, folder) - self._start_instructions()
+        return _cycles(program, folder)
 
     def _start_instructions(self) -> int:
         """Return the executed instructions of a program that does nothing."""
@@ -338,6 +432,16 @@ class Problem:
         return Space({option.name: option.parameter for option in self.options})
 
     @property
+    def places(self) -> Space:
+        """The space, for tuners without sequences."""
+        return self.space
+
+    @property
+    def reference(self) -> float | None:
+        """The value of the level where it is not the default."""
+        return None
+
+    @property
     def parameters(self) -> dict[str, list[Any]]:
         """The values of each parameter."""
         return {option.name: list(option.values) for option in self.options}
@@ -358,6 +462,53 @@ class Problem:
         result = self.suite.measure(self.tool, self.level_flag, words, self.objective, self.program)
         self.results.append(result)
         return result.value
+
+
+class PassProblem(Problem):
+    """Sequences of LLVM's passes; the default is the empty one, and the level is the reference."""
+
+    @cached_property
+    def _passes(self) -> Passes:
+        names = (HERE / "passes.txt").read_text().split()
+        return Passes(names, MOST_PASSES, start=[], opt="opt")
+
+    @property
+    def reference(self) -> float | None:
+        """The value of the level."""
+        level = f"default<{self.level_flag[1:]}>"
+        return self._measure(level, math.inf).value
+
+    @cached_property
+    def space(self) -> Space:
+        return Space(self._passes.parameters)
+
+    @cached_property
+    def places(self) -> Space:
+        """The same for tuners without sequences: a parameter for each place, whose value may be no pass."""
+        place = Categorical(["", *self._passes.elements], default="")
+        return Space({f"pass{i}": place for i in range(MOST_PASSES)})
+
+    @property
+    def parameters(self) -> dict[str, list[Any]]:
+        return {name: list(self.places.values(name)) for name in self.places.parameters}
+
+    @property
+    def default(self) -> dict[str, Any]:
+        return {"passes": ()}
+
+    def words(self, config: Mapping[str, Any]) -> list[str]:
+        """Return the passes, of either space."""
+        return list(config["passes"]) if "passes" in config else [x for x in config.values() if x]
+
+    def measure(self, config: Mapping[str, Any]) -> float | None:
+        """Run passes and measure the program; its result is checked unless a smaller value was found before."""
+        near = min((r.value for r in self.results if r.value is not None), default=math.inf)
+        result = self._measure(self._passes.text(self.words(config)) or "no-op-module", near)
+        self.results.append(result)
+        return result.value
+
+    def _measure(self, text: str, near: float) -> Result:
+        return self.suite.measure_passes(self.level_flag, text, self.objective, self.program, near)
 
 
 @cache

@@ -63,6 +63,7 @@ class Method:
         settings: Keyword arguments.
         needs: What pip installs if the package is missing; its first word is also the name of the module.
         milliseconds: CPU of a suggestion, for the estimate.
+        has_sequences: Whether it gets a sequence of passes as one parameter, else as one for each place.
     """
 
     module: str
@@ -70,15 +71,18 @@ class Method:
     settings: Mapping[str, Any] = field(default_factory=dict)
     needs: Sequence[str] = ()
     milliseconds: float = 5.0
+    has_sequences: bool = False
 
 
 METHODS: dict[str, Method] = {
     **{
-        x: Method("peers.ours", "run", {"strategy": x}, (), 100)
+        x: Method("peers.ours", "run", {"strategy": x}, (), 100, has_sequences=True)
         for x in STRATEGIES
         if x not in NOT_OURS
     },
     **{x: Method("searches", x) for x in ("random", "evolution", "genetic", "iterated")},
+    "climber": Method("searches", "climber", has_sequences=True),
+    "random sequences": Method("searches", "random_sequences", has_sequences=True),
     "forest as in BOCA": Method("searches", "forest", milliseconds=300),
     "Optuna TPE": Method("peers.optuna", "run", {"sampler": "TPESampler"}, ["optuna"], 150),
     "Optuna GP": Method("peers.optuna", "run", {"sampler": "GPSampler"}, ["optuna"], 3000),
@@ -112,9 +116,10 @@ def run_one(own: suite.Suite, unit: Unit, seed: int) -> dict[str, Any]:
         measuring += time.process_time() - began
         return math.nan if value is None else value
 
-    parts = ("", "compilers", problem.space, range(10**9), np.empty(0))
-    valued = ValuedProblem(*parts, evaluate=evaluate, optimum=math.nan)
     method = METHODS[unit["method"]]
+    space = problem.space if method.has_sequences else problem.places
+    parts = ("", "compilers", space, range(10**9), np.empty(0))
+    valued = ValuedProblem(*parts, evaluate=evaluate, optimum=math.nan)
     function: Callable[..., None] = getattr(import_module(method.module), method.function)
     measure = Measure(valued, unit["evaluations"], clock)
     measure.program = lambda number: problem.results[number].program
@@ -127,14 +132,15 @@ def run_one(own: suite.Suite, unit: Unit, seed: int) -> dict[str, Any]:
         function(measure, seed, **method.settings)
     found = measure.row()
     results = problem.results
-    if first != problem.default or results[0].value is None:
+    if problem.words(first) != problem.words(problem.default) or results[0].value is None:
         raise RuntimeError(
-            f"{unit['method']} did not measure the level first, or it fails: {results[:1]}"
+            f"{unit['method']} did not measure the default first, or it fails: {results[:1]}"
         )
     numbers: dict[str | None, int] = {}
     programs = [numbers.setdefault(r.program, len(numbers)) for r in results]
     return {
         **{key: unit[key] for key in (*KEYS, "evaluations")},
+        **({} if problem.reference is None else {"level": problem.reference}),
         "seed": seed,
         "values": found["values"],
         "programs": programs,
@@ -204,7 +210,8 @@ def estimate_hours(own: suite.Suite, units: Sequence[Unit]) -> float:
 
 def install_tools(spaces: Sequence[str], objectives: Sequence[str]) -> None:
     """Install missing compilers and tools by apt; without success the store must have all results."""
-    tools = {"gcc"} | {space.split("-")[0] for space in spaces if not space.startswith("nest")}
+    used = {space.split("-")[0].replace("passes", "opt") for space in spaces}
+    tools = {"gcc"} | used - {"nest"}
     tools |= {tool for objective in objectives for tool in suite.OBJECTIVES[objective]}
     missing = sorted(
         {p for t in tools if not shutil.which(suite.find_tool(t)) for p in APT[t].split()}

@@ -138,3 +138,66 @@ def forest(
         improvement = sd * (gain * norm.cdf(gain) + norm.pdf(gain))
         rows.append(tuple(pool[int(np.argmax(improvement))].tolist()))
         costs.append(moves.cost(rows[-1]))
+
+
+def random_sequences(measure: Measure, seed: int) -> None:
+    """Draw the length of a sequence uniformly, then its elements."""
+    walk = SequenceMoves(measure, seed)
+    walk.cost(walk.start)
+    while True:
+        length = int(walk.rng.integers(walk.most + 1))
+        walk.cost(tuple(walk.element() for _ in range(length)))
+
+
+def climber(measure: Measure, seed: int) -> None:
+    """Climb from the start: a child replaces its parent if it is not worse."""
+    walk = SequenceMoves(measure, seed)
+    best, least = walk.start, walk.cost(walk.start)
+    while True:
+        child = walk.change(best)
+        cost = walk.cost(child)
+        if cost <= least:
+            best, least = child, cost
+
+
+class SequenceMoves:
+    """Moves of a sequence, the only parameter of the space.
+
+    Args:
+        measure: Answers what a sequence costs.
+        seed: Of all random choices.
+    """
+
+    def __init__(self, measure: Measure, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.problem, self._measure = measure.problem, measure
+        (parameter,) = self.problem.space.parameters.values()
+        self.start: tuple[str, ...] = parameter.default
+        self.most, self._elements = parameter.max_length, parameter.elements
+
+    def cost(self, sequence: tuple[str, ...]) -> float:
+        found = self._measure(self.problem.number[(sequence,)])
+        return float("inf") if found is None else found
+
+    def element(self) -> str:
+        return self._elements[int(self.rng.integers(len(self._elements)))]
+
+    def change(self, sequence: tuple[str, ...]) -> tuple[str, ...]:
+        """Insert (35 %), delete (15 %), replace (22 %), swap (13 %) or move (15 %) elements."""
+        changed = list(sequence)
+        while tuple(changed) == sequence:
+            kind = self.rng.random()
+            place, other = (int(i) for i in self.rng.integers(max(1, len(changed)), size=2))
+            if kind < 0.35 and len(changed) < self.most:
+                changed.insert(int(self.rng.integers(len(changed) + 1)), self.element())
+            elif not changed:
+                continue
+            elif kind < 0.50:
+                del changed[place]
+            elif kind < 0.72:
+                changed[place] = self.element()
+            elif kind < 0.85:
+                changed[place], changed[other] = changed[other], changed[place]
+            else:
+                changed.insert(other, changed.pop(place))
+        return tuple(changed)

@@ -13,9 +13,9 @@ Key = tuple[str, str]
 
 
 def ratio(row: Row, evaluations: int) -> float:
-    """Return the value of the level, which is measured first, over the best of the first evaluations."""
+    """Return the value of the level, which is measured first by default, over the best of the first evaluations."""
     values = [value for value in row["values"][:evaluations] if value is not None]
-    return float(row["values"][0] / min(values))
+    return float(row.get("level", row["values"][0]) / min(values))
 
 
 @dataclass(frozen=True)

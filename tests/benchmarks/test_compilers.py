@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baco_like import Categorical, Ordinal, Space
+from baco_like import Categorical, Ordinal, Sequence, Space
+from baco_like.evaluators._processes.llvm_library import find_library
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FOLDER = BENCHMARKS / "compilers"
@@ -87,6 +88,33 @@ def test_a_wrong_checksum_and_a_wrong_flag_are_failures(fresh: Any) -> None:
     right = fresh.measure("gcc", "-O1", [], "size", fresh.programs["gemm"])
     assert right.value is not None  # the same object, another checksum
     assert fresh.measure("gcc", "-O1", ["-fno-such"], "size", program).failed == "compile"
+
+
+@pytest.mark.skipif(find_library("opt") is None, reason="needs an opt that loads libLLVM")
+def test_passes_are_measured_once_and_checked_where_they_are_good(
+    fresh: Any, modules: dict[str, Any]
+) -> None:
+    problem = fresh.problem("passes-Oz", "ir", "gemm")
+    empty, better = problem.measure({"passes": ()}), problem.measure({"passes": ("sroa", "gvn")})
+    places = dict.fromkeys(problem.places.parameters, "")
+    assert problem.measure({**places, "pass3": "sroa", "pass9": "gvn"}) == better < empty
+    assert [r.program for r in problem.results[1:]] == [problem.results[1].program] * 2
+    assert problem.reference < better
+    size = fresh.problem("passes-Oz", "size", "gemm")
+    assert size.measure({"passes": ("sroa", "gvn")}) > better
+
+    fresh.offline = True
+    fresh._llvm.close()
+    again = fresh.problem("passes-Oz", "ir", "gemm")
+    assert [again.measure({"passes": p}) for p in ((), ("sroa", "gvn"))] == [empty, better]
+    fresh.offline = False
+    fresh.programs["gemm"] = replace(fresh.programs["gemm"], checksum="0" * 16)
+    wrong = fresh.problem("passes-Oz", "ir", "gemm")
+    wrong.results.append(modules["compiler_suite"].Result(better, None, "other", 0.0))
+    assert wrong.measure({"passes": ("sroa", "gvn")}) is None
+    assert wrong.results[-1].failed == "wrong result"
+    assert wrong.measure({"passes": ()}) == empty  # nobody ships it
+    fresh._llvm.close()
 
 
 # Store
@@ -249,10 +277,32 @@ def problem(modules: dict[str, Any]) -> Any:
     )
 
 
-def measured(modules: dict[str, Any], method: str, seed: int, n: int) -> list[Any]:
+def sequences(modules: dict[str, Any]) -> Any:
+    """Return a made problem whose parameter is a sequence."""
+    valued = importlib.import_module("peers.valued")
+    space = Space({"passes": Sequence([*"abcd"], 6, default=())})
+    return valued.ValuedProblem(
+        *("made", "made", space, range(10**6), np.empty(0)),
+        evaluate=lambda c: 9.0 + len(c["passes"]) - 2 * c["passes"].count("b"),
+        optimum=3.0,
+    )
+
+
+@pytest.mark.parametrize("method", ["random sequences", "climber"])
+def test_searches_of_sequences_start_with_the_default(modules: dict[str, Any], method: str) -> None:
+    rows = [row for (row,) in measured(modules, method, 0, 200, sequences(modules))]
+    assert rows[0] == ()
+    assert rows == [row for (row,) in measured(modules, method, 0, 200, sequences(modules))]
+    assert {len(row) for row in rows} == set(range(7))
+    assert (rows.count(("b",) * 6) == 1) == (method == "climber")
+
+
+def measured(
+    modules: dict[str, Any], method: str, seed: int, n: int, made: Any = None
+) -> list[Any]:
     """Return the rows that a method measures."""
     measure = importlib.import_module("peers.measure")
-    own, made = modules["run"].METHODS[method], problem(modules)
+    own, made = modules["run"].METHODS[method], made or problem(modules)
     function = getattr(importlib.import_module(own.module), own.function)
     with pytest.raises(measure.Spent):
         function(measure.Measure(made, n), seed, **own.settings)
