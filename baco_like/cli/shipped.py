@@ -23,9 +23,14 @@ from baco_like.optimizer import WarmStart
 from baco_like.records.limits import Limits
 from baco_like.records.objective import Direction
 from baco_like.records.regression import RegressionRule
-from baco_like.running.checking import CheckedPair, CheckResult, check_winner, record_baseline
 from baco_like.running.journal_view import JOURNAL, JournalView, journal_of
 from baco_like.running.progress import Display
+from baco_like.running.regression_check import (
+    CheckedPair,
+    CheckResult,
+    check_winner,
+    record_baseline,
+)
 from baco_like.running.run_file import RunFile, read
 from baco_like.shipping import (
     Evidence,

@@ -20,6 +20,7 @@ from baco_like._output import open_regular_file, sync_folder
 from baco_like.exceptions import BacoWarning, EvaluatorError, JournalError
 from baco_like.journal.events import Event, normalise, observed_event, read_outcome
 from baco_like.journal.fields import check_outcomes
+from baco_like.journal.header import describe_changes
 from baco_like.journal.json_lines import (
     LONGEST_LINE,
     decode_line,
@@ -183,12 +184,11 @@ class ResultCache:
         context = head.get("context")
         if not isinstance(context, dict):
             raise self._not_a_cache()
-        for name in (*context, *self._context):
-            if context.get(name) != self._context.get(name):
-                raise EvaluatorError(
-                    f"the cache {self._path} has results of another context: {name} was {context.get(name)!r:.80} "
-                    f"and is {self._context.get(name)!r:.80}; name another file, or remove it"
-                )
+        if changes := describe_changes(context, self._context):
+            raise EvaluatorError(
+                f"the cache {self._path} has results of another context: {'; '.join(changes)}; "
+                "name another file, or remove it"
+            )
         return True
 
     def _check_start(self, beginning: bytes) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import EvaluatorError
+from baco_like.journal.header import CONTENT
 from baco_like.results.files import hash_of_files
 
 _INCLUDING = re.compile(
@@ -71,7 +72,7 @@ def content_hashes(
                 names = set(filter(_is_name, _names_in(path)))
                 rest += [(place / name, root) for place in places for name in names]
         return {
-            f"content of {relpath(path, folder)}": hash_of_files([path]) for path in sorted(found)
+            f"{CONTENT}{relpath(path, folder)}": hash_of_files([path]) for path in sorted(found)
         }
     except OSError as error:
         raise EvaluatorError(f"{error.filename} cannot be read: {error.strerror}") from None

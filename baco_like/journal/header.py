@@ -125,6 +125,9 @@ FOLDER = "folder"
 PEAK = "[objective] peak"
 """Key of the context of a run: the best value that the machine allows."""
 
+CONTENT = "content of "
+"""First words of the key of a file's hash in the context of a run; the path follows."""
+
 ORGANISING = ("ahead", "workers", "slots", "cache", "large")
 """Keys of an evaluator that do not change measured values: parallel evaluations, cache, limit of a file's size."""
 
@@ -316,7 +319,7 @@ class Header:
         contexts = [
             {k: v for k, v in values.pop("context").items() if k != EXACT} for values in (old, new)
         ]
-        differences += [*_describe_changes(old, new), *(changed := _describe_changes(*contexts))]
+        differences += [*describe_changes(old, new), *(changed := describe_changes(*contexts))]
         if changed:
             is_other = describe_other_origin(*contexts)
             remedy += (
@@ -354,7 +357,7 @@ def describe_other_origin(old: Mapping[str, Any], new: Mapping[str, Any]) -> lis
     if any(c.keys() <= optional for c in contexts):
         optional |= contexts[0].keys() | contexts[1].keys()
     unknown = (optional & contexts[0].keys()) ^ (optional & contexts[1].keys())
-    return _describe_changes(
+    return describe_changes(
         *(
             {k: v for k, v in normalise({"event": "opened", **c}).items() if k not in unknown}
             for c in contexts
@@ -362,11 +365,14 @@ def describe_other_origin(old: Mapping[str, Any], new: Mapping[str, Any]) -> lis
     )
 
 
-def _describe_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def describe_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return a line for each entry of two contexts that differs."""
+    changed = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
     return [
-        f"{name} was {old.get(name)!r}, now {new.get(name)!r}"
-        for name in dict.fromkeys([*old, *new])
-        if old.get(name) != new.get(name)
+        f"{name.removeprefix(CONTENT)} was edited"
+        if name.startswith(CONTENT) and name in old and name in new
+        else f"{name} was {old.get(name)!r:.300}, now {new.get(name)!r:.300}"
+        for name in changed
     ]
 
 

@@ -1,9 +1,14 @@
 """Run an optimizer (`tune`, `run`), the rules that end a run, and a later check of its winner."""
 
-from baco_like.running.checking import CheckedPair, CheckResult, check_winner, record_baseline
 from baco_like.running.confirming import Confirm, confirm_winner
 from baco_like.running.measuring import Measuring, Recheck, Workers
 from baco_like.running.progress import Progress
+from baco_like.running.regression_check import (
+    CheckedPair,
+    CheckResult,
+    check_winner,
+    record_baseline,
+)
 from baco_like.running.stopping import (
     IdenticalFailures,
     LowOutlook,

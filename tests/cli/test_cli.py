@@ -321,12 +321,12 @@ def test_results_of_a_changed_source_are_refused(baco, toml, tmp_path):
         path.write_text(old + "#\n")
         refused = one_line_error(baco("tune", toml, "--out", tmp_path / "other"))
         assert f"the cache {tmp_path / 'cache'} has results of another context" in refused
-        assert f"content of {path.name} was" in refused
+        assert f"{path.name} was edited" in refused
         assert "name another file, or remove it" in refused
         cached = toml.read_text()
         toml.write_text(cached.replace('cache = "cache"', ""))
         refused = one_line_error(baco("tune", toml, *out, "--resume"))
-        assert f"content of {path.name} was" in refused
+        assert f"{path.name} was edited" in refused
         assert "another file" in refused
         toml.write_text(cached)
         path.write_text(old)

@@ -6,7 +6,7 @@ import pytest
 from baco_like import EvaluatorError, Outcome
 from baco_like.evaluators.wrappers import CachedEvaluator
 from baco_like.records.regression import RegressionRule
-from baco_like.running.checking import CheckedPair, check_winner, record_baseline
+from baco_like.running.regression_check import CheckedPair, check_winner, record_baseline
 
 WINNER, DEFAULT = {"tile": 32}, {"tile": 8}
 BEFORE = tuple(np.exp(0.01 * np.random.default_rng(9).standard_normal(20)) * 2.0)
