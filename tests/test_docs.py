@@ -54,7 +54,10 @@ PAGES = sorted(
 SHORTER = {
     "explain": ("range(40)", "range(16)"),
     "studies": ("seeds=5", "seeds=2"),
-    "tutorials/from_idea_to_table": ("seeds=10, evaluations=30", "seeds=2, evaluations=12"),
+    "tutorials/from_idea_to_table": (
+        '"listed_tiles", "listed_flags"]\nresult = study(contenders, names, seeds=10, evaluations=30',
+        "][:3]\nresult = study(contenders, names, seeds=2, evaluations=12",
+    ),
 }
 """Replacements in the examples of pages that would run long."""
 

@@ -29,7 +29,7 @@ from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict
 from baco_like.spaces.space import Space
 from baco_like.strategies import Auto
 from baco_like.testing import assert_raises
-from baco_like.testing.strategies import legal_and_new, resume_is_continue
+from baco_like.testing.strategies import resume_is_continue
 
 Check = Callable[[Parameter], None]
 
@@ -201,7 +201,6 @@ def texts_and_json_are_read_back(parameter: Parameter) -> None:
 def runs_and_resumes(parameter: Parameter) -> None:
     """The default strategy suggests feasible values, and a run that was read from its journal continues the same."""
     space = Space({"p": parameter, "other": [1, 2, 4, 8]})
-    legal_and_new(Auto(), space)
     resume_is_continue(Auto(), space)
 
 

@@ -93,11 +93,6 @@ def _run(strategy: Strategy[Any], space: Space, seed: int, steps: int, **outcome
     return optimizer
 
 
-def legal_and_new(strategy: Strategy[Any], space: Space) -> None:
-    """Every suggestion is feasible and new, after successes and failures."""
-    _run(strategy, space, 1, 16)
-
-
 def batches_in_any_order(strategy: Strategy[Any], space: Space) -> None:
     """Batches are complete and distinct; outcomes may arrive in any order, and some never arrive."""
     optimizer = Optimizer(space, strategy=strategy, seed=2, budget=BUDGET)
@@ -165,7 +160,7 @@ def another_seed_another_run(strategy: Strategy[Any], space: Space) -> None:
 
 
 def resume_is_continue(strategy: Strategy[Any], space: Space) -> None:
-    """A run restored from its journal, with a pending trial, continues exactly as the uninterrupted run."""
+    """Suggestions are feasible and new, and a run restored with a pending trial continues exactly as the whole run."""
     journal = MemoryJournal()
     optimizer = Optimizer(space, strategy=strategy, seed=4, budget=BUDGET, storage=journal)
     _evaluate(optimizer, _available(space, 13) - 4)
@@ -358,5 +353,4 @@ CHECKS: tuple[Check, ...] = (
     several_objectives,
     ends_when_exhausted,
 )
-"""All checks that every strategy must pass; `same_seed_same_run` checks what `legal_and_new` and `resume_is_continue`
-check."""
+"""All checks that every strategy must pass; `same_seed_same_run` checks what `resume_is_continue` checks."""

@@ -50,7 +50,7 @@ PARAMETERS = [
     Sequence(["loop(x,y)", "x", "y"], 5, default=["x", "loop(x,y)"]),
     Sequence([f"p{i}" for i in range(52)], 30),
     Subset(["a", "b", "c", "d"], 3, 1),
-    Subset([f"f{i}" for i in range(60)]),
+    Subset([f"f{i}" for i in range(24)]),
     SPAN,
 ]
 

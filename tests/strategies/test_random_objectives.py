@@ -109,7 +109,7 @@ def outcome(run, trial, seed):
 
 @pytest.mark.filterwarnings("ignore::baco_like.FailureWarning")
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(data=st.data(), space=spaces(), batch=st.sampled_from([1, 3]))
 def test_a_run_resumes_at_any_point(kind, data, space, batch):
     (space, options), seed = data.draw(arguments(kind, space)), data.draw(st.integers(0, 1000))

@@ -341,7 +341,7 @@ LIMITS = {2: (TWO, ()), 4: (FOUR, ("size <= 4",))}
 
 @pytest.mark.parametrize(
     ("count", "name", "kind"),
-    cover(LIMITS, ["ehvi", "parego"], SPACES),  # one of them is what `auto` takes
+    cover(LIMITS, ["ehvi", "parego"], SPACES, share=6),  # one of them is what `auto` takes
 )
 def test_it_is_a_strategy_for_several_objectives(count, name, kind):
     (objectives, limits), space = LIMITS[count], SPACES[kind]

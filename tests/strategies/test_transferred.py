@@ -31,7 +31,6 @@ from baco_like.strategies.protocol import RelatedTask
 from baco_like.testing.strategies import (
     batches_in_any_order,
     ends_when_exhausted,
-    legal_and_new,
     only_failures,
     resume_is_continue,
 )
@@ -190,7 +189,6 @@ SMALL = Space({"a": [1, 2, 3, 4], "f": [True, False], "one": [7]}, constraints=[
 @pytest.mark.parametrize(
     ("check", "space"),
     [
-        (legal_and_new, SMALL),
         (batches_in_any_order, SMALL),
         (resume_is_continue, ALL_KINDS),
         (resume_is_continue, SMALL),

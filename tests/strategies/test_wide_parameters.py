@@ -20,7 +20,7 @@ from baco_like.parameters.values import ColumnKind, Extent
 from baco_like.spaces import design, neighbourhoods
 from baco_like.strategies import STRATEGIES, create_strategy, default_settings
 from baco_like.testing.parameters import CHECKS
-from baco_like.testing.strategies import legal_and_new, resume_is_continue
+from baco_like.testing.strategies import resume_is_continue
 
 SIDE = 4
 
@@ -149,10 +149,10 @@ def _is_listed(name, kind):
     return name != "exhaustive" or SPACES[kind].feasible.count is not None
 
 
-@pytest.mark.parametrize(("name", "kind"), cover(STRATEGIES, SPACES, valid=_is_listed))
+@pytest.mark.parametrize(("name", "kind"), cover(STRATEGIES, SPACES, valid=_is_listed, share=8))
 def test_every_strategy_runs(name, kind):
     shorter = (default_settings(name).get("initial") or 0) > 6
-    legal_and_new(create_strategy(name, {"initial": 6} if shorter else {}), SPACES[kind])
+    resume_is_continue(create_strategy(name, {"initial": 6} if shorter else {}), SPACES[kind])
 
 
 @pytest.mark.parametrize("point", POINTS, ids=IDS)
