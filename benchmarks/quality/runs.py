@@ -16,26 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.benchmarking.studies.report import markdown_table
-from baco_like.evaluators import Evaluator
-from baco_like.strategies import Strategy
 
 Row = dict[str, Any]
 Job = tuple[Any, ...]
 BUDGETS = (20, 40, 60)
 table = markdown_table
-
-
-def one_run(
-    space: Space, strategy: Strategy[Any] | str, evaluator: Evaluator, seed: int, budget: int
-) -> Row:
-    """Return the values in order of evaluation (None for a failure) and the number of distinct configurations."""
-    optimizer = Optimizer(space, seed=seed, strategy=strategy)
-    run(optimizer, evaluator, MaxEvals(budget))
-    trials = optimizer.trials
-    distinct = len({json.dumps(dict(t.config), sort_keys=True) for t in trials})
-    return {"values": [t.value for t in trials], "distinct": distinct}
 
 
 def best_after(values: Sequence[float | None], n: int) -> float:
@@ -50,26 +36,6 @@ def rows_of(out: Path | None) -> list[Row]:
     whole, end, _ = out.read_text().rpartition("\n")
     out.write_text(whole + end)
     return [json.loads(line) for line in whole.splitlines()]
-
-
-def completed(
-    work: Callable[..., Row],
-    jobs: Iterable[Job],
-    key: Callable[[Row], Job],
-    out: Path | None,
-    processes: int,
-) -> list[Row]:
-    """Return the rows of all jobs. Jobs whose row is in ``out`` are skipped; new rows are appended to it."""
-    rows = rows_of(out)
-    done = {key(row) for row in rows}
-    missing = [job for job in jobs if job not in done]
-    for i, row in enumerate(worked(work, missing, processes), 1):
-        rows.append(row)
-        if out is not None:
-            with out.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-        print(f"\r{i}/{len(missing)}", end="", file=sys.stderr, flush=True)
-    return rows
 
 
 def worked(work: Callable[..., Row], jobs: Sequence[Job], processes: int) -> Iterator[Row]:
@@ -146,13 +112,23 @@ def arguments(
 def finished(
     work: Callable[..., Row], jobs: Sequence[Job], names: Sequence[str], args: argparse.Namespace
 ) -> list[Row]:
-    """Return the rows of the requested jobs, whose values they have under these names; missing ones are run."""
+    """Return the rows of the requested jobs, whose values they have under these names.
+
+    Missing ones are run and appended to the file ``--out``.
+    """
 
     def key(row: Row) -> Job:
         return tuple(row[name] for name in names)
 
-    wanted = set(jobs)
-    rows = completed(work, jobs, key, args.out, args.processes)
+    rows = rows_of(args.out)
+    wanted, done = set(jobs), {key(row) for row in rows}
+    missing = [job for job in jobs if job not in done]
+    for i, row in enumerate(worked(work, missing, args.processes), 1):
+        rows.append(row)
+        if args.out is not None:
+            with args.out.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        print(f"\r{i}/{len(missing)}", end="", file=sys.stderr, flush=True)
     return [row for row in rows if key(row) in wanted]
 
 

@@ -1,13 +1,13 @@
 """Measure how the cost of a suggestion grows with observations, parameters and pending trials.
 
-    python benchmarks/speed/growth.py --data DIR --out cells.jsonl --before REF [--python PEERS/bin/python]
-        [--limit 120] [--table FILE] [--plot FILE]
+    python benchmarks/speed/growth.py --data DIR --out cells.jsonl [--python PEERS/bin/python]
+        [--limit 120] [--table FILE]
 
 CPU milliseconds, one thread. Each package and size runs in a separate process that ends after `--limit` CPU seconds;
 `>` marks a bound where it had not finished one suggestion. Ours is the mean over `--steps` suggestions with
-observe(), refits included: the hyperparameters are fitted again after at most 100 observations. `before` is the code of
-a git reference. The other packages see the same values and the parameters as indices; they run by the interpreter
-`--python` and are left out where they are not installed. Their figure is the mean of three suggestions.
+observe(), refits included: the hyperparameters are fitted again after at most 100 observations. The other packages see
+the same values and the parameters as indices; they run by the interpreter `--python` and are left out where they are not
+installed. Their figure is the mean of three suggestions.
 
 The spaces are the recorded 2-D convolution (4,362 configurations), 12 ordinals with 8 values, and 200 parameters (160
 flags and 40 integers). Rows with `pending` ask for 64 trials one at a time (milliseconds of one); rows with `batch` ask
@@ -43,7 +43,7 @@ CASES = {
     "12 ordinals, batch": ("batch", (200, 1000)),
     "200 parameters, batch": ("batch", (200,)),
 }
-OURS = ("ours", "before")
+OURS = "ours"
 PEERS = ("Optuna GP", "Optuna TPE", "SMAC3", "Ax")
 PENDING, BATCH = 64, 256
 Step = Callable[[], None]
@@ -162,7 +162,7 @@ def ax(case: dict[str, Any]) -> Step:
 
 def times_of(case: dict[str, Any]) -> Iterator[float]:
     package = case["package"]
-    if package in OURS:
+    if package == OURS:
         yield from ours(case["name"], case["size"], case["data"])
     makers: dict[str, Callable[[], Step]] = {
         "Optuna GP": lambda: optuna(case, "GPSampler"),
@@ -195,12 +195,12 @@ def child(file: str) -> None:
             print(json.dumps([milliseconds, memory]), file=out, flush=True)
 
 
-def measure(case: dict[str, Any], tree: Path, python: str) -> tuple[float, float, str] | None:
+def measure(case: dict[str, Any], python: str) -> tuple[float, float, str] | None:
     """Return the mean milliseconds, the memory in MB and a mark; None where the package is not installed."""
     with tempfile.TemporaryDirectory() as folder:
         file, out = Path(folder) / "case.json", Path(folder) / "out.jsonl"
         file.write_text(json.dumps({**case, "out": str(out)}))
-        environment = {**os.environ, "PYTHONPATH": str(tree)}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         command = [python, __file__, "--child", str(file)]
         done = subprocess.run(
             command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -231,16 +231,6 @@ def indices(name: str, size: int, data: str) -> dict[str, Any]:
     }
 
 
-def before_tree(reference: str, folder: str) -> Path:
-    tree = Path(folder) / "before"
-    archive = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", reference, "baco_like"], check=True, capture_output=True
-    )
-    tree.mkdir()
-    subprocess.run(["tar", "x", "-C", str(tree)], input=archive.stdout, check=True)
-    return tree
-
-
 def measured(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the cells of the table; those in the file are kept, and new ones are appended to it."""
     cells = (
@@ -248,45 +238,40 @@ def measured(args: argparse.Namespace) -> list[dict[str, Any]]:
         if args.out.exists()
         else []
     )
-    packages = [p for p in (*OURS, *PEERS) if p != "before" or args.before]
-    with tempfile.TemporaryDirectory() as folder:
-        trees = {"before": before_tree(args.before, folder)} if args.before else {}
-        for name, size, package in wanted(args, packages):
-            found = [c for c in cells if (c["case"], c["package"]) == (name, package)]
-            if any(c["size"] == size or c["mark"] for c in found):
-                continue  # measured, or a smaller history took too long
-            own, kind = package in OURS, CASES[name][0]
-            steps = (args.steps if kind == "one" else 1) if own else 3
-            steps = min(steps, 12) if package == "before" else steps
-            case = {"package": package, "name": name, "size": size, "data": args.data}
-            case |= {"limit": args.limit, "steps": steps}
-            case |= {} if own else indices(name, size, args.data)
-            tree, python = trees.get(package, ROOT), sys.executable if own else args.python
-            result = measure(case, tree, python)
-            if result is None:
-                continue
-            cell = {"case": name, "size": size, "package": package}
-            cell |= dict(zip(("ms", "memory", "mark"), result, strict=True))
-            cells.append(cell)
-            print(json.dumps(cell), file=sys.stderr, flush=True)
-            with args.out.open("a") as file:
-                print(json.dumps(cell), file=file)
+    for name, size, package in wanted(args):
+        found = [c for c in cells if (c["case"], c["package"]) == (name, package)]
+        if any(c["size"] == size or c["mark"] for c in found):
+            continue  # measured, or a smaller history took too long
+        own, kind = package == OURS, CASES[name][0]
+        steps = (args.steps if kind == "one" else 1) if own else 3
+        case = {"package": package, "name": name, "size": size, "data": args.data}
+        case |= {"limit": args.limit, "steps": steps}
+        case |= {} if own else indices(name, size, args.data)
+        result = measure(case, sys.executable if own else args.python)
+        if result is None:
+            continue
+        cell = {"case": name, "size": size, "package": package}
+        cell |= dict(zip(("ms", "memory", "mark"), result, strict=True))
+        cells.append(cell)
+        print(json.dumps(cell), file=sys.stderr, flush=True)
+        with args.out.open("a") as file:
+            print(json.dumps(cell), file=file)
     return cells
 
 
-def wanted(args: argparse.Namespace, packages: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+def wanted(args: argparse.Namespace) -> Iterator[tuple[str, int, str]]:
     """Yield the cells to measure: case, observations, package."""
     for name, (kind, sizes) in CASES.items():
         if args.cases and name not in args.cases.split(";"):
             continue
         for size in (n for n in sizes if n <= args.most):
-            for package in packages:
-                if package in OURS or kind == "one":
+            for package in (OURS, *PEERS):
+                if package == OURS or kind == "one":
                     yield name, size, package
 
 
 def table(cells: Sequence[dict[str, Any]]) -> Iterator[str]:
-    packages = [p for p in (*OURS, *PEERS) if any(c["package"] == p for c in cells)]
+    packages = [p for p in (OURS, *PEERS) if any(c["package"] == p for c in cells)]
     known = {(c["case"], c["size"], c["package"]): c for c in cells}
     yield "| case | observations | " + " | ".join(packages) + " | ours, MB |"
     yield "|---|---:|" + "---:|" * (len(packages) + 1)
@@ -320,36 +305,11 @@ def growth(cells: Sequence[dict[str, Any]], name: str, package: str) -> str:
     return f"{slope:.2f} ({min(sizes):,} to {max(sizes):,})"
 
 
-def plot(cells: Sequence[dict[str, Any]], path: Path) -> None:
-    """Draw the cost over the observations; an arrow marks a package that took longer than the limit."""
-    import matplotlib.pyplot as plt
-
-    names = [name for name, (kind, _) in CASES.items() if kind == "one"]
-    figure, axes = plt.subplots(
-        1, len(names), figsize=(12, 4), sharex=True, sharey=True, layout="constrained"
-    )
-    for axis, name in zip(axes, names, strict=True):
-        for i, package in enumerate((*OURS, *PEERS)):
-            found = [c for c in cells if (c["case"], c["package"]) == (name, package)]
-            found = sorted(found, key=lambda c: c["size"])
-            inside = [c for c in found if not c["mark"]]
-            style = {"color": f"C{i}", "linewidth": 2.5 if package == "ours" else 1.2}
-            x, y = ([c[key] for c in inside] for key in ("size", "ms"))
-            axis.plot(x, y, "o-", label=package, **style)
-            late = [c for c in found if c["mark"]][:1]
-            axis.plot([c["size"] for c in late], [c["ms"] for c in late], "^", color=f"C{i}")
-        axis.set(title=name, xscale="log", yscale="log", xlabel="observations")
-    axes[0].set_ylabel("CPU ms of a suggestion (triangle: not finished)")
-    axes[-1].legend(fontsize=8, loc="lower right")
-    figure.savefig(path, dpi=110)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", help="see suggest.py")
-    parser.add_argument("--before", help="git reference of the code to compare with")
     parser.add_argument("--python", default=sys.executable, help="interpreter of other packages")
     parser.add_argument("--limit", type=int, default=120, help="CPU seconds of one process")
     parser.add_argument("--steps", type=int, default=100, help="suggestions of ours")
@@ -357,7 +317,6 @@ def main() -> None:
     parser.add_argument("--cases", help=f"of {'; '.join(CASES)}; separated by semicolons")
     parser.add_argument("--out", type=Path, help="JSONL file of the cells; it is continued")
     parser.add_argument("--table", type=Path, help="write the tables to this file")
-    parser.add_argument("--plot", type=Path, help="draw the growth curves into this file (PNG)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -373,8 +332,6 @@ def main() -> None:
     print(text)
     if args.table is not None:
         args.table.write_text(text)
-    if args.plot is not None:
-        plot(cells, args.plot)
 
 
 if __name__ == "__main__":

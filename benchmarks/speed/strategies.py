@@ -7,10 +7,6 @@ budget on a smooth function with ripples, one outcome at a time. The first figur
 and `tell`), averaged over the run. The second, in brackets, is the whole `suggest()` and `observe()`, with the
 journal in memory. After the slash: the 95th percentile of the strategy's own time. A short run before each one does
 the late imports. Strategies with models are left out unless they are named: suggest.py measures these.
-
-Kernel Tuner's genetic algorithm also runs on convolution in its simulation mode. Its figure is the CPU time in excess
-of a run of 20 evaluations, divided by the number of additional distinct configurations (in brackets; it stops when it
-finds no new ones), median of five runs.
 """
 
 import os
@@ -19,16 +15,9 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_threads] = "1"
 
 import argparse
-import contextlib
-import importlib
-import io
-import json
-import statistics
-import tempfile
 import time
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +33,7 @@ MODEL_BASED = ("auto", "bayesian", "baco", "kernel_tuner_bo", "random_forest", "
 NOISY = ("racing",)
 """Strategies that make sense only where configurations are measured again."""
 
-WARM_UP, RUNS = 20, 5
+WARM_UP = 20
 
 
 class Timed:
@@ -108,57 +97,6 @@ def ours(name: str, space: Space, objective: Objective, budget: int) -> tuple[Ar
     return 1e3 * np.array(strategy.seconds), 1e3 * seconds / budget
 
 
-def kernel_tuner(space: Space, objective: Objective, budget: int) -> tuple[float, int]:
-    """Return Kernel Tuner's milliseconds per configuration evaluated, and how many it evaluated."""
-    package = importlib.import_module("kernel_tuner")
-    values = {name: list(getattr(p, "values", ())) for name, p in space.parameters.items()}
-    configs = list(space)
-    cache = {
-        "device_name": "none",
-        "kernel_name": "kernel",
-        "problem_size": [1],
-        "tune_params_keys": list(values),
-        "tune_params": values,
-        "objective": "time",
-        "cache": {
-            ",".join(map(str, config.values())): _entry(config, value)
-            for config, value in zip(configs, objective(configs), strict=True)
-        },
-    }
-    arguments = ("kernel", "void kernel() {}", (1,), [], values)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "cache.json"
-        path.write_text(json.dumps(cache))
-        settings: dict[str, Any] = {
-            "restrictions": [constraint.text for constraint in space.constraints],
-            "strategy": "genetic_algorithm",
-            "simulation_mode": True,
-            "lang": "C",
-        }
-
-        def run(evaluations: int) -> tuple[float, int]:
-            options = {"max_fevals": evaluations, "maxiter": 10 * evaluations}
-            start = time.process_time()
-            with contextlib.redirect_stdout(io.StringIO()):
-                found, _ = package.tune_kernel(
-                    *arguments, **settings, cache=str(path), strategy_options=options
-                )
-            rows = {tuple(one[name] for name in values) for one in found}
-            return time.process_time() - start, len(rows)
-
-        run(WARM_UP)  # imports
-        least, few = min(run(WARM_UP) for _ in range(RUNS))
-        long = [run(budget) for _ in range(RUNS)]
-    each = statistics.median(1e3 * (seconds - least) / (many - few) for seconds, many in long)
-    return each, round(statistics.median(many for _, many in long))
-
-
-def _entry(config: dict[str, Any], value: float) -> dict[str, Any]:
-    zero = dict.fromkeys(("verification_time", "strategy_time", "framework_time"), 0)
-    times = {"compile_time": 1.0, "benchmark_time": 1.0, "timestamp": "2026-01-01 00:00:00+00:00"}
-    return {**config, "time": value, "times": [value], **zero, **times}
-
-
 def measured(names: Sequence[str], space: Space, budget: int) -> dict[str, str]:
     """Return a cell of the table for every strategy."""
     objective, cells = Objective(space), {}
@@ -194,19 +132,6 @@ def main() -> None:
     print("|---|" + "---:|" * len(cases))
     for name in names:
         print(f"| `{name}` | " + " | ".join(column[name] for column in columns) + " |")
-    rival = [_rival(spaces, case) for case in cases]
-    print("| Kernel Tuner, genetic algorithm | " + " | ".join(rival) + " |")
-
-
-def _rival(spaces: dict[str, Space], case: tuple[str, int]) -> str:
-    name, budget = case
-    if name != "convolution":
-        return ""  # its cache would need every configuration
-    try:
-        each, evaluated = kernel_tuner(spaces[name], Objective(spaces[name]), budget)
-    except ModuleNotFoundError:
-        return "not installed"
-    return f"{each:.2f} ms ({evaluated} evaluated)"
 
 
 if __name__ == "__main__":

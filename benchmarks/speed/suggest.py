@@ -1,6 +1,6 @@
 """Measure the CPU milliseconds of one suggest() + observe() with a full refit, beside other packages.
 
-    OMP_NUM_THREADS=1 python benchmarks/speed/suggest.py --data DIR [--repeats 6] [--profile SPACE [--failed 0.3]]
+    OMP_NUM_THREADS=1 python benchmarks/speed/suggest.py --data DIR [--repeats 6]
     OMP_NUM_THREADS=1 python benchmarks/speed/suggest.py --data DIR --surrogates [--device cuda]
 
 The space is the recorded 2-D convolution (4,362 configurations, 7 tuned parameters). For baco_like there are also
@@ -23,11 +23,9 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_threads] = "1"
 
 import argparse
-import cProfile
 import importlib
 import itertools
 import json
-import pstats
 import statistics
 import sys
 import time
@@ -191,16 +189,6 @@ def surrogate_steps(space: Space, n: int, device: str) -> dict[tuple[str, str], 
     }
 
 
-def profile(space: Space, failed: float) -> None:
-    step = ours(space, *observations(space, 200, failed))
-    profiler = cProfile.Profile()
-    profiler.enable()
-    for _ in range(5):
-        step()
-    profiler.disable()
-    pstats.Stats(profiler).sort_stats("tottime").print_stats(18)
-
-
 def wide() -> Space:
     """Return the flags and numbers of a compiler."""
     flags = {f"flag_{i}": Categorical([False, True], default=False) for i in range(150)}
@@ -256,10 +244,6 @@ def main() -> None:
     )
     parser.add_argument("--data")
     parser.add_argument("--repeats", type=int, default=6)
-    parser.add_argument("--profile", choices=SPACES)
-    parser.add_argument(
-        "--failed", type=float, default=0.0, help="share of failures in the profile"
-    )
     parser.add_argument(
         "--surrogates", action="store_true", help="compare the closed form with GPyTorch"
     )
@@ -271,9 +255,6 @@ def main() -> None:
         print_wide(args.repeats)
         return
     folder = data_folder(args.data)
-    if args.profile:
-        profile(SPACES[args.profile](folder), args.failed)
-        return
     if args.surrogates:
         space = SPACES["convolution"](folder)
         clock = time.process_time if args.device == "cpu" else time.perf_counter

@@ -1,4 +1,7 @@
-"""Each bench gives the verdicts of bench_cases; the cases of CUDA run with the tests that need a GPU."""
+"""Each bench gives the verdicts of bench_cases; the cases of CUDA run with the tests that need a GPU.
+
+A kernel of OpenCL takes half a second to build: of its cases, one of three is for every run, the others are nightly.
+"""
 
 import contextlib
 import ctypes
@@ -86,13 +89,14 @@ def shared():
             id=f"{language}-{case[0]}-{bench_cases.GROUPS[case[0]][1][case[1]].name}",
             marks=[
                 *([pytest.mark.gpu] if language == "cuda" else []),
+                *([pytest.mark.nightly] if language == "opencl" and place % 3 else []),
                 pytest.mark.skipif(
                     not has_device(language), reason=f"needs a device of {language}"
                 ),
             ],
         )
         for language in MAKE
-        for case in bench_cases.cases(language)
+        for place, case in enumerate(bench_cases.cases(language))
     ],
 )
 def test_verdict(language, group, number):
