@@ -71,7 +71,7 @@ def main() -> None:
     )
     head = f"# BaCO's test problem {NAME}, {args.seeds} seeds, optimum {OPTIMUM}\n\n{runs.provenance()}"
     explained = "In brackets: 95 % bootstrap interval of the mean over seeds."
-    text = report(result, runs.shown_budgets(args.budget))
+    text = report(result, tuple(n for n in runs.BUDGETS if n <= args.budget) or (args.budget,))
     runs.publish(f"{head}\n\n{text}\n\n{explained}", args.table)
 
 

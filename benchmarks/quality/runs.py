@@ -141,11 +141,6 @@ def publish(text: str, path: Path | None) -> None:
         path.write_text(text + "\n")
 
 
-def shown_budgets(budget: int) -> tuple[int, ...]:
-    """Return the numbers of evaluations that a report shows."""
-    return tuple(n for n in BUDGETS if n <= budget) or (budget,)
-
-
 def select(names: str, known: Iterable[str], separator: str = ",") -> list[str]:
     """Return the names in a separated list.
 

@@ -6,8 +6,8 @@
 CPU milliseconds, one thread. Each package and size runs in a separate process that ends after `--limit` CPU seconds;
 `>` marks a bound where it had not finished one suggestion. Ours is the mean over `--steps` suggestions with
 observe(), refits included: the hyperparameters are fitted again after at most 100 observations. The other packages see
-the same values and the parameters as indices; they run by the interpreter `--python` and are left out where they are not
-installed. Their figure is the mean of three suggestions.
+the same values and the parameters as indices; they run by the interpreter `--python` and are left out where they are
+not installed. Their figure is the mean of three suggestions.
 
 The spaces are the recorded 2-D convolution (4,362 configurations), 12 ordinals with 8 values, and 200 parameters (160
 flags and 40 integers). Rows with `pending` ask for 64 trials one at a time (milliseconds of one); rows with `batch` ask
