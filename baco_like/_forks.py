@@ -1,4 +1,4 @@
-"""Make locks usable in a forked child.
+"""Processes that this one starts: locks that a forked child can use, and an end with this process.
 
 A fork copies the locks of all threads, but only one thread. A lock that another thread held at that moment is never
 released in the child, which would wait for it forever. The data that our locks protect is replaced in one assignment.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
 import threading
 import weakref
@@ -45,3 +46,20 @@ def _renew_property_locks(values: list[object]) -> None:
 
 
 os.register_at_fork(after_in_child=_renew_locks)
+
+
+def end_with_parent() -> None:
+    """Leave Ctrl-C to the process that has started this one, and end with it even if it is killed."""
+    from multiprocessing import parent_process
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if (parent := parent_process()) is not None:
+        threading.Thread(target=exit_after, args=(parent.sentinel,), daemon=True).start()
+
+
+def exit_after(sentinel: int) -> None:
+    """End this process at once when the process of a sentinel has ended."""
+    from multiprocessing.connection import wait
+
+    wait([sentinel])
+    os._exit(1)

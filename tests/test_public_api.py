@@ -187,6 +187,7 @@ PUBLIC = {
         "Mark",
         "MemoryJournal",
         "RemoteJournal",
+        "ServedJournal",
         "Repair",
         "repair",
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -12,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like import service
-from baco_like._checks import nesting_depth
-from baco_like._output import open_regular_file, print_line
+from baco_like._output import explain_os_error, open_regular_file, print_line
 from baco_like._tables import suggestion
 from baco_like.exceptions import BacoWarning, RunFileError
 from baco_like.integrations.hypermapper import server as hypermapper
@@ -21,9 +19,10 @@ from baco_like.running.run_file import parse_toml
 from baco_like.service.http import HttpServer, check_access
 from baco_like.service.mcp import Agent
 from baco_like.service.messages import Limits
-from baco_like.service.methods import MOST_DEPTH, Service
+from baco_like.service.methods import Service
 from baco_like.service.runs import DEFAULT, Runs
 from baco_like.service.stdio import serve_stdio
+from baco_like.spaces.formats.description import json_object
 
 _OF_TUNE = ("evaluator", "confirmation", "drift")
 """Tables of a run file that the service does not need: the client measures."""
@@ -130,7 +129,8 @@ def _read_limits(given: Sequence[tuple[str, float]]) -> Limits:
 
 def _read_tables(path: Path, seed: int | None) -> Mapping[str, Any]:
     """Return the tables of a run file, or of a JSON file with tables or a space."""
-    tables = parse_toml(path) if path.suffix == ".toml" else _read_json(path)
+    with explain_os_error(RunFileError, "read", path):
+        tables = parse_toml(path) if path.suffix == ".toml" else json_object(path, "file")
     if "parameters" in tables and "version" in tables:
         tables = {"space": tables}
     if "confirmation" in tables:
@@ -142,20 +142,4 @@ def _read_tables(path: Path, seed: int | None) -> Mapping[str, Any]:
     tables = {name: table for name, table in tables.items() if name not in _OF_TUNE}
     if seed is not None and isinstance(tables.get("optimizer", {}), dict):
         tables["optimizer"] = {**tables.get("optimizer", {}), "seed": seed}
-    return tables
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        with open_regular_file(path) as file:
-            text = file.read(2**26).decode()
-        if nesting_depth(text) > MOST_DEPTH:
-            raise ValueError(f"nested more than {MOST_DEPTH} deep")
-        tables = json.loads(text)
-    except OSError as error:
-        raise RunFileError(f"{path}: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise RunFileError(f"{path}: not a JSON file: {error}") from None
-    if not isinstance(tables, dict):
-        raise RunFileError(f"{path}: expected an object with the tables of a run, or a space")
     return tables

@@ -311,7 +311,7 @@ class JsonlJournal:
         Raises:
             JournalError: The file cannot be read, or an event is damaged.
         """
-        if not os.path.exists(self.path) and not after.number:
+        if self._ends_at(after):  # most reads need no lock
             return
         with locked(self.path, os.O_RDONLY, fcntl.LOCK_SH) as fd:
             events = _read_new(fd, after, self.path)
@@ -323,6 +323,20 @@ class JsonlJournal:
             yield from events
         except OSError as error:
             raise JournalError(f"cannot read {self.path}: {error.strerror}") from error
+
+    def _ends_at(self, after: Mark) -> bool:
+        """Return whether the file is missing before the first event, or has grown by nothing since a position."""
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return not after.number
+        except (OSError, ValueError):  # `locked` explains it
+            return False
+        try:
+            is_same = after.anchor is not None and _has_anchor(fd, after.anchor)
+            return is_same and os.fstat(fd).st_size == after.place
+        finally:
+            os.close(fd)
 
     def peek(self, after: Mark) -> Iterator[tuple[Event, Mark]]:
         """Yield the events after a position like `read`, without the lock: for readers that must not disturb a run.

@@ -297,7 +297,9 @@ def sole_runner(journal: Path | None, is_shared: bool = False) -> Iterator[None]
 
 
 @contextmanager
-def taking_part(journal: Path, find_pending: Callable[[], Iterable[int]]) -> Iterator[None]:
+def taking_part(
+    journal: Path, lock: Path, find_pending: Callable[[], Iterable[int]]
+) -> Iterator[None]:
     """Take part in the run during a ``with`` block, and after it as long as its trials are pending.
 
     If no other process does, the pending trials of the journal become `lost_trials`. Without a lock (a run of `tune`
@@ -305,9 +307,9 @@ def taking_part(journal: Path, find_pending: Callable[[], Iterable[int]]) -> Ite
 
     Args:
         journal: The existing file.
+        lock: Its `lock_file`.
         find_pending: Reads the journal and returns its pending trials without a lease.
     """
-    lock = lock_file(journal)
     with _guard:
         share = _enter(journal, lock, find_pending)
         if share is not None:
@@ -345,18 +347,18 @@ def _enter(journal: Path, lock: Path, find_pending: Callable[[], Iterable[int]])
     return share
 
 
-def lost_trials(journal: Path) -> list[int]:
+def lost_trials(lock: Path) -> list[int]:
     """Return the pending trials that this process suggests next, because no process evaluates them."""
     with _guard:
-        share = _find(lock_file(journal))
+        share = _find(lock)
         return [] if share is None else list(share.lost)
 
 
 @contextmanager
-def taking_lost(journal: Path, wanted: Callable[[int], bool], n: int) -> Iterator[list[int]]:
+def taking_lost(lock: Path, wanted: Callable[[int], bool], n: int) -> Iterator[list[int]]:
     """Take at most n of `lost_trials`, so that no other thread suggests them; after an error they come back."""
     with _guard:
-        share = _find(lock_file(journal))
+        share = _find(lock)
         taken = [] if share is None else list(filter(wanted, share.lost))[:n]
         if share is not None:
             share.lost = [i for i in share.lost if i not in taken]
@@ -368,9 +370,8 @@ def taking_lost(journal: Path, wanted: Callable[[int], bool], n: int) -> Iterato
         raise
 
 
-def keep_trials(journal: Path, ids: Iterable[int], is_pending: Callable[[int], bool]) -> None:
+def keep_trials(lock: Path, ids: Iterable[int], is_pending: Callable[[int], bool]) -> None:
     """Note that this process evaluates some trials, and forget those that are no longer pending."""
-    lock = lock_file(journal)
     with _guard:
         share = _find(lock)
         if share is None:

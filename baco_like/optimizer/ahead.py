@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from baco_like._random import Purpose
 from baco_like._threads import thread_limit
 from baco_like._typing import Array, Codes, Rng
 from baco_like.exceptions import SpaceExhausted
+from baco_like.journal import JsonlJournal
 from baco_like.optimizer.arguments import Sharing
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import ask_strategy, build_suggestion
@@ -44,7 +47,7 @@ _PARENTS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class _Stored:
+class Stored:
     """A proposal in store.
 
     Attributes:
@@ -63,6 +66,36 @@ MakeDraft = Callable[[OptimizerState], Draft]
 """Makes an event from the present state."""
 
 
+def propose(
+    state: OptimizerState, codes: Codes, n: int, threads: int, stream: int | None
+) -> list[Stored]:
+    """Return at most n proposals of the strategy.
+
+    Args:
+        state: The state of the run.
+        codes: The proposals in store, (m, w), as far as they are not in the state.
+        n: Number of proposals.
+        threads: Largest number of threads of the numerical libraries.
+        stream: The random stream, see `Sharing`.
+    """
+    space, history = state.problem.space, state.history
+    basis = {"known": state.mark.number, "ahead": len(codes)}
+    assumed = replace(state, history=history.assume_pending(codes))
+    with thread_limit(threads, wait=True):
+        trials = ask_strategy(assumed, n, stream)
+        rows = space.encode([trial.config for trial in trials])
+    return [Stored(trial, row, basis) for trial, row in zip(trials, rows, strict=True)]
+
+
+class Proposes(Protocol):
+    """A process that computes proposals from the journal of a run, see `propose`."""
+
+    def propose(
+        self, path: Path, codes: Codes, n: int, threads: int, stream: int | None
+    ) -> list[Stored] | None:
+        """Return at most n proposals; None if this process has to compute them."""
+
+
 class _Outdated(Exception):
     """Other writers have taken all stored proposals."""
 
@@ -74,16 +107,23 @@ class ProposalStore:
         run: The state of the run.
         sharing: Number of proposals to keep, patience, and lease and worker of the trials.
         threads: Largest number of threads of the numerical libraries during a fill.
+        process: Computes the proposals of a run with a journal file; None: this process.
     """
 
-    def __init__(self, run: JournaledState, sharing: Sharing, threads: int) -> None:
+    def __init__(
+        self,
+        run: JournaledState,
+        sharing: Sharing,
+        threads: int,
+        process: Proposes | None = None,
+    ) -> None:
         self._run, self.size, self.patience = run, sharing.ahead, sharing.patience
-        self._sharing, self._threads = sharing, threads
-        self._stored: list[_Stored] = []
+        self._sharing, self._threads, self._process = sharing, threads, process
+        self._stored: list[Stored] = []
         self._start_process()
 
     def _start_process(self) -> None:
-        self._process, self._changed = os.getpid(), threading.Condition()
+        self._owner, self._changed = os.getpid(), threading.Condition()
         self._filler: threading.Thread | None = None
         self._error: BaseException | None = None
         self._demand, self._is_exhausted = 0, False
@@ -102,14 +142,14 @@ class ProposalStore:
             SpaceExhausted: No trial is left.
             Exception: An error of the strategy in the background.
         """
-        if self._process != os.getpid():  # a forked child has no filling thread
+        if self._owner != os.getpid():  # a forked child has no filling thread
             self._start_process()
         ids: list[int] = []
         attempts = 0
         while len(ids) < n:
             missing = n - len(ids)
             is_hasty = not self._prepare(missing) or attempts >= _ATTEMPTS
-            taken: list[_Stored] = []
+            taken: list[Stored] = []
             make = self._make_draft(missing, is_hasty, taken)
             try:
                 ids += commit(make).ids
@@ -141,7 +181,7 @@ class ProposalStore:
         """Add the proposals that are missing to a size."""
         self.add(*self.compute(size))
 
-    def compute(self, size: int) -> tuple[list[_Stored], bool]:
+    def compute(self, size: int) -> tuple[list[Stored], bool]:
         """Return the proposals that are missing to a size, all from the present state, and whether no more exist."""
         # A callback that suggests holds the lock and waits for this thread: then the newest events of other processes
         # are left for the next fill.
@@ -151,21 +191,20 @@ class ProposalStore:
             finally:
                 self._run.lock.release()
         state = self._run.state
-        space = state.problem.space
         with self._changed:
             stored = list(self._stored)
         if len(stored) >= size:
             return [], False
-        codes = np.array([each.code for each in stored]).reshape(-1, space.width)
-        assumed = replace(state, history=state.history.assume_pending(codes))
-        with thread_limit(self._threads, wait=True):
-            trials = ask_strategy(assumed, size - len(stored), self._sharing.stream)
-            rows = space.encode([trial.config for trial in trials])
-        basis = {"known": state.mark.number, "ahead": len(stored)}
-        new = [_Stored(trial, row, basis) for trial, row in zip(trials, rows, strict=True)]
+        codes = np.array([each.code for each in stored]).reshape(-1, state.problem.space.width)
+        request = codes, size - len(stored), self._threads, self._sharing.stream
+        new, journal = None, self._run.journal
+        if self._process is not None and isinstance(journal, JsonlJournal):
+            new = self._process.propose(journal.path, *request)
+        if new is None:
+            new = propose(state, *request)
         return new, len(stored) + len(new) < size
 
-    def add(self, proposals: Sequence[_Stored], is_exhausted: bool = False) -> None:
+    def add(self, proposals: Sequence[Stored], is_exhausted: bool = False) -> None:
         """Put proposals into the store."""
         with self._changed:
             self._is_exhausted = is_exhausted
@@ -224,7 +263,7 @@ class ProposalStore:
             error, self._error = self._error, None
             raise error
 
-    def _make_draft(self, n: int, is_hasty: bool, taken: list[_Stored]) -> MakeDraft:
+    def _make_draft(self, n: int, is_hasty: bool, taken: list[Stored]) -> MakeDraft:
         """Return the function that makes the event of n trials.
 
         Args:
@@ -256,27 +295,29 @@ class ProposalStore:
 
         return make
 
-    def _remove(self, taken: Sequence[_Stored]) -> None:
+    def _remove(self, taken: Sequence[Stored]) -> None:
         gone = set(map(id, taken))
         with self._changed:
             self._stored = [each for each in self._stored if id(each) not in gone]
 
 
 def _choose(
-    state: OptimizerState, stored: Sequence[_Stored], n: int
-) -> tuple[list[_Stored], list[_Stored]]:
+    state: OptimizerState, stored: Sequence[Stored], n: int
+) -> tuple[list[Stored], list[Stored]]:
     """Return the proposals that leave the store, and those of them, at most n, that may still be suggested."""
-    if not stored:
-        return [], []
-    excluded = state.problem.is_excluded(state.history, np.array([each.code for each in stored]))
-    usable = np.flatnonzero(~excluded)[:n]
-    end = int(usable[-1]) + 1 if len(usable) == n else len(stored)
-    return list(stored[:end]), [stored[i] for i in usable]
+    taken: list[Stored] = []
+    chosen: list[Stored] = []
+    while part := stored[len(taken) : len(taken) + n - len(chosen)]:  # most of a large store stays
+        codes = np.array([each.code for each in part])
+        excluded = state.problem.is_excluded(state.history, codes)
+        taken += part
+        chosen += [each for each, is_gone in zip(part, excluded, strict=True) if not is_gone]
+    return taken, chosen
 
 
 def _draw_fallback(
-    state: OptimizerState, chosen: Sequence[_Stored], n: int, stream: int | None
-) -> list[_Stored]:
+    state: OptimizerState, chosen: Sequence[Stored], n: int, stream: int | None
+) -> list[Stored]:
     """Return n proposals without a model; fewer if the space has no more.
 
     Half of them differ by one or two random steps from one of the best configurations, the others are uniform draws.
@@ -293,7 +334,7 @@ def _draw_fallback(
             codes = np.concatenate([codes, source(state.problem, assumed, missing, rng)])
     rows = codes[len(chosen) :]
     return [
-        _Stored(Trial(0, config, {"phase": FALLBACK}, "fill"), row)
+        Stored(Trial(0, config, {"phase": FALLBACK}, "fill"), row)
         for config, row in zip(space.decode(rows), rows, strict=True)
     ]
 

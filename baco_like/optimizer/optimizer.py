@@ -27,7 +27,7 @@ from baco_like.exceptions import (
     SpaceExhausted,
     TrialError,
 )
-from baco_like.journal import Journal, MemoryJournal, RemoteJournal
+from baco_like.journal import Journal, MemoryJournal, RemoteJournal, ServedJournal
 from baco_like.journal.events import (
     Event,
     abandoned_event,
@@ -38,7 +38,7 @@ from baco_like.journal.events import (
     suggested_event,
 )
 from baco_like.journal.header import Header, Options, WarmStartResults, objective_context
-from baco_like.optimizer.ahead import ProposalStore
+from baco_like.optimizer.ahead import ProposalStore, Proposes
 from baco_like.optimizer.arguments import (
     Config,
     Search,
@@ -75,6 +75,9 @@ from baco_like.records.reading import number_within
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies.protocol import Strategy
+
+_LOOK = 1.0
+"""Seconds between two questions whether a worker of a server has lost the last trials of the budget."""
 
 
 class _NothingPending(Exception):
@@ -203,10 +206,17 @@ class Optimizer(RunView):
         """
         return cls.load(RemoteJournal(url, token), space, sharing=sharing)
 
-    def share(self, sharing: Sharing) -> None:
-        """Replace what belongs to this process; proposals in store are dropped."""
+    def share(self, sharing: Sharing, process: Proposes | None = None) -> None:
+        """Replace what belongs to this process; proposals in store are dropped.
+
+        Args:
+            sharing: As for `Optimizer`.
+            process: Computes the proposals in store of a run with a journal file; None: a thread of this process.
+        """
         with self._run.lock:
-            self._sharing, self._store = sharing, self._make_store(sharing)
+            self._sharing, self._store = sharing, self._make_store(sharing, process)
+        if process is not None and self._store is not None:
+            self._store.refill()  # the process begins to start
 
     def _open(
         self, sharing: Sharing, callbacks: Iterable[Callback], space: Space, *run: Any
@@ -216,15 +226,17 @@ class Optimizer(RunView):
         with thread_limit(self._threads):
             self._run = JournaledState(space, *run)
         self._server = None
-        if isinstance(self.journal, RemoteJournal):
+        if isinstance(self.journal, ServedJournal):
             self._server = Server(self.journal.connection)
             sharing = self._server.join(sharing)
         self._sharing = sharing
         self._store = self._make_store(sharing)
 
-    def _make_store(self, sharing: Sharing) -> ProposalStore | None:
+    def _make_store(
+        self, sharing: Sharing, process: Proposes | None = None
+    ) -> ProposalStore | None:
         has_store = self._server is None and (sharing.ahead or sharing.worker is not None)
-        return ProposalStore(self._run, sharing, self._threads) if has_store else None
+        return ProposalStore(self._run, sharing, self._threads, process) if has_store else None
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
@@ -303,7 +315,13 @@ class Optimizer(RunView):
 
     def _suggest_new(self, n: int, sharing: Sharing) -> list[int]:
         if self._server is not None:
-            ids = self._server.suggest(n, sharing)
+            while not (ids := self._server.suggest(n, sharing)):
+                self.refresh()
+                if any(trial.worker == self.worker for trial in self.pending):
+                    raise SpaceExhausted(
+                        "the budget has room for no more trials; observe those that are pending first"
+                    )
+                time.sleep(_LOOK)
             self.refresh()
             return ids
         if self._store is None or sharing.task is not None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from baco_like.exceptions import SpaceExhausted
-from baco_like.journal.remote import Connection, RefusedRequest
+from baco_like.journal import events
+from baco_like.journal.remote import RefusedRequest
 from baco_like.optimizer.arguments import Sharing
 
 
@@ -20,7 +21,7 @@ class Server:
         ended: The reason of the stopping rule of the server, when it has ended the run.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: events.Server) -> None:
         self._connection = connection
         self.ended: str | None = None
 
@@ -41,7 +42,7 @@ class Server:
         return replace(sharing, worker=worker, lease=lease, ahead=0, patience=None)
 
     def suggest(self, n: int, sharing: Sharing) -> list[int]:
-        """Return the numbers of the next n trials, which the server has recorded.
+        """Return the numbers of the next n trials, which the server has recorded; none as long as others may be lost.
 
         Raises:
             SpaceExhausted: No trial is left, or the stopping rule of the server has ended the run.
@@ -49,6 +50,8 @@ class Server:
         try:
             answer = self._connection.call("suggest", n=n, task=sharing.task)
         except RefusedRequest as error:
+            if error.word == "wait":
+                return []
             if error.word != "ended":
                 raise
             self.ended = str(error)

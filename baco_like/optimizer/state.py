@@ -28,6 +28,7 @@ from baco_like.journal.events import (
     Event,
     Journal,
     Mark,
+    ServedJournal,
     apply,
     describe_error,
     new_configs,
@@ -35,8 +36,7 @@ from baco_like.journal.events import (
 )
 from baco_like.journal.header import Header, Options, numbered
 from baco_like.journal.json_lines import GroupCommit, JsonlJournal, not_recorded
-from baco_like.journal.lock import keep_trials, lost_trials, taking_lost, taking_part
-from baco_like.journal.remote import RemoteJournal
+from baco_like.journal.lock import keep_trials, lock_file, lost_trials, taking_lost, taking_part
 from baco_like.optimizer.arguments import (
     collector_paused,
     journal_name,
@@ -290,6 +290,7 @@ class JournaledState:
         self._name = journal_name(journal)
         self._disk = GroupCommit(journal.path) if isinstance(journal, JsonlJournal) else None
         self._path = Path(self._name)
+        self._lock_file = lock_file(self._path)
         self._unconfirmed: deque[_Unconfirmed] = deque()
         self._own = _Own()
         header, mark, events = split_header(journal, self._name)
@@ -345,10 +346,9 @@ class JournaledState:
                 try:
                     self._write(event, state, observations)
                 except JournalConflict as error:
-                    if isinstance(self.journal, RemoteJournal):
-                        if self.state.mark == conflict:  # no event of others is the reason
-                            raise TrialError(str(error)) from error
-                        conflict = self.state.mark
+                    if self.state.mark == conflict:  # no event of others is the reason
+                        raise TrialError(str(error)) from error
+                    conflict = self.state.mark
                     is_late = attempts >= _ATTEMPTS and seconds < _LONGEST_RESERVATION
                     if is_late and isinstance(self.journal, JsonlJournal):
                         reservation.enter_context(self.journal.reserve())
@@ -356,7 +356,7 @@ class JournaledState:
                 if self._disk is not None:
                     reservation.close()  # another thread may hold the table of shares, and wait for the journal
                     ids = draft.ids if event["event"] == "suggested" else ()
-                    keep_trials(self._path, ids, self.state.history.is_pending)
+                    keep_trials(self._lock_file, ids, self.state.history.is_pending)
                 if self._own.request is not None:
                     self._own.written.append((event, self.state.mark.number))
                 log_event(event, observations, history, seconds)
@@ -386,24 +386,24 @@ class JournaledState:
         with ExitStack() as part:
             if self._disk is not None:
                 with self.lock:
-                    part.enter_context(taking_part(self._path, find_pending))
+                    part.enter_context(taking_part(self._path, self._lock_file, find_pending))
             yield
 
     @property
     def lost(self) -> list[int]:
         """Pending trials that no process evaluates, if this process has found itself alone."""
-        return [] if self._disk is None else lost_trials(self._path)
+        return [] if self._disk is None else lost_trials(self._lock_file)
 
     def keep(self, ids: Iterable[int]) -> None:
         """Take trials out of `lost`: somebody evaluates them."""
         if self._disk is not None:
-            keep_trials(self._path, ids, self.state.history.is_pending)
+            keep_trials(self._lock_file, ids, self.state.history.is_pending)
 
     def taking_lost(
         self, wanted: Callable[[int], bool], n: int
     ) -> AbstractContextManager[list[int]]:
         """Take at most n of the trials in `lost` to suggest them within a ``with`` block."""
-        return nullcontext([]) if self._disk is None else taking_lost(self._path, wanted, n)
+        return nullcontext([]) if self._disk is None else taking_lost(self._lock_file, wanted, n)
 
     def _write(
         self, event: Event, state: OptimizerState, observations: Sequence[Observation]
@@ -416,7 +416,7 @@ class JournaledState:
         """
         disk, before = self._disk, self.state
         if disk is None:
-            if isinstance(self.journal, RemoteJournal) and _is_independent(event):
+            if isinstance(self.journal, ServedJournal) and _is_independent(event):
                 mark = self.journal.add(event)
                 if mark.number > before.mark.number + 1:
                     self.replay_new_events()  # those of others came before it

@@ -9,11 +9,13 @@
 // Every call ends within Options::time_limit. Errors are exceptions of the type baco_like::Error. With -fno-exceptions,
 // a call that fails returns an empty value and last_error() of this thread has the reason.
 // A Tuner belongs to one thread at a time. Its destructor ends the process that start() has started.
+// It is written for POSIX and tried on Linux with GCC and Clang. Windows is not supported (use WSL).
 // The guide is docs/cpp.md, the protocol is docs/any_language.md.
 
 #ifndef BACO_LIKE_HPP
 #define BACO_LIKE_HPP
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
@@ -31,9 +33,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <future>
+#include <limits>
+#include <locale>
 #include <memory>
 #include <optional>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -71,6 +77,7 @@ enum class ErrorCode : int {
   limit = -32008,
   id_reused = -32009,
   conflict = -32010,
+  wait = -32011,  // the last trials of the budget are pending, and may be lost
 };
 
 class Error : public std::runtime_error {
@@ -157,6 +164,41 @@ inline void append_quoted(std::string_view text, std::string& out) {
   out += '"';
 }
 
+// Some libraries lack std::from_chars and std::to_chars for floating-point numbers, such as LLVM's before 20.
+#if defined(__cpp_lib_to_chars) && !defined(BACO_LIKE_PORTABLE)
+constexpr bool converts_reals = true;
+#else
+constexpr bool converts_reals = false;
+#endif
+
+// Both functions do not depend on the locale of the program, which may write 1,5.
+template <class Number>
+bool read_number(const std::string& text, Number& value) {
+  if constexpr (converts_reals || std::is_integral_v<Number>) {
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && rest == end;
+  } else {
+    std::istringstream in(text);
+    in.imbue(std::locale::classic());
+    return static_cast<bool>(in >> value) && in.peek() == std::istringstream::traits_type::eof();
+  }
+}
+
+template <class Number>
+std::string number_text(Number value) {
+  if constexpr (converts_reals || std::is_integral_v<Number>) {
+    char text[64];
+    return {text, std::to_chars(text, text + sizeof text, value).ptr};
+  } else {
+    std::ostringstream out;
+    out.imbue(std::locale::classic());
+    out.precision(std::numeric_limits<Number>::max_digits10);
+    out << value;
+    return out.str();
+  }
+}
+
 template <class Value>
 struct is_vector : std::false_type {};
 template <class Item>
@@ -188,7 +230,7 @@ class Json {
     else if constexpr (std::is_integral_v<Number>)
       scalar_ = std::to_string(value);
     else if (std::isfinite(value))
-      scalar_ = shortest_text(value);
+      scalar_ = detail::number_text(value);
     else
       kind_ = Kind::null;
   }
@@ -227,9 +269,7 @@ class Json {
       return kind_ == Kind::flag ? std::optional(scalar_ == "true") : std::nullopt;
     if constexpr (std::is_arithmetic_v<Value> && !std::is_same_v<Value, bool>) {
       Value value{};
-      const char* end = scalar_.data() + scalar_.size();
-      const auto [rest, error] = std::from_chars(scalar_.data(), end, value);
-      const bool exact = kind_ == Kind::number && error == std::errc() && rest == end;
+      const bool exact = kind_ == Kind::number && detail::read_number(scalar_, value);
       return exact ? std::optional(value) : std::nullopt;
     }
   }
@@ -247,13 +287,6 @@ class Json {
       list.push_back(*value);
     }
     return list;
-  }
-
-  // Does not depend on the locale of the program, which may write 1,5.
-  template <class Number>
-  static std::string shortest_text(Number value) {
-    char text[64];
-    return {text, std::to_chars(text, text + sizeof text, value).ptr};
   }
 
   void append_to(std::string& out) const;
@@ -434,11 +467,25 @@ using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
 using std::chrono::milliseconds;
 
+// What Linux has as flags, and other systems only as a second call.
+#if defined(SOCK_CLOEXEC) && !defined(BACO_LIKE_PORTABLE)
+constexpr int closed_on_exec = SOCK_CLOEXEC, no_signal = MSG_NOSIGNAL;
+#elif defined(MSG_NOSIGNAL)
+constexpr int closed_on_exec = 0, no_signal = MSG_NOSIGNAL;
+#else
+constexpr int closed_on_exec = 0, no_signal = 0;
+#endif
+
 // One connected socket. Its functions return false when the connection is lost or the deadline is over. They raise no
 // SIGPIPE, and leave the flags of the descriptor alone, because it may belong to the user.
 class Socket {
  public:
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  explicit Socket(int descriptor) : descriptor_(descriptor) {
+#if defined(SO_NOSIGPIPE)
+    const int on = 1;
+    setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+#endif
+  }
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
   ~Socket() { close(descriptor_); }
@@ -454,7 +501,7 @@ class Socket {
       const int events = wait(POLLIN | POLLOUT, deadline);
       if (events == 0 || ((events & POLLIN) != 0 && !receive_some())) return false;
       if ((events & POLLOUT) == 0) continue;
-      const ssize_t sent = ::send(descriptor_, unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      const ssize_t sent = ::send(descriptor_, unsent_.data(), unsent_.size(), MSG_DONTWAIT | no_signal);
       if (sent < 0 && !may_try_again()) return false;
       unsent_.erase(0, static_cast<std::size_t>(std::max<ssize_t>(sent, 0)));
     }
@@ -521,6 +568,8 @@ class Transport {
   virtual bool send(const std::string& request, Deadline deadline) = 0;
   virtual bool receive(std::string& answer, Deadline deadline) = 0;
   virtual bool reconnect() = 0;        // false where that is impossible
+  virtual bool may_start() const = 0;  // whether somebody else starts the server, perhaps at this moment
+  virtual bool leave_parent() = 0;     // in a forked child: false where the connection belongs to the parent
   virtual std::string describe() = 0;  // whom it reaches, for messages
 };
 
@@ -546,6 +595,12 @@ class LineTransport final : public Transport {
     return start();
   }
 
+  bool may_start() const override { return false; }
+  bool leave_parent() override {
+    process_ = 0;
+    return false;
+  }
+
   std::string describe() override {
     if (command_.empty()) return failure_ == 0 ? "the server of the descriptor" : "the server: the command is empty";
     if (failure_ != 0) return "the command '" + command_[0] + "' (" + std::strerror(failure_) + ")";
@@ -558,8 +613,9 @@ class LineTransport final : public Transport {
     int ends[2];
     failure_ = EINVAL;
     if (command_.empty()) return false;
-    failure_ = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0 ? 0 : errno;
+    failure_ = socketpair(AF_UNIX, SOCK_STREAM | closed_on_exec, 0, ends) == 0 ? 0 : errno;
     if (failure_ != 0) return false;
+    for (const int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
     socket_ = std::make_unique<Socket>(ends[0]);
     const Socket other(ends[1]);
     failure_ = spawn(ends[1]);
@@ -589,9 +645,9 @@ class LineTransport final : public Transport {
     return failure;
   }
 
-  // The server ends when its input ends. One that does not is killed.
+  // The server ends when its input ends. One that does not is killed. A forked child leaves it to the parent.
   void end() {
-    if (process_ == 0) return;
+    if (process_ == 0 || getpid() != owner_) return;
     shutdown(socket_->descriptor(), SHUT_WR);
     const Deadline deadline = Clock::now() + std::chrono::seconds(5);
     // The result is -1 in a program that ignores SIGCHLD or waits for all children.
@@ -604,7 +660,7 @@ class LineTransport final : public Transport {
 
   std::unique_ptr<Socket> socket_;
   std::vector<std::string> command_;
-  pid_t process_ = 0;
+  pid_t process_ = 0, owner_ = getpid();
   int failure_ = 0;
 };
 
@@ -643,6 +699,8 @@ class HttpTransport final : public Transport {
     drop();
     return true;
   }
+  bool may_start() const override { return !authority_.empty(); }
+  bool leave_parent() override { return reconnect(); }
 
   std::string describe() override {
     if (authority_.empty()) return "the server: expected an address such as http://host:8765/run";
@@ -662,19 +720,42 @@ class HttpTransport final : public Transport {
     std::string host = authority_.substr(0, colon),
                 port = colon == authority_.npos ? "80" : authority_.substr(colon + 1);
     if (host.size() > 2 && host[0] == '[') host = host.substr(1, host.size() - 2);  // an address of IPv6
-    addrinfo hints{}, *first = nullptr;
-    hints.ai_socktype = SOCK_STREAM;
-    if (getaddrinfo(host.c_str(), port.c_str(), &hints, &first) != 0) return false;
-    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> all(first, freeaddrinfo);
-    for (const addrinfo* one = first; one != nullptr && socket_ == nullptr; one = one->ai_next)
+    const Addresses all = find_addresses(host, port, deadline);
+    for (const addrinfo* one = all.get(); one != nullptr && socket_ == nullptr; one = one->ai_next)
       connect_to(*one, deadline);
     return socket_ != nullptr;
   }
 
+  struct Freed {
+    void operator()(addrinfo* first) const { freeaddrinfo(first); }
+  };
+  using Addresses = std::unique_ptr<addrinfo, Freed>;
+
+  static Addresses find_addresses(const std::string& host, const std::string& port, int flags) {
+    addrinfo hints{}, *first = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = flags;
+    return Addresses(getaddrinfo(host.c_str(), port.c_str(), &hints, &first) == 0 ? first : nullptr);
+  }
+
+  // Asking for the address of a name has no time limit, so another thread asks, and is left alone if it takes too long.
+  static Addresses find_addresses(const std::string& host, const std::string& port, Deadline deadline) {
+    Addresses known = find_addresses(host, port, AI_NUMERICHOST);
+    if (known != nullptr) return known;
+    std::promise<Addresses> promise;
+    std::future<Addresses> found = promise.get_future();
+    std::thread([host, port, promise = std::move(promise)]() mutable {
+      promise.set_value(find_addresses(host, port, 0));
+    }).detach();
+    return found.wait_until(deadline) == std::future_status::ready ? found.get() : nullptr;
+  }
+
   void connect_to(const addrinfo& target, Deadline deadline) {
-    const int type = target.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC;
+    const int type = target.ai_socktype | closed_on_exec;
     auto candidate = std::make_unique<Socket>(socket(target.ai_family, type, target.ai_protocol));
     const int descriptor = candidate->descriptor();
+    fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    fcntl(descriptor, F_SETFL, O_NONBLOCK);
     if (connect(descriptor, target.ai_addr, target.ai_addrlen) != 0 && errno != EINPROGRESS) return;
     int failure = 0;
     socklen_t size = sizeof failure;
@@ -757,9 +838,14 @@ class Trial {
   Value get(std::string_view name, const char* expected) const {
     const Json& json = config()[name];
     if (const auto value = json.template as<Value>()) return *value;
-    const std::string found = json.is_null() ? "has no value here: it is inactive, or unknown"
-                                             : "is " + json.dump() + ", expected " + expected;
-    detail::raise(Error(ErrorCode::type, "parameter '" + std::string(name) + "' " + found));
+    std::string text = "parameter '" + std::string(name) + "' ";
+    if (json.is_null()) {
+      text += "has no value here: it is inactive, or misspelt. These have one:";
+      for (const std::string& key : config().keys()) text += " '" + key + "'";
+    } else {
+      text += "is " + json.dump() + ", expected " + expected;
+    }
+    detail::raise(Error(ErrorCode::type, text));
     return Value{};
   }
 
@@ -769,9 +855,10 @@ class Trial {
 struct Options {
   std::chrono::milliseconds time_limit{300'000};      // of one call; the first one starts Python
   std::chrono::milliseconds reconnect_limit{30'000};  // how long a lost connection is tried again
+  std::chrono::milliseconds start_limit{10'000};      // how long a server over HTTP may take to start
   std::string token;                                  // of a server on another machine; default: BACO_LIKE_TOKEN
   std::string run;                                    // the name of the run, where the server has several
-  std::string client = "client";                      // the name of this program in the journal
+  std::string client;                                 // the name of this program; default: one of its own over HTTP
 };
 
 class Tuner {
@@ -814,7 +901,13 @@ class Tuner {
   // Over HTTP that may be because trials of a program that was killed are pending, see pending().
   std::optional<Trial> next(Fields extra = {}) {
     Json result;
-    const Error error = request("suggest", std::move(extra), result);
+    Error error = request("suggest", extra, result);
+    // Another program has the last trials for a time. If it is lost, this one gets them.
+    const Deadline deadline = detail::Clock::now() + options_.time_limit;
+    while (error.code() == ErrorCode::wait && detail::Clock::now() < deadline && pending().empty()) {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      error = request("suggest", extra, result);
+    }
     if (error.code() == ErrorCode::ended || error.code() == ErrorCode::exhausted) return std::nullopt;
     detail::raise(error);
     return error ? std::nullopt : std::optional(Trial(first(result["trials"])));
@@ -861,7 +954,7 @@ class Tuner {
     const Json status = call("status");
     std::vector<Trial> own;
     for (const Json& trial : status["pending"].items())
-      if (trial["client"].as<std::string>() == options_.client) own.emplace_back(trial);
+      if (trial["client"].as<std::string>() == client_) own.emplace_back(trial);
     return own;
   }
 
@@ -879,12 +972,20 @@ class Tuner {
 
   Tuner(std::unique_ptr<detail::Transport> transport, Options options)
       : transport_(std::move(transport)), options_(std::move(options)) {
-    std::random_device random;
-    for (int i = 0; i < 4; ++i) prefix_ += std::to_string(random()) + '-';
+    choose_names();
     const Json hello = call("hello", {{"version", protocol_version}});
     if (!hello.is_null() && hello["protocol"].as<int>() != protocol_version)
       detail::raise(Error(ErrorCode::protocol, "the server speaks protocol " + hello["protocol"].dump() +
                                                    ", this header 1: take the header of the installed package"));
+  }
+
+  // The ids are random, so that no other process and no later run has the same.
+  void choose_names() {
+    std::random_device random;
+    prefix_.clear();
+    for (int i = 0; i < 4; ++i) prefix_ += std::to_string(random()) + '-';
+    client_ = options_.client;
+    if (client_.empty()) client_ = transport_->may_start() ? "cpp-" + std::to_string(random()) : "client";
   }
 
   static Json first(const Json& list) { return list.items().empty() ? Json() : list.items().front(); }
@@ -907,7 +1008,8 @@ class Tuner {
   std::unique_ptr<detail::Transport> transport_;
   Options options_;
   Json opening_;        // the parameters of open()
-  std::string prefix_;  // of the ids: random, so that no other process and no later run has the same
+  pid_t process_ = getpid();
+  std::string prefix_, client_;  // of the ids; the name of this program
   std::int64_t number_ = 0;
   std::string id_;          // of the last request
   std::string unanswered_;  // the last request if its answer has not come
@@ -915,9 +1017,16 @@ class Tuner {
 
 inline Error Tuner::request(const std::string& method, Json parameters, Json& result) {
   detail::stored_error() = Error();
+  if (process_ != getpid()) {  // a forked child
+    const bool usable = transport_->leave_parent();
+    if (!usable) return {ErrorCode::lost, "this server belongs to the parent of this process; start another one"};
+    process_ = getpid();
+    choose_names();
+    unanswered_.clear();
+  }
   const Json given = parameters;
   if (!options_.run.empty() && parameters["run"].is_null()) parameters.set("run", options_.run);
-  if (parameters["client"].is_null()) parameters.set("client", options_.client);
+  if (parameters["client"].is_null()) parameters.set("client", client_);
   const std::string content = Json(Fields{{"method", method}, {"params", parameters}}).dump();
   // The call that is repeated after an error has the same id, so that the server does nothing twice.
   if (content != unanswered_) id_ = prefix_ + std::to_string(++number_);
@@ -956,11 +1065,15 @@ inline Error Tuner::exchange(const std::string& request, Json& answer) {
     const std::string whom = transport_->describe();
     if (now >= deadline)
       return {ErrorCode::late, "no answer within " + std::to_string(options_.time_limit.count()) + " ms from " + whom};
-    if (number_ == 1) return {ErrorCode::start, "cannot start or reach " + whom};
-    end = end.value_or(std::min(deadline, now + options_.reconnect_limit));
-    if (now + pause > *end) return {ErrorCode::lost, "lost the connection to " + whom};
+    const bool first = number_ == 1;
+    const Error failure = first ? Error(ErrorCode::start, "cannot start or reach " + whom)
+                                : Error(ErrorCode::lost, "lost the connection to " + whom);
+    if (first && !transport_->may_start()) return failure;
+    const auto limit = first ? std::min(options_.start_limit, options_.reconnect_limit) : options_.reconnect_limit;
+    end = end.value_or(std::min(deadline, now + limit));
+    if (now + pause > *end) return failure;
     std::this_thread::sleep_for(pause);
-    if (!transport_->reconnect()) return {ErrorCode::lost, "lost the connection to " + whom};
+    if (!transport_->reconnect()) return failure;
   }
 }
 

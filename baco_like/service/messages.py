@@ -22,6 +22,9 @@ from baco_like.running import run_tables
 VERSION = 1
 """Version of the protocol."""
 
+UNNAMED = "client"
+"""Name of a client that gives none."""
+
 ERRORS: Mapping[str, int] = {
     "parse": -32700,
     "request": -32600,
@@ -38,6 +41,7 @@ ERRORS: Mapping[str, int] = {
     "limit": -32008,
     "id_reused": -32009,
     "conflict": -32010,
+    "wait": -32011,
 }
 """The codes of the errors by their words, which are in ``error.data.error``."""
 
@@ -104,7 +108,7 @@ class Params(Struct, kw_only=True, forbid_unknown_fields=True):
     """The parameters of all methods: the run, which may be left out if one is open, and the name of the client."""
 
     run: Name | None = None
-    client: Client = "client"
+    client: Client = UNNAMED
 
 
 class Hello(Params):
@@ -128,6 +132,7 @@ class Open(Params):
     optimizer: Config = {}
     context: Config = {}
     lease: Annotated[float, Meta(gt=0)] | None = None
+    migrate: Name | None = None
 
 
 class Suggest(Params):

@@ -127,7 +127,6 @@ class Service:
         return request.id, request.method, params
 
     def _call(self, request_id: str | int, name: str, params: messages.Params) -> bytes:
-        method = METHODS[name]
         if isinstance(params, messages.Hello):
             return msgspec.json.encode(self._hello(params))
         if isinstance(params, messages.Open):
@@ -135,8 +134,11 @@ class Service:
         if isinstance(params, messages.Append) and params.event.get("event") == "opened":
             self.runs.adopt(params.run or DEFAULT, params.event)
             return msgspec.json.encode(messages.AppendResult(1))
-        run = self.runs.find(params.run)
-        digest = _digest(name, params)
+        with self.runs.using(params.run) as run:
+            return self._answer(run, request_id, name, params)
+
+    def _answer(self, run: Run, request_id: str | int, name: str, params: messages.Params) -> bytes:
+        method, digest = METHODS[name], _digest(name, params)
         answering = partial(run.optimizer.answering, params.client, request_id, digest)
 
         def make(made: list[tuple[Event, int]]) -> bytes:
@@ -210,7 +212,8 @@ def read_request(line: bytes, limits: messages.Limits) -> messages.Request:
             f"the message has {len(line)} bytes; the server reads {limits.most_bytes}",
         )
     try:
-        if nesting_depth(line.decode()) > MOST_DEPTH:
+        text, brackets = line.decode(), line.count(b"[") + line.count(b"{")
+        if brackets > MOST_DEPTH and nesting_depth(text) > MOST_DEPTH:
             raise ServiceError(
                 "limit", f"the message is nested more than {MOST_DEPTH} deep; write it flatter"
             )

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,6 +22,8 @@ from baco_like.journal.events import START
 from baco_like.journal.header import COMPILER, DEVICE_TYPE, EXACT, FOLDER, PEAK, UNIT, UNITS, Header
 from baco_like.journal.lock import sole_runner
 from baco_like.optimizer import Optimizer, Search, Sharing
+from baco_like.optimizer.migration import migrate
+from baco_like.optimizer.model_process import ModelProcess
 from baco_like.records import Aim
 from baco_like.running.journal_view import JOURNAL
 from baco_like.running.run_tables import (
@@ -34,7 +37,7 @@ from baco_like.running.run_tables import (
     read_tasks,
 )
 from baco_like.running.stopping import AnyOf, check_rule
-from baco_like.service.messages import Limits, ServiceError
+from baco_like.service.messages import UNNAMED, Limits, ServiceError
 from baco_like.spaces import Space
 
 DEFAULT = "run"
@@ -65,6 +68,9 @@ _MOST_VALUES = 10**7
 
 _NAMED = 5
 """Number of pending trials that a message names."""
+
+_IDLE = 60.0
+"""Seconds without a request after which a run is closed where another one needs its place."""
 
 _STEP = 256
 """Number of events between two positions that are kept, to read a journal from its middle."""
@@ -205,7 +211,8 @@ class Answers:
             if answer is None:
                 answer = own[request] = Answer(digest)
                 self._add((client, request), _KEPT_ENTRY)
-                if len(own) > _KEPT:  # a request that is being answered stays
+                # Programs without a name share one. A request that is being answered stays.
+                if len(own) > _KEPT and client != UNNAMED:
                     self._drop(client, next(k for k, old in own.items() if not old.lock.locked()))
             if answer.digest != digest:
                 raise ServiceError(
@@ -258,6 +265,9 @@ class Run:
         budget: When it ends, or None.
         sharing: Leases, and proposals in store.
         answers: The answered requests.
+        users: Number of requests that it answers now.
+        used: When the latest request came, on the monotonic clock.
+        held: Keeps other processes out of it until it is closed.
     """
 
     def __init__(
@@ -271,7 +281,8 @@ class Run:
     ) -> None:
         self.name, self.optimizer, self.tables = name, optimizer, tables
         self.budget, self.sharing = budget, sharing
-        self.answers = Answers()
+        self.answers, self.held = Answers(), ExitStack()
+        self.users, self.used = 0, time.monotonic()
         self._most_pending = most_pending
         self._counting = threading.Condition()
         self._reserved = 0
@@ -303,7 +314,7 @@ class Run:
                 while (room := self._room(wanted)) < wanted and self._reserved:
                     self._counting.wait()  # what the others suggest is counted twice until they are done
                 if room < 1:
-                    raise self._ended(self._describe_pending())
+                    raise self._full()
                 again = len(self.optimizer.suggested_first)
                 self.check_pending(room - again)
                 self._reserved += room
@@ -334,14 +345,16 @@ class Run:
             return wanted
         return min(wanted, left + len(optimizer.suggested_first) - self._reserved)
 
-    def _describe_pending(self) -> str:
-        """Return why the budget has no room although not all of its evaluations are observed."""
+    def _full(self) -> ServiceError:
+        """Return the error for a budget without room although not all of its evaluations are observed."""
         pending = self.optimizer.pending
         few = ", ".join(f"{trial.id} of {trial.worker!r}" for trial in pending[:_NAMED])
-        return (
-            f"the other evaluations of the budget are pending: trial {few}{', ...' * (len(pending) > _NAMED)} "
-            "(if their programs have ended: observe or abandon them, or suggest again when their leases have ended)"
-        )
+        text = f"the other evaluations of the budget are pending: trial {few}{', ...' * (len(pending) > _NAMED)}"
+        if any(trial.lease is not None for trial in pending):
+            return ServiceError(
+                "wait", f"{text}; observe your own, and ask again: a lease may end without a result"
+            )
+        return self._ended(f"{text} (if their programs have ended: observe or abandon them)")
 
     def _ended(self, reason: str) -> ServiceError:
         return ServiceError(
@@ -458,7 +471,9 @@ class Runs:
         self._folder, self._journal, self._suggests_again = folder, journal, suggests_again
         self._runs: dict[str, Run] = {}
         self._opening, self._building = threading.RLock(), threading.Lock()
-        self._locks = ExitStack()
+        self._using = threading.Lock()
+        self._known: dict[str, None] = {}
+        self._model = ModelProcess()
         if folder is not None and not reads_only:
             with explain_os_error(JournalError, "make", folder):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -466,8 +481,9 @@ class Runs:
     def close(self) -> None:
         """Give the journals free."""
         with self._opening:
-            self._runs.clear()
-            self._locks.close()
+            for name in list(self._runs):
+                self._runs.pop(name).held.close()
+            self._model.close()
 
     @property
     def folders(self) -> set[Path]:
@@ -483,19 +499,40 @@ class Runs:
             ServiceError: No such run exists.
         """
         if name is None:
-            open_runs = list(self._runs.values())
-            if len(open_runs) > 1:
+            names = list(self._known)
+            if len(names) > 1:
                 raise ServiceError(
-                    "no_run",
-                    f"{len(open_runs)} runs are open; name one: {', '.join(r.name for r in open_runs[:10])}",
+                    "no_run", f"{len(names)} runs are open; name one: {', '.join(names[:10])}"
                 )
-            if open_runs:
-                return open_runs[0]
-            name = DEFAULT
+            name = names[0] if names else DEFAULT
         run = self._runs.get(name) or self.open(name, {})[0]
         if self._reads_only:
             run.optimizer.refresh()
         return run
+
+    @contextmanager
+    def using(self, name: str | None) -> Iterator[Run]:
+        """Yield what `find` returns; it stays open within the ``with`` block."""
+        while True:
+            run = self.find(name)
+            with self._using:
+                if self._runs.get(run.name) is run:  # not closed in the meantime
+                    run.users += 1
+                    break
+        try:
+            yield run
+        finally:
+            with self._using:
+                run.users, run.used = run.users - 1, time.monotonic()
+
+    def _close_idle(self) -> None:
+        """Close the run that was not used for the longest time; its next request opens it again."""
+        oldest = time.monotonic() - _IDLE
+        with self._using:
+            idle = [r for r in self._runs.values() if not r.users and r.path is not None]
+            run = min(idle, key=lambda r: r.used, default=None)
+            if run is not None and run.used <= oldest:
+                self._runs.pop(run.name).held.close()
 
     def list_names(self) -> list[str]:
         """Return the names of the runs in the folder, at most 1,000: journals, and folders of ``baco-like tune``."""
@@ -511,13 +548,15 @@ class Runs:
         Args:
             name: The name.
             tables: What describes it; without a space: continue the run, with other leases or proposals ahead if they
-                are given.
+                are given. ``migrate`` names a run with another space, whose results a new run takes over.
 
         Raises:
             ServiceError: It does not exist and is not described; or a limit is reached.
             JournalError: It is described otherwise, or another process has its journal.
             BacoError: The description is wrong.
         """
+        source = tables.get("migrate")
+        tables = {key: value for key, value in tables.items() if key != "migrate"}
         description, read = tables if "space" in tables else {}, None
         if description and description != getattr(self._runs.get(name), "tables", None):
             # A hard space may take a minute. Others open their runs meanwhile, but only one space is built at a time.
@@ -537,6 +576,11 @@ class Runs:
                     f"the run {name!r} does not exist; open it with a space: "
                     f'{{"method": "open", "params": {{"run": "{name}", "space": {{...}}}}}}',
                 )
+            if source is not None and not exists:
+                old = self._path(source)
+                if read is None or path is None or old is None:
+                    raise ServiceError("params", "migrate: needs a space, and runs in a folder")
+                migrate(old, path, read.space)
             run = self._hold(name, path, description or _stored(path), read)
             self._share(run, tables)
             return run, exists
@@ -585,14 +629,18 @@ class Runs:
             ServiceError: As many runs are open as the server allows.
         """
         if len(self._runs) >= self.limits.most_runs:
+            self._close_idle()
+        if len(self._runs) >= self.limits.most_runs:
             raise ServiceError(
-                "limit", f"{len(self._runs)} runs are open, as many as the server allows"
+                "limit",
+                f"{len(self._runs)} runs are in use, as many as the server allows; try later",
             )
         with ExitStack() as stack:
             if not self._reads_only and not isinstance(source, MemoryJournal):
                 stack.enter_context(sole_runner(source))
             run = self._runs[name] = self._create(name, tables, source, read)
-            self._locks.push(stack.pop_all())
+            run.held = stack.pop_all()
+        self._known[name] = None
         return run
 
     def _create(
@@ -625,6 +673,7 @@ class Runs:
         most_pending = max(1, min(self.limits.most_pending, fitting))
         run = Run(name, optimizer, tables, budget, sharing, most_pending)
         if not self._reads_only:
+            optimizer.share(sharing, self._model)
             self._share(run, {} if "space" in tables else tables)
             optimizer.take_part()
             if not self._suggests_again:
@@ -655,8 +704,8 @@ class Runs:
             table = {**run.tables.get("optimizer", {}), **store.entries}
             run.tables = {**run.tables, **own, **({"optimizer": table} if table else {})}
             _store(run.path, run.tables)
-            run.optimizer.share(sharing)
             run.sharing = sharing
+            run.optimizer.share(sharing, self._model)
 
     def _read(self, tables: Mapping[str, Any]) -> Description:
         self._check_size({k: v for k, v in tables.items() if k in _TABLES}, tables.get("optimizer"))
@@ -694,8 +743,8 @@ class Runs:
         _store(run.path, tables)
         run.tables, run.budget = tables, description.budget
         if description.sharing != run.sharing:
-            run.optimizer.share(description.sharing)
             run.sharing = description.sharing
+            run.optimizer.share(run.sharing, self._model)
 
     def _path(self, name: str) -> Path | None:
         if self._journal is not None and name == DEFAULT:

@@ -49,6 +49,13 @@ def value_of(config: dict[str, int]) -> float:
     )
 
 
+def _cpu_of(pid: int) -> float:
+    with contextlib.suppress(OSError):
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 class Server:
     """A started server.
 
@@ -61,12 +68,14 @@ class Server:
         self._process = process
         self.url = process.stdout.readline().split()[-1].rstrip("/")
 
-    def cpu(self) -> float:
-        """Return the CPU seconds that it has used; 0 where there is no /proc."""
-        with contextlib.suppress(OSError):
-            stat = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-            return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
-        return 0.0
+    def cpu(self) -> tuple[float, float]:
+        """Return the CPU seconds that it, and the process of the model, have used; 0 where there is no /proc."""
+        pid = self._process.pid
+        children: list[int] = []
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            with contextlib.suppress(OSError):  # a thread has ended
+                children += map(int, task.read_text().split())
+        return _cpu_of(pid), sum(map(_cpu_of, children))
 
 
 @contextlib.contextmanager
@@ -173,10 +182,15 @@ def measure_load(args: argparse.Namespace) -> None:
             url = f"{server.url}/load"
             Connection(url).call("open", **tables(strategy, args.ahead, args.patience))
             load = Load(url, args.workers, connections, args.seconds, args.results)
-            before = server.cpu(), time.process_time()
+            before = *server.cpu(), time.process_time()
             row = load.run()
-            row["server"] = 1e3 * (server.cpu() - before[0]) / row["results"]
-            row["workers"] = 1e3 * (time.process_time() - before[1]) / row["results"]
+            for name, used, earlier in zip(
+                ("server", "model", "workers"),
+                (*server.cpu(), time.process_time()),
+                before,
+                strict=True,
+            ):
+                row[name] = 1e3 * (used - earlier) / row["results"]
             events = [
                 json.loads(line) for line in (Path(folder) / "load.jsonl").read_text().splitlines()
             ]
@@ -188,14 +202,14 @@ def measure_load(args: argparse.Namespace) -> None:
         rows.append((strategy, row, draws / len(trials), best))
     print(f"{args.workers} workers, {connections} connections, {args.seconds:g} s each")
     columns = ["strategy", "results", "busy", "wait, median", "99 %", "results/s"]
-    columns += ["CPU of the server", "of the workers", "without a model", "best"]
+    columns += ["CPU of the server", "of the model", "of the workers", "without a model", "best"]
     print(f"| {' | '.join(columns)} |")
     print("|---|" + "---:|" * (len(columns) - 1))
     for strategy, row, draws, best in rows:
         print(
             f"| {strategy} | {row['results']:,} | {row['busy']:.1%} | {row['median ms']:.1f} ms | "
             f"{row['99 % ms']:.1f} ms | {row['per second']:.0f} | {row['server']:.1f} ms | "
-            f"{row['workers']:.1f} ms | {draws:.1%} | {best:.2f} |"
+            f"{row['model']:.1f} ms | {row['workers']:.1f} ms | {draws:.1%} | {best:.2f} |"
         )
 
 

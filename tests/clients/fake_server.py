@@ -30,6 +30,7 @@ class FakeRun:
     def __init__(self, journal=None):
         self.journal, self.answers, self.trials, self.requests = journal, {}, 0, []
         self.unknown = []  # methods that are called before the run is open
+        self.waits = 0  # number of suggestions before which another program is waited for
         self.restarted = journal is not None and journal.exists()
         for line in journal.read_text().splitlines() if self.restarted else ():
             answer = json.loads(line)
@@ -55,6 +56,9 @@ class FakeRun:
             self.unknown.remove(method)
             return error(-32007, "no_run", "no run is open")
         if method == "suggest":
+            if self.waits:
+                self.waits -= 1
+                return error(-32011, "wait", "the other evaluations are pending")
             if self.trials >= 5:
                 return error(-32004, "ended", "the run has ended: 5 evaluations")
             ids = range(self.trials, self.trials + params.get("n", 1))
@@ -65,7 +69,9 @@ class FakeRun:
         if method in {"best", "claim"}:
             return {"result": {"trial": None}}
         if method == "status":
-            own = [{"id": i, "config": {}, "client": ("client", "other")[i % 2]} for i in range(3)]
+            names = params["client"], "other"
+            own = [{"id": i, "config": {}, "client": names[i % 2]} for i in range(3)]
+            own *= not self.waits
             return {"result": {"pending": own}}
         if method == "front":
             return {"result": {"trials": [{"id": 3, "config": {}, "value": 1.5}]}}
@@ -128,7 +134,7 @@ def replies(mode, run, request):
 class FakeHttp:
     """The same over HTTP, in a thread. `plan` has what the next requests get instead of an answer."""
 
-    def __init__(self, token=None):
+    def __init__(self, token=None, port=0):
         run, plan, connections = FakeRun(), [], set()
 
         class Handler(BaseHTTPRequestHandler):
@@ -177,7 +183,7 @@ class FakeHttp:
                 pass
 
         self.run, self.plan, self.connections = run, plan, connections
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.server.daemon_threads = True
         self.address = f"http://127.0.0.1:{self.server.server_port}/run"
         self.thread = Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02})

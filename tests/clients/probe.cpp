@@ -5,10 +5,12 @@
 //                              "fill" instead of the parameters: the size of a text
 //   probe all SERVER...        calls each method once
 //   probe tune SERVER...       a tuning loop: writes each configuration
+//   probe fork SERVER...       asks in a forked child, and after it in the parent
 // SERVER is http://..., the number of a descriptor, or a command.
 
 #include <baco_like.hpp>
 #include <iostream>
+#include <sys/wait.h>
 
 using baco_like::Error;
 using baco_like::ErrorCode;
@@ -23,6 +25,7 @@ namespace {
 Tuner reach(const std::vector<std::string>& words) {
   Options options;
   options.time_limit = std::chrono::seconds(60);
+  options.start_limit = std::chrono::milliseconds(2'500);
   if (words[0].rfind("http", 0) == 0) return Tuner::connect(words[0], options);
   if (words.size() == 1 && std::isdigit(words[0][0]) != 0) return Tuner::connect(std::stoi(words[0]), options);
   return Tuner::start(words, options);
@@ -123,11 +126,24 @@ void call_all(Tuner& tuner) {
   std::cout << Json(Fields{{"best", has_best}, {"front", front}, {"pending", pending}}).dump() << std::endl;
 }
 
+void suggest_once(Tuner& tuner) {
+  Json result;
+  const Error error = tuner.request("suggest", Fields{}, result);
+  std::cout << (error ? describe(error) : result).dump() << std::endl;
+}
+
+void fork_and_ask(Tuner tuner) {
+  const pid_t child = fork();
+  if (child != 0) waitpid(child, nullptr, 0);
+  suggest_once(tuner);
+}
+
 void run(const std::string& mode, const std::vector<std::string>& words) {
   Tuner tuner = reach(words);
   if (!baco_like::last_error() && mode == "relay") relay(tuner);
   if (!baco_like::last_error() && mode == "tune") tune(tuner);
   if (!baco_like::last_error() && mode == "all") call_all(tuner);
+  if (!baco_like::last_error() && mode == "fork") fork_and_ask(std::move(tuner));
 }
 
 }  // namespace

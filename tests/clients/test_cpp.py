@@ -250,6 +250,9 @@ def test_getters_return_exactly_the_type_that_is_asked_for(probe):
     }
     message = json.loads(rows[4])["integer"]["error"]["message"]
     assert message == "parameter 'whole' is 2.0, expected an integer in the range of this type"
+    message = json.loads(rows[-1])["integer"]["error"]["message"]
+    assert message.startswith("parameter 'none' has no value here: it is inactive, or misspelt")
+    assert "These have one: 'most' 'least'" in message
 
 
 # ---- Connections ----
@@ -357,8 +360,39 @@ def test_a_server_without_a_journal_is_not_started_again(probe):
         (["http://127.0.0.1:1/run"], "cannot start or reach http://127.0.0.1:1/run"),
     ],
 )
-def test_a_server_that_cannot_be_reached_is_an_error_at_once(probe, server, message):
+def test_a_server_that_cannot_be_reached_is_an_error(probe, server, message):
     assert relay(probe, *server, calls=[]) == [{"error": {"code": 1, "message": message}}]
+
+
+def test_a_server_that_is_just_starting_is_waited_for(probe):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    command = [probe, "relay", f"http://localhost:{port}/run"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+        time.sleep(0.5)
+        with FakeHttp(port=port):
+            answer, _ = client.communicate(b'{"method": "suggest", "params": {}}\n')
+    assert ids([json.loads(answer)]) == [[0]]
+
+
+def test_the_last_trials_of_another_program_are_waited_for(probe):
+    with FakeHttp() as http:
+        http.run.trials, http.run.waits = 4, 1
+        assert len(run(probe, "tune", http.address)) == 1
+        methods = [request["method"] for request in http.run.requests]
+    assert methods == ["hello", "suggest", "status", "suggest", "observe", "suggest"]
+
+
+def test_a_forked_child_has_its_own_ids_and_leaves_the_server_to_its_parent(probe):
+    with FakeHttp() as http:
+        answers = [json.loads(line) for line in run(probe, "fork", http.address)]
+        requests = http.run.requests
+    assert [answer["trials"][0]["id"] for answer in answers] == [0, 1]
+    assert len({request["id"] for request in requests}) == 3
+    assert len({request["params"]["client"] for request in requests}) == 2
+    child, parent = (json.loads(line) for line in run(probe, "fork", *fake("plain")))
+    assert codes([child]) == [2]
+    assert parent["trials"][0]["id"] == 0
 
 
 def test_another_version_of_the_protocol_is_an_error(probe):
@@ -436,7 +470,8 @@ def test_each_method_sends_the_parameters_of_the_protocol(probe):
         (line,) = run(probe, "all", http.address)
         sent = [(request["method"], request["params"]) for request in http.run.requests]
     assert json.loads(line) == {"best": False, "front": 3, "pending": [0, 2]}
-    assert {params.pop("client") for _, params in sent} == {"client"}
+    (name,) = {params.pop("client") for _, params in sent}
+    assert name.startswith("cpp-")  # each program has a name of its own
     assert sent == [
         ("hello", {"version": 1}),
         ("suggest", {}),

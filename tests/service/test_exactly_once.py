@@ -209,15 +209,24 @@ def test_a_suggestion_that_was_interrupted_is_completed(tmp_path):
 def test_ids_are_kept_for_each_client_and_1000_of_them():
     _, client = in_process()
     client.call("open", **TABLES)
-    first = client.call("suggest", "1")
-    assert client.call("suggest", 1) != first, "an integer is another id"
+    first = client.call("suggest", "1", client="a")
+    assert client.call("suggest", 1, client="a") != first, "an integer is another id"
     assert client.call("suggest", "1", client="b") != first, "another client has its own ids"
-    assert client.call("suggest", "1") == first
+    assert client.call("suggest", "1", client="a") == first
     for _ in range(998):
+        client.call("heartbeat", trials=[], client="a")
+    assert client.call("suggest", "1", client="a") == first
+    client.call("heartbeat", trials=[], client="a")
+    assert client.call("suggest", "1", client="a") != first, "999 others are younger"
+
+
+def test_programs_without_a_name_share_more_answers():
+    _, client = in_process()
+    client.call("open", **TABLES)
+    first = client.call("suggest", "1")
+    for _ in range(1200):
         client.call("heartbeat", trials=[])
     assert client.call("suggest", "1") == first
-    client.call("heartbeat", trials=[])
-    assert client.call("suggest", "1") != first, "999 others are younger"
 
 
 def test_the_answer_in_progress_outlives_1000_others(monkeypatch):

@@ -109,6 +109,7 @@ EXPLAINED = {
     "limit": "a limit of the server is reached",
     "id_reused": "the client has used the id for another request",
     "conflict": "others have added events; read them and try again",
+    "wait": "the budget has room for no more, but a pending trial has a lease and may be lost; ask again in a second",
 }
 
 

@@ -181,13 +181,13 @@ def test_a_trial_comes_back_after_its_lease_and_late_results_are_kept(address):
 
 def test_leases_and_proposals_ahead_belong_to_the_run(tmp_path):
     with serving(tmp_path) as url:
-        begin(url, ahead=3, patience=5.0, lease=60)
-        assert Optimizer.connect(url, sharing=Sharing(ahead=2, patience=5.0)).lease == 60
+        begin(url, ahead=3, patience=60.0, lease=60)
+        assert Optimizer.connect(url, sharing=Sharing(ahead=2, patience=60.0)).lease == 60
     stored = json.loads((tmp_path / "run.open.json").read_text())
     assert stored == {
         "budget": {},
         "lease": 60,
-        "optimizer": {"ahead": 2, "patience": 5.0},
+        "optimizer": {"ahead": 2, "patience": 60.0},
     }
     with serving(tmp_path) as url:  # it has started again
         optimizer = Optimizer.connect(url)
@@ -195,6 +195,24 @@ def test_leases_and_proposals_ahead_belong_to_the_run(tmp_path):
         assert [t.lease.seconds for t in optimizer.suggest(3)] == [60] * 3
     events = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
     assert all("known" in row for row in events[1]["trials"])  # they came from the store
+
+
+def test_the_last_trial_of_a_lost_worker_is_waited_for(address, monkeypatch):
+    monkeypatch.setattr("baco_like.optimizer.optimizer._LOOK", 0.01)
+    host, port = address.split("/")[2].split(":")
+    with http_client((host, int(port)), "/run") as client:
+        client.call("open", budget={"evaluations": 2}, lease=0.5, **TABLES)
+        lost = client.call("suggest", client="lost")["trials"][0]
+        optimizer = Optimizer.connect(address)
+        own = optimizer.suggest()
+        with pytest.raises(SpaceExhausted, match="observe those that are pending first"):
+            optimizer.suggest()
+        optimizer.observe(own, 1.0)
+        assert client.error("suggest", client="third")[0] == "wait"
+        assert optimizer.suggest().id == lost["id"]
+        optimizer.observe(optimizer.pending[0], 2.0)
+    with pytest.raises(SpaceExhausted, match="the run has ended"):
+        optimizer.suggest()
 
 
 def test_the_rule_of_the_server_ends_a_run(address):

@@ -11,6 +11,8 @@ import pytest
 from serving import SPACE, TABLES, in_process, line, new_id
 
 from baco_like import Optimizer, Space
+from baco_like.journal.lock import sole_runner
+from baco_like.service import runs
 from baco_like.service.messages import ERRORS, METHODS, Limits
 from baco_like.service.runs import Description
 from baco_like.service.stdio import serve_lines
@@ -219,6 +221,42 @@ def test_what_a_client_may_not_describe(tmp_path, word, named, params):
     assert found == word, message
     assert named.split()[0] in message or word == "limit"
     assert list(tmp_path.iterdir()) == [], "nothing is written"
+
+
+def test_an_idle_run_makes_room_and_is_opened_again_on_demand(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "_IDLE", 0.0)
+    service, client = in_process(tmp_path, limits=Limits(most_runs=2))
+    for name in "abc":
+        client.call("open", run=name, **TABLES)
+        client.call("suggest", name, run=name)
+    assert sorted(service.runs._runs) == ["b", "c"]
+    with sole_runner(tmp_path / "a.jsonl"):  # another process may have it now
+        pass
+    assert client.error("status")[0] == "no_run", "it is not clear which of the three is meant"
+    first = client.call("suggest", "a", run="a")
+    assert first["trials"] == client.call("status", run="a")["pending"], "the same answer as before"
+    assert sorted(service.runs._runs) == ["a", "c"]
+    with service.runs.using("a"), service.runs.using("c"):
+        assert client.error("status", run="b")[0] == "limit"
+    assert client.call("status", run="b")["observed"] == 0
+
+
+def test_a_run_with_a_changed_space_takes_over_the_results(tmp_path):
+    _, client = in_process(tmp_path)
+    client.call("open", run="old", **TABLES)
+    configs = [t["config"] for t in client.call("suggest", run="old", n=3)["trials"]]
+    for i, config in enumerate(configs):
+        client.call("observe", run="old", config=config, value=float(i))
+    wider = {**SPACE, "unroll": {"type": "integer", "low": 1, "high": 16}}
+    tables = {**TABLES, "space": wider, "migrate": "old"}
+    for expected in (False, True):  # the second time it exists
+        opened = client.call("open", run="new", **tables)
+        assert (opened["observed"], opened["resumed"]) == (3, expected)
+    assert client.call("best", run="new")["trial"]["config"] == configs[0]
+    assert client.call("status", run="old")["observed"] == 3
+    assert client.error("open", run="third", space=SPACE, migrate="missing")[0] == "journal"
+    _, client = in_process()
+    assert client.error("open", space=SPACE, migrate="old")[0] == "params"
 
 
 def test_limits_of_a_server(tmp_path):

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
-import multiprocessing.connection
 import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
-from baco_like.evaluators.executors.base import exit_after
+from baco_like._forks import end_with_parent
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -37,7 +34,7 @@ def run_parallel(work: Callable[[J], R], jobs: Sequence[J], processes: int) -> I
         return
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")  # a fork would copy locked locks of threads
-    with _single_thread(), ProcessPoolExecutor(processes, context, _initialise) as pool:
+    with _single_thread(), ProcessPoolExecutor(processes, context, end_with_parent) as pool:
         try:
             waiting = iter(jobs)
             running = {pool.submit(work, job) for job in islice(waiting, 2 * processes)}
@@ -63,11 +60,3 @@ def _single_thread() -> Iterator[None]:
     finally:
         for name in unset:
             del os.environ[name]
-
-
-def _initialise() -> None:
-    """Leave Ctrl-C to the parent process, and end with it even if it is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=exit_after, args=(parent.sentinel,), daemon=True).start()

@@ -11,9 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from multiprocessing.connection import wait
 from typing import Any, Protocol
 
+from baco_like._forks import exit_after
 from baco_like.exceptions import EvaluatorError
 from baco_like.records import Outcome, Trial
 from baco_like.records.workers import WORKER, steady_time, worker_record
@@ -118,12 +118,6 @@ def _worker_name() -> str:
     known = sum(number == process for number, _ in list(_thread_numbers))
     number = _thread_numbers.setdefault((process, threading.get_ident()), known)
     return f"{socket.gethostname()}:{process}" + (f".{number}" if number else "")
-
-
-def exit_after(sentinel: int) -> None:
-    """End this process at once when the process of a sentinel has ended."""
-    wait([sentinel])
-    os._exit(1)
 
 
 def count_workers(executor: Any) -> int:
