@@ -30,7 +30,8 @@ class FakeRun:
     def __init__(self, journal=None):
         self.journal, self.answers, self.trials, self.requests = journal, {}, 0, []
         self.unknown = []  # methods that are called before the run is open
-        self.waits = 0  # number of suggestions before which another program is waited for
+        self.waits = 0  # number of suggestions that wait for another program
+        self.pending = 3  # number of pending trials, every second one of another program
         self.restarted = journal is not None and journal.exists()
         for line in journal.read_text().splitlines() if self.restarted else ():
             answer = json.loads(line)
@@ -70,8 +71,8 @@ class FakeRun:
             return {"result": {"trial": None}}
         if method == "status":
             names = params["client"], "other"
-            own = [{"id": i, "config": {}, "client": names[i % 2]} for i in range(3)]
-            own *= not self.waits
+            every = range(self.pending)
+            own = [{"id": i, "config": {}, "client": names[i % 2]} for i in every]
             return {"result": {"pending": own}}
         if method == "front":
             return {"result": {"trials": [{"id": 3, "config": {}, "value": 1.5}]}}
