@@ -89,7 +89,7 @@ def written(path: Path, number: int, pending_first: bool = False) -> None:
     write_journal(path, events + later)
 
 
-def measure_other_openings(report: Report, folder: Path, number: int) -> None:
+def measure_other_openings(report: Report, folder: Path, number: int, quick: bool) -> None:
     """Read the large journal as results, and open one whose trials were all pending at once."""
     n, least, used, memory = opening(folder / "large", "read")
     report.check(n == number, f"{n} of {number} results are read")
@@ -103,7 +103,7 @@ def measure_other_openings(report: Report, folder: Path, number: int) -> None:
     report.figure(
         f"{number} trials, all suggested first: opened in {least:.2f} s ({used:.2f} s of CPU), {memory:.0f} MB"
     )
-    report.check(used < 0.001 * number, f"opening takes {used:.2f} s of CPU")
+    report.check(quick or used < 0.001 * number, f"opening takes {used:.2f} s of CPU")
 
 
 def percentiles(times: list[float]) -> tuple[float, float]:
@@ -146,7 +146,7 @@ def main() -> None:
         )
         written(folder / "large", 20 * number)
         measured(report, folder / "large", 20 * number, steps)
-        measure_other_openings(report, folder, 20 * number + steps)
+        measure_other_openings(report, folder, 20 * number + steps, args.quick)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     report.figure(f"{os.cpu_count()} processors; this process has used {own:.0f} MB")
     report.end()

@@ -15,13 +15,19 @@ COMMANDS = sorted(
     path for path in FOLDER.glob("*.py") if "__main__" in path.read_text(encoding="utf-8")
 )
 
-SHORT = [path for path in COMMANDS if path.stem != "orders"]  # which is tests/test_stateful.py
+ELSEWHERE = {"orders", "fuzz"}  # tests/test_stateful.py, `make fuzz`
+NIGHTLY = {"large"}
+SHORT = [
+    pytest.param(path, marks=[pytest.mark.nightly] if path.stem in NIGHTLY else [], id=path.stem)
+    for path in COMMANDS
+    if path.stem not in ELSEWHERE
+]
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="signals and limits of Linux")
 
 
 @linux
-@pytest.mark.parametrize("path", SHORT, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SHORT)
 def test_the_short_version_finds_no_violation(path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = forked.run("-W", "error", path, "--quick", env=environment)

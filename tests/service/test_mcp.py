@@ -52,7 +52,7 @@ sys.exit(main(["mcp", *sys.argv[1:]]))
 """``baco-like mcp`` that logs the files and programs that it uses."""
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize("mode", [pytest.param("legacy", marks=pytest.mark.nightly), "auto"])
 def test_an_agent_tunes_with_the_official_client(mode, tmp_path):
     mcp = pytest.importorskip("mcp")
     folder, log = tmp_path / "runs", tmp_path / "log"
