@@ -15,6 +15,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -296,9 +297,10 @@ class ProposalStore:
         return make
 
     def _remove(self, taken: Sequence[Stored]) -> None:
-        gone = set(map(id, taken))
         with self._changed:
-            self._stored = [each for each in self._stored if id(each) not in gone]
+            for each in taken:
+                with suppress(ValueError):  # another thread has taken it, too
+                    self._stored.remove(each)
 
 
 def _choose(

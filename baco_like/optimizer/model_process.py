@@ -44,25 +44,26 @@ class ModelProcess:
         """Return what `baco_like.optimizer.ahead.propose` returns for the run of a journal.
 
         Returns:
-            None if the process has ended.
+            None if the process has ended, or cannot be started.
 
         Raises:
             Exception: An error of the strategy.
         """
-        with self._starting:
-            if self._pool is None:
-                if time.monotonic() < self._restart:
-                    return None
-                # A fork would copy the locks of other threads.
-                self._pool = ProcessPoolExecutor(1, get_context("spawn"), end_with_parent)
-            pool = self._pool
+        pool = None
         try:
-            return pool.submit(_propose, path, codes, n, threads, stream).result()
-        except (BrokenProcessPool, CancelledError):
             with self._starting:
+                if self._pool is None and time.monotonic() >= self._restart:
+                    # A fork would copy the locks of other threads.
+                    self._pool = ProcessPoolExecutor(1, get_context("spawn"), end_with_parent)
+                pool = self._pool
+            if pool is not None:
+                return pool.submit(_propose, path, codes, n, threads, stream).result()
+        except (BrokenProcessPool, CancelledError, OSError):  # OSError: it cannot be started here
+            with self._starting:
+                self._restart = time.monotonic() + _PAUSE
                 if self._pool is pool:
-                    self._pool, self._restart = None, time.monotonic() + _PAUSE
-            return None
+                    self._pool = None
+        return None
 
     def close(self) -> None:
         """End the process."""

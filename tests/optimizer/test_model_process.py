@@ -93,6 +93,17 @@ def test_a_run_continues_when_the_process_is_killed(tmp_path, monkeypatch):
     process.close()
 
 
+def test_a_thread_computes_where_no_process_can_be_started(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise OSError("no semaphores here")
+
+    monkeypatch.setattr(model_process, "ProcessPoolExecutor", refuse)
+    optimizer = run(tmp_path / "run.jsonl", 2)
+    optimizer.share(Sharing(ahead=2), ModelProcess())
+    assert [trial.origin for trial in optimizer.suggest(3)] == ["strategy"] * 3
+    optimizer.share(Sharing())
+
+
 PARENT = """
 import sys, numpy
 from pathlib import Path
