@@ -449,44 +449,28 @@ def definitions(place: str = "#/$defs/") -> dict[str, Any]:
     request_id = {
         "anyOf": [{"type": "string", "minLength": 1, "maxLength": 100}, {"type": "integer"}]
     }
-    envelope = {"jsonrpc": {"const": "2.0"}, "id": request_id}
-    requests = {
-        name: {
+    null_id = {"id": {"anyOf": [request_id, {"type": "null"}]}}
+
+    def message(key: str, **fields: Any) -> dict[str, Any]:
+        properties = {"jsonrpc": {"const": "2.0"}, "id": request_id, **fields}
+        return {
             "type": "object",
-            "description": METHODS[name].meaning,
-            "properties": {**envelope, "method": {"const": name}, "params": params},
-            "required": ["jsonrpc", "id", "method"],
+            "properties": properties,
+            "required": ["jsonrpc", "id", key],
         }
-        for name, (params, _) in pairs.items()
-    }
-    results = {
-        name: {
-            "type": "object",
-            "properties": {**envelope, "result": result},
-            "required": ["jsonrpc", "id", "result"],
-        }
-        for name, (_, result) in pairs.items()
-    }
+
+    found = dict(parts)
+    for name, (params, result) in pairs.items():
+        request = message("method", method={"const": name}, params=params)
+        found[f"{name}.request"] = {**request, "description": METHODS[name].meaning}
+        found[f"{name}.result"] = message("result", result=result)
     error = {
         "code": {"enum": list(ERRORS.values())},
         "message": {"type": "string"},
         "data": {"type": "object", "properties": {"error": {"enum": list(ERRORS)}}},
     }
-    failure = {
-        "type": "object",
-        "properties": {
-            **envelope,
-            "id": {"anyOf": [request_id, {"type": "null"}]},
-            "error": {"type": "object", "properties": error, "required": list(error)},
-        },
-        "required": ["jsonrpc", "id", "error"],
-    }
-    return {
-        **parts,
-        **{f"{name}.request": shape for name, shape in requests.items()},
-        **{f"{name}.result": shape for name, shape in results.items()},
-        "error": failure,
-    }
+    shape = {"type": "object", "properties": error, "required": list(error)}
+    return {**found, "error": message("error", **null_id, error=shape)}
 
 
 def schema() -> dict[str, Any]:
