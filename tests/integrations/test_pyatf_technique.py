@@ -5,7 +5,7 @@ import json
 import pytest
 
 from baco_like import Space
-from baco_like.exceptions import Infeasible, SpaceError, SpaceExhausted
+from baco_like.exceptions import SpaceError, SpaceExhausted
 
 pyatf = pytest.importorskip("pyatf")
 from pyatf.abort_conditions import Evaluations  # noqa: E402
@@ -47,13 +47,6 @@ def tuned(technique, space, abort=None, function=cost):
     tuner = pyatf.Tuner().verbosity(0).search_space(space).search_technique(technique)
     best, least, data = tuner.tune(function, abort)
     return best, least, [entry.configuration for entry in data.history]
-
-
-def own(trial):
-    found = value(trial)
-    if found is None:
-        raise Infeasible("too large")
-    return found
 
 
 def test_a_run_ends_when_the_space_is_exhausted():

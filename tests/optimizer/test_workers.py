@@ -33,10 +33,6 @@ SPACE = Space({"a": [1, 2, 4, 8], "b": list(range(8)), "c": Real(0, 1)})
 GRID = Space({"x": list(range(12)), "y": list(range(5))})
 
 
-def cost(trial):
-    return (trial["a"] - 4) ** 2 + abs(trial["b"] - 3) + trial["c"]
-
-
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "run.jsonl"

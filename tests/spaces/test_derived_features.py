@@ -32,10 +32,6 @@ def never(codes):
     return np.zeros(len(codes), dtype=bool)
 
 
-def among(rows):
-    return lambda codes: (codes[:, None] == rows).all(axis=2).any(axis=1)
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [

@@ -25,7 +25,6 @@ from baco_like.spaces.neighbourhoods import (
 )
 
 RNG = np.random.default_rng
-Rows = list[tuple[float, ...]]
 
 
 def changed(space: Space, a: np.ndarray, b: np.ndarray) -> list[str]:
