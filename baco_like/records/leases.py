@@ -67,7 +67,8 @@ def _boottime_offset() -> float:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="ascii")
+        with open(path, "rb", buffering=0) as file:  # cheap, as each suggestion does it
+            return file.read(4096).decode("ascii")
     except (OSError, ValueError):
         return ""
 
