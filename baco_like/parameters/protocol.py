@@ -189,6 +189,9 @@ class SequenceParameter(Parameter, Protocol):
     def index(self, element: Any) -> int | None:
         """Return the code of an element, or None if it is unknown."""
 
+    def sample_long(self, shares: Array, rng: Rng) -> Codes:
+        """Return random sequences whose lengths are these shares, ``(n,)``, of the way from half to all of it."""
+
     def change(self, codes: Codes, rng: Rng) -> Codes:
         """Return sequences after one random move, ``(n, width)``."""
 

@@ -317,6 +317,15 @@ class Sequence(ArrangedParameter):
         """Return n sequences: each length is equally likely, and each sequence of a length."""
         return self.from_unit(rng.random((n, self.width)))
 
+    def sample_long(self, shares: Array, rng: Rng) -> Codes:
+        """Return random sequences whose lengths are these shares, ``(n,)``, of the way from half to all of it."""
+        half = max(self.min_length, self.max_length // 2)
+        length = half + np.floor(shares * (self.max_length - half + 1))
+        ends = self._ends
+        points = ends + (1.0 - ends) * rng.random((len(shares), self.width))
+        points[np.arange(self.width) >= length[:, None]] = 0.0
+        return self.from_unit(points)
+
     @property
     def _ends(self) -> Array:
         """The probability that a sequence whose length is uniform ends at each place that it reaches, ``(m,)``."""

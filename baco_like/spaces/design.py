@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.parameters.protocol import ParameterKind
+from baco_like.parameters.protocol import ParameterKind, is_sequence
 from baco_like.spaces.neighbourhoods import ParameterLocation, hamming, locate_parameters
 from baco_like.spaces.rows import drop_duplicates
 from baco_like.spaces.space import Space
@@ -78,7 +78,8 @@ def latin_hypercube(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
 
     This is the design of Willemsen et al. 2021 (section III-E). The n rows take one value from each of n equal parts
     of every parameter's values, or of its scale for reals and integers with ``log``; permutations are drawn
-    independently.
+    independently. Sequences have the longer half of their lengths, from equal parts: on pipelines of compiler passes
+    short ones are far worse, because a pass that does not help is mostly inert.
     """
     parts = np.array([rng.permutation(n) for _ in space.active]).reshape(len(space.active), n).T
     cube = (parts + rng.random(parts.shape)) / n
@@ -331,6 +332,8 @@ def _rows_at(space: Space, cube: Array, rng: Rng) -> Codes:
 def _values_at(location: ParameterLocation, shares: Array, rng: Rng) -> Codes:
     """Return codes of one parameter at these shares of its values, ``(n,)`` -> ``(n, width)``."""
     parameter = location.parameter
+    if is_sequence(parameter) and parameter.ordered:
+        return parameter.sample_long(shares, rng)
     if parameter.width > 1:
         return parameter.sample(len(shares), rng)
     codes = location.used_codes()

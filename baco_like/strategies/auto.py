@@ -203,9 +203,9 @@ def choose(problem: Problem, auto: Auto) -> tuple[Strategy[Any], str]:
     if many:  # 2: few of many parameters matter
         pass
     elif any(map(is_sequence, space.parameters.values())):  # 3: sequences
-        # A climb scores all moves of a sequence. That takes twice the CPU time, and on pass pipelines of five programs
-        # it ended level after 60 evaluations.
-        model = replace(model, search=NearbySearch(), mixed=NearbySearch())
+        # The model of a sequence ranks badly, so few changes are scored, and most are one or two moves.
+        near = NearbySearch(candidates=50, least=1.5)
+        model = replace(model, search=near, mixed=near)
     elif any(p.kind is ParameterKind.PERMUTATION and p.cardinality >= LONG_ORDER for p in active):
         model = replace(model, search=LocalSearch(candidates=DRAWS_BESIDE_LONG_ORDERS))  # 4
     model = replace(model, **auto.parts)

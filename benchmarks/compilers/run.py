@@ -104,6 +104,7 @@ def run_one(own: suite.Suite, unit: Unit, seed: int) -> dict[str, Any]:
     problem = own.problem(unit["space"], unit["objective"], unit["program"])
     measuring = 0.0
     first: dict[str, Any] = {}
+    winner: dict[str, Any] = {}
 
     def clock() -> float:
         return time.process_time() - measuring
@@ -113,6 +114,8 @@ def run_one(own: suite.Suite, unit: Unit, seed: int) -> dict[str, Any]:
         began = time.process_time()
         first.update(() if problem.results else config)
         value = problem.measure(config)
+        if value is not None and not any((r.value or math.inf) < value for r in problem.results):
+            winner.update(config)
         measuring += time.process_time() - began
         return math.nan if value is None else value
 
@@ -136,11 +139,13 @@ def run_one(own: suite.Suite, unit: Unit, seed: int) -> dict[str, Any]:
         raise RuntimeError(
             f"{unit['method']} did not measure the default first, or it fails: {results[:1]}"
         )
+    level = problem.reference
+    passes = {} if level is None else {"level": level, "winner": problem.words(winner)}
     numbers: dict[str | None, int] = {}
     programs = [numbers.setdefault(r.program, len(numbers)) for r in results]
     return {
         **{key: unit[key] for key in (*KEYS, "evaluations")},
-        **({} if problem.reference is None else {"level": problem.reference}),
+        **passes,
         "seed": seed,
         "values": found["values"],
         "programs": programs,

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from baco_like.parameters import Integer, Ordinal, Permutation, Real
+from baco_like.parameters import Integer, Ordinal, Permutation, Real, Sequence
 from baco_like.parameters.priors import Gaussian
 from baco_like.spaces.design import (
     biased_walk,
     distinct_middle,
+    exclude_nothing,
     from_prior,
     latin_hypercube,
     maximin,
@@ -211,3 +212,14 @@ def test_middle_points_of_reals_differ():
     assert (np.abs(features - 0.5) <= 0.125).all()
     apart = np.abs(features[:, None] - features[None]).max(axis=2)
     assert apart[np.triu_indices(3, 1)].min() > 0.01
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+def test_a_latin_hypercube_has_the_longer_half_of_the_lengths_of_a_sequence(distinct):
+    space = Space({"passes": Sequence(range(12), 11, distinct=distinct), "x": Integer(0, 9)})
+    rows = space.decode(latin_hypercube(space, 7, np.random.default_rng(0), exclude_nothing))
+    assert sorted(len(row["passes"]) for row in rows) == [5, 6, 7, 8, 9, 10, 11]
+    assert len({e for row in rows for e in row["passes"]}) == 12
+    space = Space({"passes": Sequence(range(12), 11, min_length=8)})
+    rows = space.decode(latin_hypercube(space, 8, np.random.default_rng(0), exclude_nothing))
+    assert sorted({len(row["passes"]) for row in rows}) == [8, 9, 10, 11]
