@@ -43,11 +43,14 @@ import numpy as np
 import table
 from peers.measure import Measure, Spent
 from peers.valued import ValuedProblem
+from portfolio import write_portfolio
 
 from baco_like.strategies.registry import STRATEGIES
 
 APT = {"gcc": "gcc libc6-dev", "clang": "clang", "opt": "llvm clang", "valgrind": "valgrind"}
 APT.update(dict.fromkeys(("llvm-objdump", "llvm-mca"), "llvm"))
+
+PORTFOLIO = Path(__file__).parents[2] / "examples" / "passes_portfolio.csv"
 
 NOT_OURS = ("ehvi", "parego", "nsga2", "exhaustive", "successive_halving")
 """Own strategies for several objectives, for fidelities, or for small spaces."""
@@ -80,6 +83,9 @@ METHODS: dict[str, Method] = {
         for x in STRATEGIES
         if x not in NOT_OURS
     },
+    "auto with portfolio": Method(
+        "peers.ours", "run", {"strategy": "auto", "ideas": str(PORTFOLIO)}, (), 100, True
+    ),
     **{x: Method("searches", x) for x in ("random", "evolution", "genetic", "iterated")},
     "climber": Method("searches", "climber", has_sequences=True),
     "random sequences": Method("searches", "random_sequences", has_sequences=True),
@@ -330,6 +336,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--most-hours", type=float, default=40.0)
     parser.add_argument("--table", type=Path, help="Markdown file to write as well")
     parser.add_argument(
+        "--portfolio", type=Path, help="file for the winners of runs on passes, as ideas for others"
+    )
+    parser.add_argument(
         "--record", action="store_true", help="write the recorded part, for the tests"
     )
     parser.add_argument("--unit", type=json.loads, help=argparse.SUPPRESS)
@@ -378,6 +387,11 @@ def main() -> None:
         rows, [n for n in budgets if n <= args.evaluations] or [args.evaluations], args.reference
     )
     print(text)
+    if args.portfolio:
+        own = suite.Suite(suite.Store(args.folder / "store.sqlite"))
+        write_portfolio(
+            own, [row for row in rows if row["space"].startswith("passes")], args.portfolio
+        )
     if args.table:
         args.table.write_text(text + "\n")
 

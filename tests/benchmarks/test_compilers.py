@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baco_like import Categorical, Ordinal, Sequence, Space
+from baco_like import Categorical, Optimizer, Ordinal, Sequence, Space, WarmStart
 from baco_like.evaluators._processes.llvm_library import find_library
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FOLDER = BENCHMARKS / "compilers"
-NAMES = ("compiler_suite", "searches", "packages", "table", "run")
+NAMES = ("compiler_suite", "searches", "packages", "table", "portfolio", "run")
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
@@ -115,6 +115,32 @@ def test_passes_are_measured_once_and_checked_where_they_are_good(
     assert wrong.results[-1].failed == "wrong result"
     assert wrong.measure({"passes": ()}) == empty  # nobody ships it
     fresh._llvm.close()
+
+
+def test_a_portfolio_covers_greedily(modules: dict[str, Any], tmp_path: Path) -> None:
+    # c has the best mean and a adds to it; b adds nothing, and d is worse than the level.
+    values = {"a": [0.50, 0.8, 1.0], "b": [0.60, 0.6, 1.0], "c": [0.60, 0.6, 0.95], "d": [2, 2, 2]}
+
+    class Problem:
+        reference = 1.0
+
+        def __init__(self, program: str) -> None:
+            self.measure = lambda config: values[config["passes"][0]][int(program)]
+
+    class Suite:
+        problem = staticmethod(lambda space, objective, program: Problem(program))
+
+    rows = [
+        {"space": "passes-Oz", "objective": "ir", "program": str(i % 3), "winner": [name]}
+        for i, name in enumerate("abcd")
+    ]
+    path = tmp_path / "ideas.csv"
+    modules["portfolio"].write_portfolio(Suite(), rows, path)
+    assert path.read_text() == "passes,value\nc,1\na,2\n"
+    space = Space({"passes": Sequence([*"abcd"], 3)})
+    ideas = WarmStart(path, "configs", best=9)
+    trials = Optimizer(space, seed=0, warm_start=ideas).suggest(2)
+    assert [trial["passes"] for trial in trials] == [("c",), ("a",)]
 
 
 # Store

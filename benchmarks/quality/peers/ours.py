@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from unittest import mock
 
-from baco_like import Optimizer
+from baco_like import Optimizer, WarmStart
 from baco_like.exceptions import SpaceExhausted
 from baco_like.strategies.bayesian import bayesian
 
@@ -20,15 +20,30 @@ def full_model() -> Iterator[None]:
         yield
 
 
-def run(measure: Measure, seed: int, strategy: str, batch: int = 1, is_full: bool = False) -> None:
-    """Measure what the strategy suggests; with a batch, so many trials at a time."""
+def run(
+    measure: Measure,
+    seed: int,
+    strategy: str,
+    batch: int = 1,
+    is_full: bool = False,
+    ideas: str | None = None,
+) -> None:
+    """Measure what the strategy suggests; with a batch, so many trials at a time.
+
+    The configurations of a file of ideas are measured first.
+    """
+    warm = None if ideas is None else WarmStart(ideas, mode="configs", best=100)
     with full_model() if is_full else contextlib.nullcontext():
-        _run(measure, seed, strategy, batch)
+        _run(measure, seed, strategy, batch, warm)
 
 
-def _run(measure: Measure, seed: int, strategy: str, batch: int) -> None:
-    problem = measure.problem
-    optimizer = Optimizer(problem.space, seed=seed, budget=measure.evaluations, strategy=strategy)
+def _run(
+    measure: Measure, seed: int, strategy: str, batch: int, warm: WarmStart | None = None
+) -> None:
+    problem, budget = measure.problem, measure.evaluations
+    optimizer = Optimizer(
+        problem.space, seed=seed, budget=budget, strategy=strategy, warm_start=warm
+    )
     while True:
         try:
             trials = optimizer.suggest(batch)
