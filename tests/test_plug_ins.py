@@ -157,7 +157,7 @@ def test_the_example_package_builds_and_its_run_file_runs(tmp_path):
     done = forked.run("-m", "baco_like", "tune", "run.toml", "--out", "out", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert '"surrogate":"nearest"' in (folder / "out" / "run.jsonl").read_text()
-    study = ["compare", "--problems", "branin", "--strategies", "random_search,neighbours"]
+    study = ["compare", "branin", "--strategies", "random_search,neighbours"]
     done = forked.run(
         *("-m", "baco_like", *study, "--repeats", "2", "--budget", "4", "--jobs", "1"), cwd=folder
     )
@@ -192,7 +192,7 @@ def test_our_own_name_wins_with_a_warning(install):
 @pytest.mark.filterwarnings("default::baco_like.BacoWarning")
 def test_the_command_line_shows_a_warning_of_its_arguments_in_one_line(install, tmp_path, capsys):
     install("clash", "[baco_like.strategies]\nrandom_search = clash:Missing\n")
-    arguments = ["compare", "--problems", "tuor_8", "--strategies", "random_search", "--out"]
+    arguments = ["compare", "tuor_8", "--strategies", "random_search", "--out"]
     assert main([*arguments, str(tmp_path / "out")]) == 2
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("baco-like: warning: strategy 'random_search' is the one of baco-like")

@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from baco_like.exceptions import BacoError
-
 if TYPE_CHECKING:
-    from baco_like.benchmarking.studies.runs import Contender
+    pass
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -305,36 +303,42 @@ def _add_compare(commands: Any) -> None:
     add = _command(
         commands,
         "comparing.compare",
-        "compare strategies on recorded spaces and on functions",
-        "Run strategies on recorded spaces and on functions with a space, and score them. The same command continues "
-        "an interrupted comparison; more repeats, strategies or problems extend a finished one.",
+        "compare strategies on run files, recorded spaces and functions",
+        "Run strategies on run files, recorded spaces and functions with a space, and score them. The same command "
+        "continues an interrupted comparison; more repeats, evaluations, strategies or problems extend a finished one.",
     )
+    problems = (
+        "run files (.toml), files with T4 results or Kernel Tuner caches (.json, .json.gz), folders of them, "
+        "module:function, or standard problems such as branin or tour_12; or an archive (.zip) to open"
+    )
+    add("problems", problems, "PROBLEM", nargs="+")
     names = (
         "names as in 'baco-like strategies'; settings follow, as in genetic_algorithm:population=20:mutation=0.1; "
         "a label may precede them, as in small=genetic_algorithm:population=8; also samplers of Optuna, as in "
-        "optuna:TPESampler, and module:attribute, a strategy, its class, or a function that makes a foreign tool"
+        "optuna:TPESampler, and module:attribute, a strategy, its class, or a function that makes a foreign tool "
+        "(default: auto,random_search)"
     )
-    add("--strategies", names, "A,B,C", parse_contenders, required=True)
-    problems = (
-        "files with T4 results or Kernel Tuner caches (.json, .json.gz), folders of them, module:function, or "
-        "standard problems such as branin or tour_12"
-    )
-    add("--problems", problems, "A,B", _words, required=True)
+    add("--strategies", names, "A,B,C", _words, default="auto,random_search")
     repeats = _whole(2, " (for intervals)")
     add("--repeats", "runs of each (default: 20)", "N", repeats, default=20)
     budget = (
-        "evaluations of a run (default: 60; on recorded spaces as many as random search needs for 95 %% of the way "
-        "to the optimum)"
+        "evaluations of a run (default: those of the run file, or 60; on recorded spaces as many as random search "
+        "needs for 95 %% of the way to the optimum)"
     )
     add("--budget", budget, "N", _whole(1))
     _add_seed(add, "the runs have seeds S, S + 1, ...")
-    add("--jobs", "processes (default: 2)", "N", _whole(1), default=2)
+    jobs = "processes (default: 2); run files whose values are not exact are measured one at a time"
+    add("--jobs", jobs, "N", _whole(1), default=2)
     direction = "of recorded values, where the file does not say (default: minimize)"
     add("--direction", direction, "{minimize,maximize}", choices=["minimize", "maximize"])
     draw = "draw each value from the recorded repeats; configurations may be evaluated again"
     add("--draw", draw)
-    out = Path("runs/compare")
-    _add_out(add, "DIR", f"folder of the results (default: {out})", default=out)
+    _add_out(
+        add, "DIR", "folder of the results (default: runs/compare, or runs/NAME for an archive)"
+    )
+    archive = "write data, plan, tables, figures and inputs into a zip file, to publish or to repeat the study"
+    add("--archive", archive, "FILE.zip", _path)
+    add("--again", "make the evaluations of an archive again, too: this runs the programs in it")
     _add_large(add)
 
 
@@ -505,28 +509,3 @@ def _positive(text: str) -> float:
     if not 0.0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"needs a number above 0, not {text!r}")
     return number
-
-
-def parse_contenders(text: str) -> list[Contender]:
-    """Parse ``--strategies``: names separated by commas, each with its settings after colons.
-
-    Raises:
-        argparse.ArgumentTypeError: A name or a setting is wrong.
-    """
-    contenders = [_parse_contender(part.strip()) for part in text.split(",") if part.strip()]
-    labels = [contender.label for contender in contenders]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise argparse.ArgumentTypeError(f"{label!r} appears twice; name it once")
-    if not contenders:
-        raise argparse.ArgumentTypeError("needs at least one strategy")
-    return contenders
-
-
-def _parse_contender(text: str) -> Contender:
-    from baco_like.benchmarking.studies.contenders import read_contender
-
-    try:
-        return read_contender(text)
-    except (ValueError, TypeError, BacoError) as error:
-        raise argparse.ArgumentTypeError(" ".join(str(error).split())) from None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-from baco_like._output import check_output, explain_os_error, print_line, replace_file
+from baco_like._output import check_output, explain_os_error, print_line
 from baco_like.acquisitions import registry as acquisitions
 from baco_like.benchmarking import studies
 from baco_like.evaluators import registry as evaluators
@@ -18,6 +19,8 @@ _RESULTS = (
     *("curves.png", "ranks.png", "scores.png", "scores_over_time.png", "wins.png"),
 )
 """The files in the folder of the results."""
+
+_OTHER_FOLDER = "choose another folder by --out"
 
 
 def strategies(args: argparse.Namespace) -> None:
@@ -48,22 +51,34 @@ def _describe(name: str) -> str:
 
 
 def compare(args: argparse.Namespace) -> None:
-    """Run the study and write its tables and plots.
+    """Run the study, or read the one of an archive, and write its tables and plots.
 
     Raises:
-        StrategyError: A problem does not exist, or an option does not fit it.
+        StrategyError: A problem does not exist, an option does not fit it, or the archive cannot be read.
         JournalError: A file cannot be written, or one of the results would replace an input.
     """
-    folder, path = args.out, args.out / "runs.jsonl"
-    with explain_os_error(JournalError, "write", folder, "choose another folder by --out"):
-        for name in _RESULTS:
-            check_output(folder / name, args.problems)
+    is_archive = [Path(name).suffix for name in args.problems] == [".zip"]
+    stem = Path(args.problems[0]).stem if is_archive else "compare"
+    folder = args.out or Path("runs", stem)
+    with explain_os_error(JournalError, "write", folder, _OTHER_FOLDER):
+        for path in [
+            *(folder / name for name in _RESULTS),
+            *([args.archive] if args.archive else []),
+        ]:
+            check_output(path, args.problems)
+    if is_archive:
+        result = studies.read_archive(args.problems[0])
+        _write(result, folder)
+        if args.again:
+            with explain_os_error(JournalError, "write", folder, _OTHER_FOLDER):
+                again = studies.repeat_study(args.problems[0], folder / "again", args.jobs)
+            print_line(f"\nAgain:\n\n{studies.describe_differences(result, again)}")
+        return
     problems, notes = studies.find_problems(args.problems, args.direction, large=args.large)
     for note in notes:
         print_line(note)
-    with explain_os_error(JournalError, "make", folder, "choose another folder by --out"):
-        folder.mkdir(parents=True, exist_ok=True)
     seeds = range(args.seed, args.seed + args.repeats)
+    path = folder / "runs.jsonl"
     try:
         result = studies.study(
             *(args.strategies, problems, seeds, args.budget),
@@ -74,22 +89,18 @@ def compare(args: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         print_line(f"interrupted; the same command continues, its finished runs are in {path}")
         raise
-    figures = result.figures
-    text = studies.to_markdown(figures)
-    with explain_os_error(JournalError, "write", folder, f"the runs are in {path}"):
-        replace_file(folder / "table.md", text.encode())
-        replace_file(folder / "table.tex", studies.to_latex(figures).encode())
-        replace_file(folder / "figures.csv", studies.to_csv(figures).encode())
+    _write(result, folder)
+    if args.archive:
+        with explain_os_error(JournalError, "write", args.archive, f"the runs are in {path}"):
+            studies.write_archive(result, args.archive)
+        print_line(f"the archive is {args.archive}; open it by: baco-like compare {args.archive}")
+
+
+def _write(result: studies.StudyResult, folder: Path) -> None:
+    with explain_os_error(JournalError, "write", folder, _OTHER_FOLDER):
+        folder.mkdir(parents=True, exist_ok=True)
         try:
-            studies.plot_curves(result, folder / "curves.png")
-            if figures.ranks is not None:
-                studies.plot_critical_difference(figures.ranks, folder / "ranks.png")
-                studies.plot_wins(figures, folder / "wins.png")
-            for kind, name in (("evaluations", "scores"), ("time", "scores_over_time")):
-                if standings := getattr(figures, kind):
-                    studies.plot_scores(standings, kind, folder / f"{name}.png")
-            evaluations = result.to_dataframe().to_csv(index=False)
-            replace_file(folder / "evaluations.csv", evaluations.encode())
+            studies.write_results(result, folder)
         except MissingExtra as error:
             print_line(f"some results are not written: {error}")
-    print_line(f"{text}\nresults are in {folder}")
+    print_line(f"{studies.to_markdown(result.figures)}\nresults are in {folder}")

@@ -265,7 +265,7 @@ class Header:
             "options": self.options.to_json(),
             "queue": [dict(config) for config in self.queue],
             **({"warm_start": [part.event() for part in self.earlier]} if self.earlier else {}),
-            "versions": {**_find_versions(), **(plugins or {})},
+            "versions": {**find_versions(), **(plugins or {})},
             "host": dict(self.host),
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
@@ -391,7 +391,8 @@ def describe(value: Any) -> Any:
 
 
 @functools.cache  # 10 ms: the metadata of each package is parsed
-def _find_versions() -> Mapping[str, str]:
+def find_versions() -> Mapping[str, str]:
+    """Return the versions of Python, this package and the libraries that suggestions depend on."""
     from importlib import metadata  # slow: it imports `email`
 
     versions = {"python": platform.python_version()}

@@ -397,16 +397,8 @@ def run_locked(
         "the run begins: up to %d trials at a time by %s", capacity, type(evaluator).__name__
     )
     history, fidelity = optimizer.history, optimizer.space.fidelity
-    judge = optimizer.options.aim.judge
-    for inner in find_innermost(evaluator):
-        if isinstance(inner, StagedEvaluator):
-            # Of several objectives the first decides nothing alone.
-            inner.is_accepted = lambda outcome: (
-                not history.objectives and judge(outcome, strict=False).value is not None
-            )
-    recall_history(
-        evaluator, history.trials[history.warm :], None if fidelity is None else fidelity.name
-    )
+    level = None if fidelity is None else fidelity.name
+    show_history(evaluator, optimizer.options.aim, history.trials[history.warm :], level)
     has_leases = optimizer.lease is not None
     signs = optimizer.heartbeat(running.list_trials) if has_leases else contextlib.nullcontext()
     try:
@@ -423,6 +415,26 @@ def run_locked(
             with optional_output("the progress"):
                 progress.close()
         evaluator.close()
+
+
+def show_history(
+    evaluator: Evaluator, aim: Aim, trials: Sequence[Trial], fidelity: str | None = None
+) -> None:
+    """Prepare an evaluator for a run: it learns the observed trials, and which outcomes may become the best.
+
+    Args:
+        evaluator: The evaluator of the run.
+        aim: The aim of the run.
+        trials: The trials that the run has observed before.
+        fidelity: Name of the fidelity parameter, or None.
+    """
+    for inner in find_innermost(evaluator):
+        if isinstance(inner, StagedEvaluator):
+            # Of several objectives the first decides nothing alone.
+            inner.is_accepted = lambda outcome: (
+                not aim.several and aim.judge(outcome, strict=False).value is not None
+            )
+    recall_history(evaluator, trials, fidelity)
 
 
 def _loop(running: RunningTrials, stop: StopRule, recheck: Recheck) -> str:

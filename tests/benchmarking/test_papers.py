@@ -162,10 +162,11 @@ def test_penalised_candidates_can_be_charged(claims: Any) -> None:
     costs, rows = np.array([2.0, 1.0, 3.0]), np.array([5, 6, 7])
     plain = StrategyRun("one", "a", 0, costs, 0.0, rows)
     assert charge(plain) is plain
-    found = charge(StrategyRun("one", "a", 0, costs, 0.0, rows, np.array([2, 2, 3])))
+    log = [{"tag": {"penalised": count}} for count in (2, 2, 3)]
+    found = charge(StrategyRun("one", "a", 0, costs, 0.0, rows, log))
     assert found.rows.tolist() == [-1, -1, 5, 6, -1, 7]
     assert np.isnan(found.costs).tolist() == [True, True, False, False, True, False]
-    assert found.penalised is None
+    assert not found.log
 
 
 @pytest.mark.parametrize("seed", range(9))

@@ -538,7 +538,7 @@ WRITING = {
     "report": "run.jsonl",
     "ship": "run.jsonl --format c",
     "check": "run.jsonl",
-    "compare": "--strategies auto --problems branin",
+    "compare": "--strategies auto branin",
     "repair": "old.jsonl",
     "export": "run.jsonl --format csv",
 }

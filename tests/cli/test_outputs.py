@@ -36,7 +36,7 @@ JOURNAL, BEST = "runs/job/run.jsonl", "runs/job/best.json"
 TABLE, TIMES, FILE, OTHER = "tuned.json", "times.csv", "job.toml", "other.jsonl"
 
 CHECKED = "check tuned.json --run-file job.toml --report OUT"
-COMPARED = "compare --strategies random_search --problems times.csv --out OUT"
+COMPARED = "compare times.csv --strategies random_search --out OUT"
 
 REFUSED = {
     "ship": [

@@ -374,7 +374,7 @@ def test_peek_and_read_agree(journal):
 
 
 @pytest.mark.parametrize(
-    "command", [["show"], ["rebuild"], ["compare", "--strategies", "random_search", "--problems"]]
+    "command", [["show"], ["rebuild"], ["compare", "--strategies", "random_search"]]
 )
 def test_a_name_that_is_too_long_is_one_line(capsys, command):
     assert cli.main([*command, "a" * 300]) == 2

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from typing_extensions import override
 
 from baco_like._typing import Rng
+from baco_like.benchmarking.score import Baseline
 from baco_like.evaluators.function.call import DEFAULT_FAILURES, FunctionCall
 from baco_like.exceptions import StrategyError
 from baco_like.records import Outcome, Trial
@@ -62,6 +63,8 @@ class FunctionProblem:
         direction: Direction of the values.
         optimum: The best value, or a function that returns it, for the regret; None if it is unknown.
         origin: Where other processes load it: the name of a problem of this package, or ``module:attribute``.
+        distribution: The costs and failures of all configurations, or a function that returns them, for the score; None
+            if they are unknown.
     """
 
     name: str
@@ -70,6 +73,7 @@ class FunctionProblem:
     direction: Direction = "minimize"
     optimum: float | Callable[[], float] | None = None
     origin: str | None = field(default=None, repr=False)
+    distribution: Baseline | Callable[[], Baseline] | None = field(default=None, repr=False)
 
     def __call__(self, config: Mapping[str, Any]) -> Any:
         """Return the value of a configuration."""
@@ -81,10 +85,14 @@ class FunctionProblem:
         return float(self.optimum()) if callable(self.optimum) else self.optimum
 
     @cached_property
+    def baseline(self) -> Baseline | None:
+        """Random search on the space, for the score, or None."""
+        return self.distribution() if callable(self.distribution) else self.distribution
+
+    @cached_property
     def digest(self) -> str:
         """Digest of the space; runs on another space are not comparable."""
-        text = json.dumps(self.space.to_dict(), sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return digest_of_space(self.space)
 
     def evaluate(self, trial_id: int, config: Mapping[str, Any], _rng: Rng | None) -> Evaluated:
         """Return the outcome of a configuration."""
@@ -100,8 +108,7 @@ class FunctionProblem:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.origin is not None:
             return load_problem, (self.origin,)
-        optimum = None if callable(self.optimum) else self.optimum
-        return FunctionProblem, (self.name, self.space, self.function, self.direction, optimum)
+        return FunctionProblem, (self.name, self.space, self.function, self.direction)
 
 
 def problem(
@@ -110,6 +117,7 @@ def problem(
     name: str | None = None,
     direction: Direction = "minimize",
     optimum: float | Callable[[], float] | None = None,
+    distribution: Baseline | Callable[[], Baseline] | None = None,
 ) -> Callable[[Function], FunctionProblem]:
     """Return a decorator that makes a problem of a function of a configuration.
 
@@ -120,13 +128,16 @@ def problem(
         name: Label in tables; by default the name of the function.
         direction: Direction of the values.
         optimum: The best value, or a function that returns it; None if it is unknown.
+        distribution: The costs of all configurations, or a function that returns them; None if they are unknown.
     """
     made = space if isinstance(space, Space) else Space(space)
 
     def decorate(function: Function) -> FunctionProblem:
         label = getattr(function, "__name__", "function")
         origin = f"{function.__module__}:{label}"
-        return FunctionProblem(name or label, made, function, direction, optimum, origin)
+        return FunctionProblem(
+            name or label, made, function, direction, optimum, origin, distribution
+        )
 
     return decorate
 
@@ -195,6 +206,12 @@ def load_attribute(noun: str, name: str) -> Any:
     if not hasattr(module, attribute):
         raise StrategyError(f"{noun} {name!r}: the module {module_name!r} has no {attribute!r}")
     return getattr(module, attribute)
+
+
+def digest_of_space(space: Space) -> str:
+    """Return a digest of a space."""
+    text = json.dumps(space.to_dict(), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def digest_of_code(part: Any) -> str | None:

@@ -20,7 +20,8 @@ from baco_like.benchmarking.problems.problem import OUTSIDE, Evaluated
 from baco_like.benchmarking.score import Baseline, NothingToScore, score
 from baco_like.evaluators.replay import load
 from baco_like.exceptions import BacoError, EvaluatorError
-from baco_like.records import Outcome
+from baco_like.journal.events import outcome_row
+from baco_like.records import Outcome, Trial
 from baco_like.records.objective import Direction, sign_of
 from baco_like.results.files import hash_of_files
 from baco_like.results.recording import Recording
@@ -48,6 +49,14 @@ class RecordedSource:
     direction: Direction | None
     digest: str
     large: bool = False
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The table, and the description of its space if there is one, by their names in a folder of problems."""
+        description = _description_of(self.path)
+        suffix = ".json.gz" if self.path.name.endswith(".gz") else ".json"
+        own = {self.name + _SPACE_SUFFIX: description} if description.exists() else {}
+        return {self.name + suffix: self.path, **own}
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +130,7 @@ class RecordedProblem:
 
     def log_entry(self, row: int) -> dict[str, Any]:
         """Return what the table says of an evaluation, as in `StrategyRun.log`."""
-        entry, seconds = self.entries[row], self.seconds[row]
-        values: dict[str, Any] = {"config": self._configs[row], "repeats": list(entry.repeats)}
-        values |= {} if entry.failed is None else {"failed": entry.failed}
-        return values if np.isnan(seconds) else {**values, "seconds": float(seconds)}
+        return outcome_row(Trial(row, self._configs[row]), self.entries[row])
 
     @cached_property
     def _configs(self) -> list[dict[str, Any]]:
@@ -152,6 +158,13 @@ class RecordedProblem:
         """Random search on the space, without the rows that known constraints excluded during the recording."""
         kept = [row for row, e in enumerate(self.entries) if e.failed != "constraints"]
         return Baseline.from_costs(self.costs[kept], self.seconds[kept])
+
+
+def read_table(
+    path: Path, base: Path, direction: Direction | None, *, large: bool = False
+) -> RecordedProblem:
+    """Read the recorded problem of a file; its name is the path relative to a folder."""
+    return read_recorded(_source_of(path, base, direction, large))
 
 
 def read_recorded(source: RecordedSource) -> RecordedProblem:
@@ -216,7 +229,7 @@ def find_recorded(
     notes: list[str] = []
     for path in paths:
         try:
-            problems.append(read_recorded(_source_of(path, base, direction, large)))
+            problems.append(read_table(path, base, direction, large=large))
         except BacoError as error:
             notes.append(f"left out: {error}")
     if not problems:

@@ -14,6 +14,7 @@ import numpy as np
 from baco_like._typing import Array as Costs
 from baco_like._typing import Rng
 from baco_like.benchmarking.problems.problem import FunctionProblem
+from baco_like.benchmarking.score import Baseline
 from baco_like.parameters import Categorical, Integer, Ordinal, Permutation
 from baco_like.spaces.space import Space
 
@@ -28,7 +29,10 @@ def listed_problem(name: str, make: Callable[[], tuple[Space, Costs]]) -> Functi
     def evaluate(config: Mapping[str, Any]) -> float:
         return float(costs[space.feasible.index(space.encode([config]))[0]])
 
-    return FunctionProblem(name, space, evaluate, optimum=float(np.nanmin(costs)), origin=name)
+    known = Baseline.from_costs(costs)
+    return FunctionProblem(
+        name, space, evaluate, optimum=known.optimum, origin=name, distribution=known
+    )
 
 
 def flags() -> tuple[Space, Costs]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
 from typing import Any, Protocol
 
 from baco_like.benchmarking.problems.problem import digest_of_code, load_attribute
+from baco_like.benchmarking.problems.run_files import RunFileProblem
 from baco_like.benchmarking.studies.optuna_samplers import PREFIX, OptunaSampler, create_sampler
 from baco_like.benchmarking.studies.runs import Contender, Evaluation, Problem, RunJob, StrategyRun
 from baco_like.exceptions import SpaceExhausted, StrategyError
 from baco_like.optimizer import Optimizer, Search
+from baco_like.optimizer.arguments import default_points
 from baco_like.strategies import Strategy, create_strategy
 from baco_like.strategies.registry import REGISTRY
 
@@ -45,8 +48,8 @@ def read_contender(given: GivenStrategy, label: str | None = None) -> Contender:
         label: Its name in tables; None takes its own, or one made of its class and settings.
 
     Raises:
-        ValueError: A name or a setting is wrong.
-        StrategyError: It is neither a strategy nor a function, or a module cannot be imported.
+        StrategyError: It is neither a strategy nor a function, a name or a setting is wrong, or a module cannot be
+            imported.
         MissingExtra: Optuna is not installed.
     """
     if isinstance(given, Contender):
@@ -55,7 +58,10 @@ def read_contender(given: GivenStrategy, label: str | None = None) -> Contender:
         contender = _parse_contender(given)
     else:
         contender = Contender(_label_of(given), given)
-    resolve(contender)
+    try:
+        resolve(contender)
+    except (TypeError, ValueError) as error:
+        raise StrategyError(str(error)) from error
     return contender if label is None else Contender(label, contender.strategy, contender.settings)
 
 
@@ -151,19 +157,20 @@ def describe_part(part: Any, depth: int = 6) -> Any:
 
 def do_run(job: RunJob) -> StrategyRun:
     """Run a contender until its budget is spent or the space is exhausted."""
-    evaluation = Evaluation(job)
-    part = resolve(job.contender)
-    if isinstance(part, Strategy):
-        _run_strategy(job, part, evaluation)
-    else:
-        _run_foreign(job, part(job.problem, job.seed, job.budget.evaluations), evaluation)
-    return evaluation.finish()
+    with closing(Evaluation(job)) as evaluation:
+        part = resolve(job.contender)
+        if isinstance(part, Strategy):
+            _run_strategy(job, part, evaluation)
+        else:
+            _run_foreign(job, part(job.problem, job.seed, job.budget.evaluations), evaluation)
+        return evaluation.finish()
 
 
 def _run_strategy(job: RunJob, strategy: Strategy[Any], evaluation: Evaluation) -> None:
+    problem = job.problem
     optimizer = Optimizer(
-        job.problem.space,
-        job.problem.direction,
+        problem.space,
+        problem.file.aim if isinstance(problem, RunFileProblem) else problem.direction,
         job.seed,
         budget=job.budget.evaluations,
         strategy=Search(strategy, noise="repeat" if job.draw else "none"),
@@ -177,17 +184,24 @@ def _run_strategy(job: RunJob, strategy: Strategy[Any], evaluation: Evaluation) 
 
 
 def _run_foreign(job: RunJob, tool: AskTell, evaluation: Evaluation) -> None:
-    """Ask a foreign tool; an infeasible or repeated configuration is answered, but takes no evaluation."""
+    """Ask a foreign tool; an infeasible or repeated configuration is answered, but takes no evaluation.
+
+    The default configuration is evaluated first, as by the strategies of this package.
+    """
     space = job.problem.space
     known: dict[tuple[Any, ...], float | None] = {}
+
+    def value_of(config: Mapping[str, Any]) -> float | None:
+        (own,) = space.decode(space.encode([config]))
+        key = tuple(own.items())
+        if key not in known:
+            known[key] = evaluation(len(known), own).value
+        return known[key]
+
+    for default in default_points(space):
+        value_of(default)
     for _ in range(PATIENCE * job.budget.evaluations):
         if evaluation.is_spent:
             return
-        config, value = tool.ask(), None
-        if space.contains(config):
-            (own,) = space.decode(space.encode([config]))
-            key = tuple(own.items())
-            if key not in known:
-                known[key] = evaluation(len(known), own).value
-            value = known[key]
-        tool.tell(config, value)
+        config = tool.ask()
+        tool.tell(config, value_of(config) if space.contains(config) else None)

@@ -15,7 +15,7 @@ from baco_like._typing import Array, Ints, Rng
 from baco_like.benchmarking import score
 from baco_like.benchmarking.problems.recorded import RecordedProblem
 from baco_like.benchmarking.score import Baseline, Performance
-from baco_like.benchmarking.studies.runs import Problem, StrategyRun
+from baco_like.benchmarking.studies.runs import StrategyRun, StudiedProblem
 from baco_like.benchmarking.studies.statistics import (
     FEWEST,
     MeanRanks,
@@ -80,9 +80,10 @@ class StudyFigures:
         problems: Names of the problems.
         budgets: Evaluations of a run, by problem.
         curves: Best cost after each evaluation by label, then by problem, ``(runs, evaluations)``; see `curves_of`.
-        evaluations: Standing over evaluations, by label; empty if no problem is recorded, or one cannot be scored.
-        time: Standing over simulated time, by label; empty if a table has no times, or a contender has no success
-            within the time.
+        evaluations: Standing over evaluations, by label; empty if no problem can be scored.
+        time: Standing over simulated time, by label, on the scored problems whose table has times; empty without any,
+            or if a contender has no success within the time.
+        unscored: Why the other problems have no score, by name.
         contests: The tests of all pairs at the end of the budget, by problem. Problems without a success, studies with
             a single seed and those of a single strategy have none.
         ranks: The mean ranks; None for a single strategy or without a success.
@@ -96,6 +97,7 @@ class StudyFigures:
     curves: Mapping[str, Curves]
     evaluations: Mapping[str, Standing]
     time: Mapping[str, Standing]
+    unscored: Mapping[str, str]
     contests: Mapping[str, PairTests]
     ranks: MeanRanks | None
     rows: Sequence[Mapping[str, Any]]
@@ -114,7 +116,7 @@ class StudyFigures:
 
 
 def compute_figures(
-    runs: Sequence[StrategyRun], problems: Sequence[Problem], budgets: Mapping[str, int]
+    runs: Sequence[StrategyRun], problems: Sequence[StudiedProblem], budgets: Mapping[str, int]
 ) -> StudyFigures:
     """Return the figures of finished runs.
 
@@ -147,8 +149,11 @@ def compute_figures(
     }
     means = {name: [costs.mean() for costs in final[name]] for name in solved}
     ranks = mean_ranks(labels, list(means.values()))
-    recorded = {p.name: p for p in problems if isinstance(p, RecordedProblem)}
-    standings = _compute_standings(groups, curves, recorded, budgets)
+    cutoffs = {
+        p.name: cutoff_of(p.baseline, budgets[p.name]) for p in problems if p.baseline is not None
+    }
+    scored, unscored = _find_scored(problems, curves, cutoffs)
+    standings = _compute_standings(groups, curves, scored, cutoffs)
     rng = np.random.default_rng(0)
     values = {
         (label, p.name): _summarise(final[p.name][i], p, rng)
@@ -156,7 +161,7 @@ def compute_figures(
         for i, label in enumerate(labels)
     }
 
-    def row_on(p: Problem, i: int, label: str) -> dict[str, Any]:
+    def row_on(p: StudiedProblem, i: int, label: str) -> dict[str, Any]:
         row: dict[str, Any] = {"strategy": label, "problem": p.name, "budget": budgets[p.name]}
         row |= _count_runs(groups[label][p.name]) | values[label, p.name]
         at_end = score.at_budgets(curves[label][p.name], [budgets[p.name]])
@@ -166,7 +171,7 @@ def compute_figures(
             row |= {"effect": contest.effects[i, best], "p_value": contest.p_values[i, best]}
             row |= {"wins": int(contest.wins[i].sum()), "losses": int(contest.wins[:, i].sum())}
         for over, by_label in standings.items():
-            if by_label and p.name in recorded:
+            if by_label and p.name in by_label[label].by_problem:
                 row[f"score_{over}"] = by_label[label].by_problem[p.name]
         return row
 
@@ -193,13 +198,14 @@ def compute_figures(
         budgets=budgets,
         curves=curves,
         **standings,
+        unscored=unscored,
         contests=contests,
         ranks=ranks,
         rows=rows,
     )
 
 
-def curves_of(runs: Sequence[StrategyRun], problem: Problem) -> Array:
+def curves_of(runs: Sequence[StrategyRun], problem: StudiedProblem) -> Array:
     """Return the best cost of each run after each evaluation, ``(runs, evaluations)``; NaN before the first success.
 
     If values were drawn, it is the recorded cost of the configuration with the smallest mean of drawn costs so far.
@@ -210,9 +216,11 @@ def curves_of(runs: Sequence[StrategyRun], problem: Problem) -> Array:
     return np.array([np.pad(line, (0, width - len(line)), mode="edge") for line in lines])
 
 
-def _best_costs(run: StrategyRun, problem: Problem) -> Array:
+def _best_costs(run: StrategyRun, problem: StudiedProblem) -> Array:
     if not len(run.costs):
         return np.array([math.nan])
+    if run.best is not None:
+        return run.best
     if run.rows is None or not isinstance(problem, RecordedProblem):
         return np.asarray(np.fmin.accumulate(run.costs))
     recorded = problem.costs[run.rows]
@@ -241,9 +249,9 @@ def final_costs(curves: Array, worst: float, evaluations: int) -> Array:
     return np.where(np.isnan(last), worst, last)
 
 
-def _worst_cost(problem: Problem, runs: Sequence[StrategyRun]) -> float:
+def _worst_cost(problem: StudiedProblem, runs: Sequence[StrategyRun]) -> float:
     """Return the worst recorded cost, or the worst that any run has observed; NaN without a success."""
-    if isinstance(problem, RecordedProblem):
+    if problem.baseline is not None:
         return float(problem.baseline.costs[-1])
     return float(np.fmax.reduce(np.concatenate([[math.nan], *(run.costs for run in runs)])))
 
@@ -257,7 +265,7 @@ def _count_runs(runs: Sequence[StrategyRun]) -> dict[str, Any]:
     }
 
 
-def _summarise(costs: Array, problem: Problem, rng: Rng) -> dict[str, float]:
+def _summarise(costs: Array, problem: StudiedProblem, rng: Rng) -> dict[str, float]:
     """Return the mean, the median and the mean regret of final costs, with intervals from ten runs on."""
     sign, optimum = sign_of(problem.direction), problem.best_value
     regrets = costs - (math.nan if optimum is None else sign * optimum)
@@ -275,7 +283,7 @@ def _with_interval(name: str, value: float, ends: Array | tuple[float, float]) -
     return {name: float(value), f"{name}_low": float(low), f"{name}_high": float(high)}
 
 
-def _mean_fraction(costs: Array, problem: Problem, worst: float) -> float:
+def _mean_fraction(costs: Array, problem: StudiedProblem, worst: float) -> float:
     if problem.best_value is None or math.isnan(worst):
         return math.nan
     optimum = sign_of(problem.direction) * problem.best_value
@@ -284,35 +292,55 @@ def _mean_fraction(costs: Array, problem: Problem, worst: float) -> float:
     return float(score.fraction_of_optimum(costs, optimum).mean())
 
 
-# Scores on recorded problems ------------------------------------------------------------------------------------------
+# Scores ---------------------------------------------------------------------------------------------------------------
+
+
+def _find_scored(
+    problems: Sequence[StudiedProblem], curves: Mapping[str, Curves], cutoffs: Mapping[str, float]
+) -> tuple[dict[str, StudiedProblem], dict[str, str]]:
+    """Return the problems that can be scored, and why the others cannot, by name."""
+    scored: dict[str, StudiedProblem] = {}
+    unscored: dict[str, str] = {}
+    for p in problems:
+        if p.baseline is None:
+            unscored[p.name] = "the distribution of its values is unknown"
+            continue
+        try:
+            for own in curves.values():
+                score.score(own[p.name], p.baseline, cutoff=cutoffs[p.name])
+            scored[p.name] = p
+        except ValueError as error:
+            unscored[p.name] = str(error)
+    return scored, unscored
 
 
 def _compute_standings(
     groups: Mapping[str, Mapping[str, Sequence[StrategyRun]]],
     curves: Mapping[str, Curves],
-    problems: Mapping[str, RecordedProblem],
-    budgets: Mapping[str, int],
+    problems: Mapping[str, StudiedProblem],
+    cutoffs: Mapping[str, float],
 ) -> dict[str, dict[str, Standing]]:
     """Return the standings over ``evaluations`` and ``time``, by label; empty where there is nothing to score."""
     found: dict[str, dict[str, Standing]] = {"evaluations": {}, "time": {}}
-    if not problems:
-        return found
-    cutoffs = {name: cutoff_of(p.baseline, budgets[name]) for name, p in problems.items()}
     rng = np.random.default_rng(0)
-    with suppress(score.NothingToScore):
+    if problems:
         found["evaluations"] = {
             label: compute_standing(own, problems, cutoffs, rng) for label, own in curves.items()
         }
-    if any(np.isnan(p.baseline.median_seconds) for p in problems.values()):
-        return found
+    timed = {
+        name: p
+        for name, p in problems.items()
+        if p.baseline is not None and not np.isnan(p.baseline.median_seconds)
+    }
     with suppress(score.NothingToScore):
         seconds = {
-            label: {name: clock(group[name], p) for name, p in problems.items()}
+            label: {name: clock(group[name], p) for name, p in timed.items()}
             for label, group in groups.items()
         }
         found["time"] = {
-            label: compute_standing(own, problems, cutoffs, rng, seconds[label])
+            label: compute_standing(own, timed, cutoffs, rng, seconds[label])
             for label, own in curves.items()
+            if timed
         }
     return found
 
@@ -331,7 +359,7 @@ def cutoff_of(baseline: Baseline, evaluations: int) -> float:
 
 def compute_standing(
     curves: Curves,
-    problems: Mapping[str, RecordedProblem],
+    problems: Mapping[str, StudiedProblem],
     cutoffs: Mapping[str, float],
     rng: Rng,
     seconds: Curves | None = None,
@@ -341,7 +369,7 @@ def compute_standing(
 
     Args:
         curves: Its best costs so far.
-        problems: The recorded problems, by name; only these are scored.
+        problems: Problems with a baseline, by name; only these are scored.
         cutoffs: The cutoffs, by problem.
         rng: Random generator of the bootstrap.
         seconds: The times of `clock`, by problem; None scores over evaluations.
@@ -352,6 +380,7 @@ def compute_standing(
     def score_runs(name: str, runs: tuple[int, ...]) -> Performance:
         """Return the score of some runs on a problem; a run may occur several times."""
         costs, baseline, cutoff = curves[name][list(runs)], problems[name].baseline, cutoffs[name]
+        assert baseline is not None
         if seconds is None:
             return score.score(costs, baseline, cutoff=cutoff)
         times = seconds[name][list(runs)]
@@ -384,9 +413,16 @@ def compute_standing(
     )
 
 
-def clock(runs: Sequence[StrategyRun], problem: RecordedProblem) -> Array:
-    """Return the simulated time at the end of each evaluation, ``(runs, evaluations)``; NaN after a run's end."""
+def clock(runs: Sequence[StrategyRun], problem: StudiedProblem) -> Array:
+    """Return the time at the end of each evaluation, ``(runs, evaluations)``; NaN after a run's end."""
     times = np.full((len(runs), max(len(run.costs) for run in runs)), np.nan)
     for line, run in zip(times, runs, strict=True):
-        line[: len(run.costs)] = np.cumsum(np.nan_to_num(problem.seconds[run.rows]))
+        line[: len(run.costs)] = np.cumsum(np.nan_to_num(seconds_of(run, problem)))
     return times
+
+
+def seconds_of(run: StrategyRun, problem: StudiedProblem) -> Array:
+    """Return the duration of each evaluation with all its stages, ``(k,)``; NaN if it is unknown."""
+    if run.rows is not None and isinstance(problem, RecordedProblem):
+        return problem.seconds[run.rows]
+    return np.array([entry.get("seconds", math.nan) for entry in run.log])

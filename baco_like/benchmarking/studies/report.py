@@ -21,7 +21,7 @@ those that are not significantly worse (5 %). Wins: the number of problems on wh
 better."""
 
 SCORES = """\
-Score of recorded problems: 0 is random search (calculated), 1 is the optimum from the first evaluation on; the mean
+Score: 0 is random search (calculated), 1 is the optimum from the first evaluation on; the mean
 over the budget and over the problems. Time is simulated: the time of compiling, running and checking when the table was
 recorded, without the strategy's own time."""
 
@@ -62,6 +62,9 @@ def to_markdown(figures: StudyFigures) -> str:
         lines = [[figures.labels[i], *(str(figures.wins[i, j]) for j in order)] for i in order]
         parts += ["## Wins of the row over the column", markdown_table(head, lines)]
     parts += [EXPLANATION, *([SCORES] if figures.evaluations else [])]
+    if figures.unscored:
+        reasons = [f"{name} ({reason})" for name, reason in figures.unscored.items()]
+        parts.append(f"Problems without a score: {'; '.join(reasons)}.")
     return "\n\n".join(parts) + "\n"
 
 

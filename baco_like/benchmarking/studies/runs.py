@@ -4,23 +4,47 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Ints
-from baco_like.benchmarking.problems.problem import OUTSIDE, FunctionProblem
+from baco_like.benchmarking.problems.problem import OUTSIDE, Evaluated, FunctionProblem
 from baco_like.benchmarking.problems.recorded import RecordedProblem
-from baco_like.records import Outcome
-from baco_like.records.objective import sign_of
+from baco_like.benchmarking.problems.run_files import RunFileProblem
+from baco_like.benchmarking.score import Baseline
+from baco_like.journal.events import Event, config_from_json, outcome_row, read_outcome
+from baco_like.records import Outcome, Trial
+from baco_like.records.objective import Direction, sign_of
 
-Problem = FunctionProblem | RecordedProblem
+Problem = FunctionProblem | RecordedProblem | RunFileProblem
 
 RunKey = tuple[str, str, int]
 """Problem, label and seed, which identify a run within a study."""
+
+
+@dataclass(frozen=True, eq=False)
+class PastProblem:
+    """What the figures of a study need of a problem whose runs are finished.
+
+    Attributes:
+        name: Its name.
+        direction: Direction of the values.
+        best_value: The best value, or None if it is unknown.
+        baseline: Random search on it, for scores; None if the distribution of its values is unknown.
+    """
+
+    name: str
+    direction: Direction
+    best_value: float | None
+    baseline: Baseline | None
+
+
+StudiedProblem = Problem | PastProblem
 
 EVALUATIONS = 60
 """Evaluations of a run on a function by default."""
@@ -69,16 +93,23 @@ class RunBudget:
 
 
 def budget_on(problem: Problem, evaluations: int | None) -> RunBudget:
-    """Return the budget of a run. If ``evaluations`` is None, it is the methodology's on a recorded problem."""
+    """Return the budget of a run; None takes the methodology's of a recorded problem, and the one of a run file."""
+    if evaluations is None and isinstance(problem, RunFileProblem):
+        evaluations = problem.file.budget.evaluations
+    if not isinstance(problem, RecordedProblem):
+        return RunBudget(evaluations or EVALUATIONS)
     if evaluations is not None:
         return RunBudget(evaluations)
-    if not isinstance(problem, RecordedProblem):
-        return RunBudget(EVALUATIONS)
     baseline = problem.baseline
     _, last = baseline.evaluations()
     if np.isnan(baseline.median_seconds):
         return RunBudget(last)
     return RunBudget(last, baseline.time_range()[1])
+
+
+def is_measured(problem: Problem) -> bool:
+    """Return whether other work on the machine changes the values: those of a run file that are not exact."""
+    return isinstance(problem, RunFileProblem) and not problem.file.aim.is_exact
 
 
 @dataclass(frozen=True)
@@ -92,6 +123,8 @@ class RunJob:
         budget: The end of the run.
         draw: Whether each value is drawn from the recorded repeats, and configurations may be evaluated again. If
             False, the recorded value is returned.
+        known: The evaluations of the run that a file has already, as in `StrategyRun.log`.
+        keep: Called with the event of each new evaluation; None keeps none.
     """
 
     problem: Problem
@@ -99,6 +132,8 @@ class RunJob:
     seed: int
     budget: RunBudget
     draw: bool = False
+    known: Sequence[Mapping[str, Any]] = ()
+    keep: Callable[[Event], None] | None = None
 
     @property
     def key(self) -> RunKey:
@@ -118,11 +153,11 @@ class StrategyRun:
         cpu: CPU time of the strategy, in seconds.
         rows: Rows of the recorded table, ``(k,)``; None for a function. The table's last row (-1) stands for
             configurations that it lacks.
-        penalised: Number of distinct infeasible candidates that the strategy had penalised itself before it proposed
-            each row, ``(k,)``; None if it does not report it. They took no evaluation.
-        log: For each evaluation, as JSON values: the ``config``, the word of the failure (``failed``), the ``repeats``
-            and the ``seconds`` of the evaluation, which a table has itself; the CPU time of the suggestion (``cpu``)
-            and the ``tag`` of the strategy. What there is not is left out.
+        log: For each evaluation, as JSON values: the CPU time of the suggestion (``cpu``), the ``tag`` of the strategy,
+            and, unless a table has it, the outcome as in a journal (`outcome_row`) and its ``seconds``. What there is
+            not is left out.
+        budget: The evaluations of its budget; None if it is unknown.
+        best: Best cost so far as in `curves_of`, ``(k,)``; None if it follows from the costs and the table.
     """
 
     problem: str
@@ -131,8 +166,9 @@ class StrategyRun:
     costs: Array
     cpu: float
     rows: Ints | None = None
-    penalised: Ints | None = None
     log: Sequence[Mapping[str, Any]] = ()
+    budget: int | None = None
+    best: Array | None = None
 
     @property
     def key(self) -> RunKey:
@@ -140,8 +176,15 @@ class StrategyRun:
         return self.problem, self.label, self.seed
 
 
+def cpu_of(log: Sequence[Mapping[str, Any]]) -> float:
+    """Return the CPU time of a strategy in all evaluations of a log."""
+    return round(math.fsum(entry.get("cpu", 0.0) for entry in log), 6)
+
+
 class Evaluation:
     """Evaluates the configurations of one run, keeps the results, and measures the time of the problem itself.
+
+    As long as the contender suggests what it has suggested before, the known evaluations of the job answer.
 
     Args:
         job: The run.
@@ -149,11 +192,11 @@ class Evaluation:
 
     def __init__(self, job: RunJob) -> None:
         self._job = job
-        self._clock = self._cpu = 0.0
-        self._log: list[dict[str, Any]] = []
+        self._known, self._is_measuring = deque(job.known), False
+        self._clock = 0.0
+        self._log: list[Mapping[str, Any]] = []
         self._values: list[float] = []
         self._rows: list[int] = []
-        self._penalised: list[int] = []
         self._last = time.process_time()
 
     @property
@@ -162,32 +205,58 @@ class Evaluation:
         return self._job.budget.is_spent(len(self._values), self._clock)
 
     def __call__(self, trial_id: int, config: Mapping[str, Any], tag: Any = None) -> Outcome:
-        """Return the outcome of a configuration; the tag of its trial may count penalised candidates."""
-        suggestion = time.process_time() - self._last
-        job = self._job
-        rng = generator(job.seed, Purpose.EVALUATE, trial_id) if job.draw else None
-        outcome, row, seconds = job.problem.evaluate(trial_id, config, rng)
+        """Return the outcome of a configuration."""
+        suggestion, row = time.process_time() - self._last, OUTSIDE
+        if (entry := self._find_known(config)) is not None:
+            outcome = replace(read_outcome(entry), trial_id=trial_id)
+        else:
+            outcome, row, seconds = self._measure(trial_id, config)
+            self._clock += seconds
+            entry = {"cpu": round(suggestion, 6), **({} if tag is None else {"tag": tag})}
+            if row == OUTSIDE:
+                entry |= outcome_row(Trial(trial_id, config), outcome)
+                times = outcome.seconds.values()
+                entry |= {"seconds": round(math.fsum(times), 6)} if times else {}
+            self._keep(entry)
         self._values.append(math.nan if outcome.value is None else outcome.value)
         self._rows.append(row)
-        if isinstance(tag, Mapping) and "penalised" in tag:
-            self._penalised.append(tag["penalised"])
-        self._clock += seconds
-        self._cpu += suggestion
-        entry = {"cpu": round(suggestion, 6), "tag": tag}
-        if row == OUTSIDE:
-            times = [round(math.fsum(outcome.seconds.values()), 6)] if outcome.seconds else []
-            entry |= {"config": dict(config), "failed": outcome.failed}
-            entry |= {"repeats": outcome.repeats, "seconds": sum(times) or None}
-        self._log.append({name: value for name, value in entry.items() if value not in (None, ())})
+        self._log.append(entry)
         self._last = time.process_time()
         return outcome
 
+    def _find_known(self, config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the next known evaluation if it is the one of this configuration; otherwise forget the rest."""
+        if self._known and config_from_json(self._known[0]["config"]) == dict(config):
+            return self._known.popleft()
+        self._known.clear()
+        return None
+
+    def _measure(self, trial_id: int, config: Mapping[str, Any]) -> Evaluated:
+        job = self._job
+        if isinstance(job.problem, RunFileProblem) and not self._is_measuring:
+            rows = [(row["id"], config_from_json(row["config"]), row) for row in self._log]
+            job.problem.begin([Trial(i, c, outcome=read_outcome(row)) for i, c, row in rows])
+            self._is_measuring = True
+        rng = generator(job.seed, Purpose.EVALUATE, trial_id) if job.draw else None
+        return job.problem.evaluate(trial_id, config, rng)
+
+    def _keep(self, entry: Mapping[str, Any]) -> None:
+        if self._job.keep is not None:
+            names = dict(zip(("problem", "label", "seed"), self._job.key, strict=True))
+            own = {"number": len(self._values), "entry": entry}
+            self._job.keep({"event": "evaluated", **names, **own})
+
     def finish(self) -> StrategyRun:
-        """Return the run, whose strategy has taken the time that the problem has not."""
-        cpu = self._cpu + time.process_time() - self._last
-        problem, has_table = self._job.problem, isinstance(self._job.problem, RecordedProblem)
-        costs = sign_of(problem.direction) * np.array(self._values, dtype=np.float64)
+        """Return the run."""
+        job = self._job
+        costs = sign_of(job.problem.direction) * np.array(self._values, dtype=np.float64)
+        has_table = isinstance(job.problem, RecordedProblem)
         rows = np.array(self._rows, dtype=np.int64) if has_table else None
-        counts = self._penalised if len(self._penalised) == len(costs) else []
-        penalised = np.array(counts) if any(counts) else None
-        return StrategyRun(*self._job.key, costs, cpu, rows, penalised, self._log)
+        return StrategyRun(
+            *job.key, costs, cpu_of(self._log), rows, self._log, job.budget.evaluations
+        )
+
+    def close(self) -> None:
+        """Stop the processes of a run file's evaluator, and remove its temporary files."""
+        if isinstance(self._job.problem, RunFileProblem):
+            self._job.problem.end()

@@ -19,22 +19,36 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from baco_like._optional import require
+from baco_like._output import explain_os_error
 from baco_like.benchmarking.problems.problem import (
     OUTSIDE,
+    FunctionProblem,
     digest_of_code,
     load_problem,
     problem_of,
 )
 from baco_like.benchmarking.problems.recorded import RecordedProblem, find_recorded
+from baco_like.benchmarking.problems.run_files import RunFileProblem, read_run_file
 from baco_like.benchmarking.studies.contenders import (
     GivenStrategy,
     describe_part,
     read_contender,
 )
-from baco_like.benchmarking.studies.figures import StudyFigures, compute_figures, curves_of
-from baco_like.benchmarking.studies.runs import Problem, RunJob, StrategyRun, budget_on
+from baco_like.benchmarking.studies.figures import (
+    StudyFigures,
+    compute_figures,
+    curves_of,
+    seconds_of,
+)
+from baco_like.benchmarking.studies.runs import (
+    Problem,
+    RunJob,
+    StrategyRun,
+    StudiedProblem,
+    budget_on,
+)
 from baco_like.benchmarking.studies.store import RunStore, Specification, run_missing
-from baco_like.exceptions import BacoWarning, JournalError, StrategyError
+from baco_like.exceptions import BacoWarning, FailureWarning, JournalError, StrategyError
 from baco_like.journal.events import config_from_json
 from baco_like.journal.lock import sole_runner
 from baco_like.records import Status
@@ -58,11 +72,13 @@ class StudyResult:
         problems: The problems.
         budgets: Evaluations of a run, by problem.
         runs: The runs of every contender on every problem with every seed.
+        plan: Everything that decides the runs, as JSON values.
     """
 
-    problems: Sequence[Problem]
+    problems: Sequence[StudiedProblem]
     budgets: Mapping[str, int]
     runs: Sequence[StrategyRun]
+    plan: Specification
 
     @cached_property
     def figures(self) -> StudyFigures:
@@ -92,7 +108,7 @@ class StudyResult:
         return frame
 
 
-def _rows_of(run: StrategyRun, problem: Problem) -> dict[str, Any]:
+def _rows_of(run: StrategyRun, problem: StudiedProblem) -> dict[str, Any]:
     """Return the columns of a run, see `StudyResult.to_dataframe`."""
     sign, count = sign_of(problem.direction), len(run.costs)
     optimum = np.nan if problem.best_value is None else problem.best_value
@@ -100,8 +116,7 @@ def _rows_of(run: StrategyRun, problem: Problem) -> dict[str, Any]:
     log = [dict(entry) for entry in run.log or [{}] * count]
     if run.rows is not None and isinstance(problem, RecordedProblem):
         for entry, row in zip(log, run.rows.tolist(), strict=True):
-            if row != OUTSIDE:
-                entry |= problem.log_entry(row)
+            entry |= {} if row == OUTSIDE else problem.log_entry(row)
     return {
         "strategy": run.label,
         "problem": problem.name,
@@ -116,7 +131,7 @@ def _rows_of(run: StrategyRun, problem: Problem) -> dict[str, Any]:
         "best": sign * best,
         "regret": best - sign * optimum,
         "suggestion_seconds": [entry.get("cpu", np.nan) for entry in log],
-        "evaluation_seconds": [entry.get("seconds", np.nan) for entry in log],
+        "evaluation_seconds": seconds_of(run, problem),
         "tag": [json.dumps(entry.get("tag", {})) for entry in log],
     }
 
@@ -140,22 +155,26 @@ def study(
             as in ``"small=genetic_algorithm:population=8"``; samplers of Optuna such as ``"optuna:TPESampler"``;
             ``"module:attribute"``; strategies, classes of them, or functions that make foreign tools, see `Contender`;
             or all of these by label.
-        problems: Problems; names of `baco_like.benchmarking.problems.PROBLEMS`; ``"module:function"``; or files and
-            folders of recorded results, whose direction is the file's (see `find_problems` for another one).
+        problems: Problems; names of `baco_like.benchmarking.problems.PROBLEMS`; ``"module:function"``; run files
+            (``.toml``); or files and folders of recorded results, whose direction is the file's (see `find_problems`
+            for another one).
         seeds: The seeds, or their number. Runs with the same seed are not paired, since strategies draw differently.
-        evaluations: Evaluations of every run. None takes 60 on a function, and on a recorded space the methodology's
-            budget, over evaluations and over time.
+        evaluations: Evaluations of every run. None takes the budget of a run file, 60 on a function, and on a recorded
+            space the methodology's budget, over evaluations and over time.
         draw: Whether each value is drawn from the recorded repeats, and configurations may be evaluated again.
-        path: A file that keeps each run as it ends; a second call with the same file continues, also with more
-            strategies, problems or seeds. None keeps nothing.
-        processes: Number of parallel processes. A script that uses several needs ``if __name__ == "__main__":``.
+        path: A file that keeps each evaluation; a second call with the same file continues, also with more strategies,
+            problems, seeds or evaluations. Contenders whose suggestions depend on the number of evaluations are then
+            measured anew. None keeps nothing.
+        processes: Number of parallel processes. A script that uses several needs ``if __name__ == "__main__":``. Run
+            files whose values are not exact are measured one at a time.
 
     Raises:
         StrategyError: A strategy or a problem does not exist, a name appears twice, one is given instead of a list, or
             one cannot be sent to other processes; or a run ended with an error of this package. The message names the
             run.
         RuntimeError: A run ended with another exception, which is the cause; the message names the run.
-        EvaluatorError: A file or folder has no recorded space.
+        EvaluatorError: A file or folder has no recorded space, or a tool of a run file is missing.
+        RunFileError: A run file is wrong, or has several tasks or objectives.
         JournalError: The file is damaged, its runs differ from the study, a function now has other values than those in
             the file, or another process uses it.
         MissingExtra: Optuna is not installed, and one of its samplers takes part.
@@ -173,10 +192,10 @@ def study(
         raise ValueError(
             f"seeds = {seeds!r} and evaluations = {evaluations!r}: expected at least one of each"
         )
-    functions = [problem.name for problem in found if not isinstance(problem, RecordedProblem)]
-    if draw and functions:
+    others = [problem.name for problem in found if not isinstance(problem, RecordedProblem)]
+    if draw and others:
         raise StrategyError(
-            f"draw = True needs recorded repeats, which {functions[0]!r} does not have"
+            f"draw = True needs recorded repeats, which {others[0]!r} does not have"
         )
     budgets = {problem.name: budget_on(problem, evaluations) for problem in found}
     jobs = [  # by seed, so that an interrupted study has runs of all strategies and problems
@@ -187,15 +206,19 @@ def study(
     ]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "runs.jsonl") if path is None else Path(path)
+        with explain_os_error(JournalError, "make", place.parent):
+            place.parent.mkdir(parents=True, exist_ok=True)
         with sole_runner(place):
-            store = RunStore.open(place, _specify(jobs))
+            store = RunStore.open(place, plan := _specify(jobs))
             _check_values(found, store)
             if processes > 1:
                 _check_sending(jobs)
             runs = run_missing(jobs, store, processes, sys.stderr)
     for problem in found:
         _warn_of_beaten_optimum(problem, runs)
-    return StudyResult(found, {name: budget.evaluations for name, budget in budgets.items()}, runs)
+        _warn_of_failures(problem, runs)
+    counts = {name: budget.evaluations for name, budget in budgets.items()}
+    return StudyResult(found, counts, runs, plan)
 
 
 def find_problems(
@@ -218,10 +241,12 @@ def find_problems(
     problems: list[Problem] = []
     notes: list[str] = []
     for each in given:
-        if isinstance(each, RecordedProblem):
+        if isinstance(each, RecordedProblem | RunFileProblem):
             problems.append(each)
         elif not isinstance(each, str | Path):
             problems.append(problem_of(each, getattr(each, "__name__", repr(each)[:80])))
+        elif Path(each).suffix == ".toml":
+            problems.append(read_run_file(Path(each), large=large))
         elif isinstance(each, Path) or os.path.exists(each):
             recorded, left_out = find_recorded(Path(each), direction, large=large)
             problems += recorded
@@ -276,8 +301,10 @@ def _specify(jobs: Sequence[RunJob]) -> Specification:
     }
 
 
-def _describe_code(problem: Problem) -> dict[str, str]:
-    code = None if isinstance(problem, RecordedProblem) else digest_of_code(problem.function)
+def _describe_code(problem: Problem) -> dict[str, Any]:
+    if isinstance(problem, RunFileProblem):
+        return {"context": problem.context}
+    code = digest_of_code(problem.function) if isinstance(problem, FunctionProblem) else None
     return {} if code is None else {"code": code}
 
 
@@ -290,15 +317,13 @@ def _check_values(problems: Sequence[Problem], store: RunStore) -> None:
         JournalError: A value has changed.
     """
     for problem in problems:
-        runs = [run for run in store.runs.values() if run.problem == problem.name and run.log]
-        if isinstance(problem, RecordedProblem) or not runs:
+        logs = [log for key, log in store.logs.items() if key[0] == problem.name and log]
+        if not isinstance(problem, FunctionProblem) or not logs:
             continue
-        run, sign = runs[0], sign_of(problem.direction)
-        for i in {0, len(run.costs) // 2, len(run.costs) - 1}:
-            config = config_from_json(run.log[i]["config"])
-            stored = None if np.isnan(run.costs[i]) else sign * run.costs[i]
-            now = problem.evaluate(i, config, None).outcome.value
-            if now != stored and now == problem.evaluate(i, config, None).outcome.value:
+        for entry in (logs[0][i] for i in {0, len(logs[0]) // 2, -1}):
+            config, stored = config_from_json(entry["config"]), entry.get("value")
+            now = problem.evaluate(0, config, None).outcome.value
+            if now != stored and now == problem.evaluate(0, config, None).outcome.value:
                 raise JournalError(
                     f"{store.path} has {stored} as the value of problem {problem.name!r} at {config!r:.200}, now it is "
                     f"{now}; give the changed function another name, or choose another file (--out)"
@@ -315,6 +340,25 @@ def _check_sending(jobs: Sequence[RunJob]) -> None:
                     f"{what!r:.100} cannot be sent to another process: {error}; define it in a module, or take "
                     "processes=1"
                 ) from error
+
+
+def _warn_of_failures(problem: Problem, runs: Sequence[StrategyRun]) -> None:
+    """Warn if no evaluation of a problem has succeeded, with the most frequent reason."""
+    own = [run for run in runs if run.problem == problem.name]
+    if any(np.isfinite(run.costs).any() for run in own):
+        return
+    reasons = Counter(
+        f"{entry['failed']}: {entry.get('message', '').strip():.300}"
+        for run in own
+        for entry in run.log
+        if "failed" in entry
+    )
+    for reason, _ in reasons.most_common(1):
+        warnings.warn(
+            f"problem {problem.name!r}: all evaluations failed, most often with {reason}",
+            FailureWarning,
+            stacklevel=3,
+        )
 
 
 def _warn_of_beaten_optimum(problem: Problem, runs: Sequence[StrategyRun]) -> None:

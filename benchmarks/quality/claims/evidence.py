@@ -129,13 +129,15 @@ class Evidence:
 
 
 def charge_penalised(run: StrategyRun) -> StrategyRun:
-    """Return the run with every penalised candidate counted as a failed evaluation."""
-    if run.penalised is None:
+    """Return the run with every candidate that its strategy has penalised itself counted as a failed evaluation."""
+    tags = [entry.get("tag") for entry in run.log]
+    penalised = [tag["penalised"] for tag in tags if isinstance(tag, dict) and "penalised" in tag]
+    if len(penalised) != len(run.costs) or not any(penalised):
         return run
-    new = np.diff(run.penalised, prepend=0)
+    new = np.diff(penalised, prepend=0)
     at = np.repeat(np.arange(len(new)), new)
     rows, costs = np.insert(run.rows, at, OUTSIDE), np.insert(run.costs, at, np.nan)
-    return replace(run, rows=rows, costs=costs, penalised=None)
+    return replace(run, rows=rows, costs=costs, log=())
 
 
 def _join_labels(labels: Sequence[str]) -> str:
