@@ -14,12 +14,13 @@ import pytest
 
 from baco_like import BacoWarning, MaxEvals, Optimizer, PluginError, Search, Space, SpaceError, tune
 from baco_like.acquisitions import registry as acquisitions
-from baco_like.cli import main, run_file
+from baco_like.cli import main
 from baco_like.cli.schema import json_schema
 from baco_like.evaluators import registry as evaluators
 from baco_like.exceptions import RunFileError
 from baco_like.parameters import registry as parameters
 from baco_like.parameters.registry import parameter_from_dict
+from baco_like.running import run_file
 from baco_like.strategies import create_strategy, default_settings
 from baco_like.strategies import registry as strategies
 from baco_like.surrogates import registry as surrogates

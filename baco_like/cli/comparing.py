@@ -81,13 +81,13 @@ def compare(args: argparse.Namespace) -> None:
     path = folder / "runs.jsonl"
     try:
         result = studies.study(
-            *(args.strategies, problems, seeds, args.budget),
+            *(filter(None, args.strategies), problems, seeds, args.budget),
             draw=args.draw,
             path=path,
             processes=args.jobs,
         )
     except KeyboardInterrupt:
-        print_line(f"interrupted; the same command continues, its finished runs are in {path}")
+        print_line(f"interrupted; the same command continues, its evaluations are in {path}")
         raise
     _write(result, folder)
     if args.archive:

@@ -26,6 +26,7 @@ from scipy.stats import friedmanchisquare, mannwhitneyu, rankdata
 
 from baco_like import (
     BacoWarning,
+    Categorical,
     Integer,
     MaxEvals,
     MissingExtra,
@@ -51,6 +52,7 @@ from baco_like.benchmarking.studies.figures import (
     cutoff_of,
     final_costs,
 )
+from baco_like.benchmarking.studies.optuna_samplers import OptunaSampler
 from baco_like.benchmarking.studies.parallel import run_parallel
 from baco_like.benchmarking.studies.plots import joined_groups
 from baco_like.benchmarking.studies.report import TITLES
@@ -236,6 +238,18 @@ def test_samplers_of_optuna_take_part(one: RecordedProblem) -> None:
     assert set(result.figures.evaluations) == {"optuna:TPESampler", "random"}
     conditional = study([random], ["conditional_kernel", "conditional_nested"], 1, 15)
     assert [len(run.costs) for run in conditional.runs] == [15, 15]
+    defaults = {"x": Real(0, 1, default=0.25), "n": Integer(1, 8, default=3)}
+    order = Permutation(list("abcd"), default=list("cadb"))
+    kinds = Categorical([1, "a", True], default="a")
+    told = Space({**defaults, "p": order, "k": kinds, "one": [7]})
+    problem = problems.FunctionProblem("told", told, lambda c: c["x"])
+    tool = OptunaSampler("optuna:TPESampler", {}, problem, 0, 5)
+    assert tool.ask() == told.default_config
+    assert told.default_config["p"] == tuple("cadb")
+    (asked,) = study(["optuna:TPESampler"], [problem], 1, 5).runs
+    assert asked.log[0]["config"] == told.default_config
+    assert len(asked.costs) == 5
+    assert len({str(entry["config"]) for entry in asked.log}) == 5
     with pytest.raises(StrategyError, match="did you mean optuna:TPESampler"):
         study(["optuna:TPSampler"], [problem])
 

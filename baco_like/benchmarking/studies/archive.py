@@ -140,7 +140,7 @@ def _inputs_of(problem: Any) -> tuple[str | None, dict[str, Path]]:
         inside = [path.relative_to(folder) for path in own if path.is_relative_to(folder)]
         files = {f"{root}/{path.as_posix()}": folder / path for path in inside}
         return f"{root}/{problem.file.path.name}", files
-    return problem.origin, {}
+    return getattr(problem, "origin", None), {}
 
 
 def _own_modules() -> dict[str, Path]:
@@ -300,13 +300,13 @@ def _find_again(inputs: Path, given: str, direction: Any) -> Problem:
 def describe_differences(old: StudyResult, new: StudyResult) -> str:
     """Return a Markdown table of how a repeated study differs, for each strategy and problem."""
     key = ["problem", "strategy", "seed", "evaluation"]
-    frames = [result.to_dataframe().set_index(key) for result in (old, new)]
-    both = frames[0].join(frames[1], how="outer", rsuffix="_now")
+    frames = [result.to_dataframe() for result in (old, new)]
+    both = frames[0].merge(frames[1], how="outer", on=key, suffixes=("", "_now"))
     both["same_configuration"] = both.configuration == both.configuration_now
     is_equal = (both.value == both.value_now) | (both.value.isna() & both.value_now.isna())
     both["same_value"] = both.same_configuration & is_equal & (both.status == both.status_now)
     rows = []
-    for key_of_rows, own in both.groupby(level=["problem", "strategy"], sort=False):
+    for key_of_rows, own in both.groupby(["problem", "strategy"], sort=False):
         problem, label = map(str, key_of_rows)
         then, now = (float(each.figures.row(label, problem)["mean"]) for each in (old, new))
         same = [f"{own[name].sum()} of {len(own)}" for name in ("same_configuration", "same_value")]

@@ -16,6 +16,7 @@ import numpy as np
 
 from baco_like._optional import require
 from baco_like.exceptions import StrategyError
+from baco_like.optimizer.arguments import default_points
 from baco_like.parameters import Integer, Parameter, Permutation, SteppedReal
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class OptunaSampler:
             for key, made in _distributions(name, parameter).items()
         }
         self._values: list[float] = []
+        for default in default_points(problem.space):  # a study evaluates it first
+            parameters = problem.space.parameters
+            known = [_params(name, parameters[name], value) for name, value in default.items()]
+            self._study.enqueue_trial({k: v for each in known for k, v in each.items()})
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
@@ -155,3 +160,13 @@ def _value(name: str, parameter: Parameter, params: Mapping[str, Any]) -> Any:
         return constant
     values = _listed_values(parameter)
     return params[name] if values is None else values[params[name]]
+
+
+def _params(name: str, parameter: Parameter, value: Any) -> dict[str, Any]:
+    """Return a value in the terms of Optuna; the inverse of `_value`."""
+    if isinstance(parameter, Permutation):
+        places = map(value.index, parameter.elements)
+        return {f"{name}[{i}]": place / parameter.width for i, place in enumerate(places)}
+    values = _listed_values(parameter)
+    number = value if values is None else values.index(value)
+    return {} if parameter.cardinality == 1 else {name: number}

@@ -269,7 +269,7 @@ def _as_list(name: str, given: Iterable[T]) -> list[T]:
 
 def _check_names(what: str, names: Sequence[str]) -> None:
     if not names:
-        raise ValueError(f"a study needs at least one {what}")
+        raise StrategyError(f"a study needs at least one {what}")
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise StrategyError(
