@@ -163,7 +163,7 @@ def resume_is_continue(strategy: Strategy[Any], space: Space) -> None:
     """Suggestions are feasible and new, and a run restored with a pending trial continues exactly as the whole run."""
     journal = MemoryJournal()
     optimizer = Optimizer(space, strategy=strategy, seed=4, budget=BUDGET, storage=journal)
-    _evaluate(optimizer, _available(space, 13) - 4)
+    _evaluate(optimizer, _available(space, 17) - 4)
     optimizer.suggest()
     storage = MemoryJournal(_as_from_file(journal))
     resumed = Optimizer(space, strategy=strategy, seed=4, budget=BUDGET, storage=storage)
@@ -174,6 +174,8 @@ def resume_is_continue(strategy: Strategy[Any], space: Space) -> None:
         first, second = optimizer.suggest(), resumed.suggest()
         assert first == second, "a resumed run suggests the same"
         assert first.tag == second.tag, "suggestions of a resumed run have the same tags"
+    keys = _keys(space, [*optimizer.trials, *optimizer.pending])
+    assert len(set(keys)) == len(keys), "no configuration is suggested twice"
 
 
 def foreign_observations(strategy: Strategy[Any], space: Space) -> None:
