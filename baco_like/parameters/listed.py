@@ -22,6 +22,7 @@ from baco_like.parameters.values import (
     Lookup,
     Value,
     as_array,
+    as_doubles,
     domain_values,
     indices,
     shorten,
@@ -156,6 +157,8 @@ def _sorted_order(values: Sequence[Any]) -> Sequence[int]:
     """Return the indices of numbers in increasing order."""
     numbers = as_array(values)
     if numbers is None:
+        numbers = as_doubles(values)
+    if numbers is None:
         return sorted(range(len(values)), key=values.__getitem__)
     order: list[int] = np.argsort(numbers, kind="stable").tolist()
     return order
@@ -183,6 +186,10 @@ def _positions(values: Sequence[Any], numeric: bool, log: bool) -> Array:
         numbers = as_array(values)
         if numbers is not None and last - first <= INT64:
             return np.asarray(numbers - first, dtype=np.float64)
+        if numbers is None:
+            numbers = as_doubles(values)
+        if numbers is not None:
+            return np.asarray(numbers - float(first))
         return np.array([float(value - first) for value in values])
     except OverflowError:
         raise SpaceError(f"value {last!r} is beyond the largest double") from None

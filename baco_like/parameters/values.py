@@ -34,6 +34,10 @@ INT64 = 2**63 - 1
 
 _PLAIN = {int, float, str, bool, type(None)}
 
+_NUMBERS = {int, float}
+
+_NO_KEY = object()
+
 _MOST_SHOWN = 8
 """Most values of a list that a message shows."""
 
@@ -57,30 +61,53 @@ def _kind_of(value: Any) -> Any:
     return tuple(map(_kind_of, value)) if tuple in kinds else kinds
 
 
-def value_keys(values: Sequence[Any]) -> Iterable[Any]:
-    """Return the `value_key` of each value."""
-    return (
-        map(value_key, values)
-        if tuple in set(map(type, values))
-        else zip(map(type, values), values, strict=True)
-    )
+def value_keys(values: Sequence[Any]) -> Sequence[Any]:
+    """Return the `value_key` of each value, or the values themselves where all are of one kind."""
+    return values if len(_kinds_in(values) or ()) == 1 else _pairs(values)
 
 
-def only_type(values: Iterable[Any]) -> type | None:
-    """Return the type of values if it is one of ints, floats, texts or bools: equal ones are then the same value."""
-    kinds = set(map(type, values))
-    return kinds.pop() if len(kinds) == 1 and kinds < {int, float, str, bool} else None
+def _pairs(values: Sequence[Any]) -> Sequence[Any]:
+    if tuple in set(map(type, values)):
+        return list(map(value_key, values))
+    return list(zip(map(type, values), values, strict=True))
+
+
+def _kinds_in(values: Sequence[Any]) -> set[Any] | None:
+    """Return the kinds of some values in fast passes; None if tuples are of several kinds."""
+    types = set(map(type, values))
+    if tuple not in types:
+        return types
+    if len(types) > 1 or len(set(map(len, values))) > 1:
+        return None
+    kinds = []
+    for part in zip(*values, strict=True):
+        found = _kinds_in(part) or ()
+        if len(found) != 1:
+            return None
+        kinds += found
+    return {tuple(kinds)}
 
 
 def as_array(values: Sequence[Any]) -> NDArray[Any] | None:
     """Return floats, or integers of 64 bits, as an array; None if there are other values."""
-    kind = only_type(values)
-    if kind not in (int, float):
+    kinds = set(map(type, values))
+    if kinds not in ({int}, {float}):
         return None
     try:
-        return np.fromiter(values, np.int64 if kind is int else np.float64, len(values))
+        return np.fromiter(values, np.int64 if kinds == {int} else np.float64, len(values))
     except OverflowError:
         return None
+
+
+def as_doubles(values: Sequence[Any]) -> NDArray[np.float64] | None:
+    """Return ints and floats as an array if each is a double exactly; None otherwise."""
+    if not are_numbers(values):
+        return None
+    try:
+        numbers = np.fromiter(values, np.float64, len(values))
+    except OverflowError:
+        return None
+    return numbers if (np.abs(numbers) < EXACT).all() else None
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
@@ -107,26 +134,38 @@ def domain_values(
     plain_values = make_plain(in_order(values))
     if not plain_values:
         raise SpaceError(f"the domain is empty; give at least one of its {what}")
-    if not _are_valid(plain_values):
+    if not _are_valid(plain_values, are_categories):
         for value in plain_values:
             _check_value(value, are_categories)
     return plain_values
 
 
-def _are_valid(values: Sequence[Any]) -> bool:
+def _are_valid(values: Sequence[Any], are_categories: bool) -> bool:
     """Whether fast passes can tell that all of some values are valid: there may be millions."""
+    values = _without_tuples(values) if are_categories else values
     return (
-        set(map(type, values)) <= {int, float, str, bool}
-        and all(map(math.isfinite, (value for value in values if type(value) is float)))
-        and all(map(str.isascii, (value for value in values if type(value) is str)))
+        set(map(type, values)) <= (_PLAIN if are_categories else _PLAIN - {type(None)})
+        and all(map(math.isfinite, [value for value in values if type(value) is float]))
+        and all(map(str.isascii, [value for value in values if type(value) is str]))
     )
+
+
+def _without_tuples(values: Sequence[Any]) -> Sequence[Any]:
+    """Return some values with the parts of tuples in place of the tuples, unless they are nested too deep."""
+    for _ in range(_DEEPEST):
+        types = set(map(type, values))
+        if tuple not in types:
+            break
+        rest = [value for value in values if type(value) is not tuple] if len(types) > 1 else []
+        tuples = [value for value in values if type(value) is tuple] if rest else values
+        values = rest + list(chain.from_iterable(tuples))
+    return values
 
 
 def make_plain(values: Iterable[Any]) -> tuple[Any, ...]:
     """Return Python's own values for those of NumPy, and tuples for lists."""
     given = tuple(values)
-    parts = chain.from_iterable(value for value in given if type(value) is tuple)
-    is_plain = set(map(type, given)) <= _PLAIN | {tuple} and set(map(type, parts)) <= _PLAIN
+    is_plain = set(map(type, _without_tuples(given))) <= _PLAIN
     return given if is_plain else tuple(map(as_tuple, given))
 
 
@@ -189,7 +228,7 @@ def real_number(value: Any, what: str) -> float:
 class Lookup:
     """From value to index, by type and value first and by number second.
 
-    A value is its own key if all have its type; else there would be millions of pairs.
+    A value is its own key where equal ones are the same value; else there would be millions of pairs.
 
     Args:
         values: The values in the order of their indices.
@@ -199,25 +238,29 @@ class Lookup:
     """
 
     def __init__(self, values: Sequence[Any]) -> None:
-        self._kind = only_type(values)
-        keys = self._keys(values)
+        kinds = _kinds_in(values) or set()
+        # Kinds of the values that are their own keys.
+        self._kinds: set[Any] = kinds if len(kinds) == 1 or kinds == _NUMBERS else set()
+        if self._kinds == _NUMBERS and len(set(values)) < len(values):  # such as 1 and 1.0
+            self._kinds = set()
+        keys = values if self._kinds else _pairs(values)
         self._exact: dict[Any, int] = dict(zip(keys, range(len(keys)), strict=True))
         if len(self._exact) < len(keys):
             twice = next(v for i, v in enumerate(values) if self._exact[keys[i]] != i)
             raise SpaceError(f"value {twice!r} occurs twice; remove one of them")
 
     def _keys(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Return the key of each value; where all listed values have one type, values of another type have None."""
-        if self._kind is None:
-            return list(value_keys(values))
-        if only_type(values) is self._kind:
+        """Return the key of each value; where listed values are their own keys, those of other kinds have none."""
+        if not self._kinds:
+            return _pairs(values)
+        if (_kinds_in(values) or {None}) <= self._kinds:
             return values
-        return [value if type(value) is self._kind else None for value in values]
+        return [value if _kind_of(value) in self._kinds else _NO_KEY for value in values]
 
     @cached_property
     def _numbers(self) -> dict[int | float, int]:
-        if self._kind is not None:
-            return self._exact if self._kind in (int, float) else {}
+        if self._kinds:
+            return self._exact if self._kinds <= _NUMBERS else {}
         known = self._exact.items()
         return {value: index for (kind, value), index in known if kind in (int, float)}
 
@@ -318,6 +361,7 @@ def extent_of(values: Sequence[Any]) -> Extent:
     if types == {float}:
         return Extent(ColumnKind.FLOAT, low, high)
     kind, limit = (ColumnKind.INT, INT64) if types == {int} else (ColumnKind.NUMBER, EXACT)
-    ints = (low, high) if kind is ColumnKind.INT else (v for v in values if type(v) is int)
-    largest = max(map(abs, ints))
+    largest = max(abs(low), abs(high))
+    if kind is ColumnKind.NUMBER and largest > limit:  # it may be a float
+        largest = max(abs(value) for value in values if type(value) is int)
     return Extent(kind if largest <= limit else ColumnKind.OBJECT, low, high)

@@ -59,9 +59,6 @@ NOTES = "notes"
 WARM = "warm"
 """Origin of results of a warm start."""
 
-NOT_COMPARED = "not compared"
-"""Kind of the note that a kernel has run with one set of inputs only. It matters if the kernel is recommended."""
-
 CONFIRMATION = "confirmation"
 """Origin of trials that measure a candidate again for a confirmation."""
 

@@ -17,7 +17,7 @@ from baco_like.explanations import estimate_outlook
 from baco_like.records import History, Objective, Status, Trial
 from baco_like.records.confirmation import is_current
 from baco_like.records.drift import drift_notes
-from baco_like.records.trial import CONTROL, NOT_COMPARED, measurement_notes
+from baco_like.records.trial import CONTROL, measurement_notes
 from baco_like.running.findings import best_beside, censoring, first_line
 from baco_like.running.stopping import OUTLOOK_EVERY
 from baco_like.running.telling import describe_front, describe_values, in_words
@@ -171,7 +171,7 @@ class TrialProgress:
                 if self._failures[new.failure] == 1:
                     notes.append(f"first failure of kind {new.failure}: {first_line(new)}")
             for kind, sentence in measurement_notes(new).items():
-                if kind not in self._noted and kind != NOT_COMPARED:
+                if kind not in self._noted:
                     notes.append(f"first note of kind {kind}, trial {new.id}: {sentence}")
                 self._noted.add(kind)
         notes += drift_notes(history, trial, self._threshold)

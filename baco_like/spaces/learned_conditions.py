@@ -34,20 +34,28 @@ def learn_conditions(space: Activity, configs: Sequence[Config]) -> dict[str, st
         configs: The configurations, each with its parameters in the order in which they were asked for.
     """
     known = dict(space.conditions.texts)
-    counts = {name: sum(name in config for config in configs) for name in space.parameters}
+    # One byte for each configuration; whole columns are compared as numbers, as there may be 100,000 configurations.
+    present = {n: int.from_bytes(bytes(n in c for c in configs), "big") for n in space.parameters}
+    counts = {name: number.bit_count() for name, number in present.items()}
     asked = _asked_first(list(space.parameters), configs)
     learned: dict[str, str] = {}
     for name in sorted(space.parameters, key=lambda n: (-counts[n], asked[n])):
         if counts[name] == len(configs):
             continue
-        relevant = [config for config in configs if space.is_active(name, config) is not False]
-        if all(name in config for config in relevant):
+        relevant, having = configs, present[name]
+        if name in known:
+            active = bytes(space.is_active(name, config) is not False for config in configs)
+            relevant = [
+                config for config, is_active in zip(configs, active, strict=True) if is_active
+            ]
+            having &= int.from_bytes(active, "big")
+        if having.bit_count() == len(relevant):
             continue
         earlier = [
             other
             for other in space.parameters
             if (-counts[other], asked[other]) < (-counts[name], asked[name])
-            and all(other in config for config in relevant if name in config)
+            and having & present[other] == having
         ]
         earlier.sort(key=lambda other: -asked[other])
         if counts[name]:
@@ -73,27 +81,28 @@ def _explain(
     space: Activity, name: str, configs: Sequence[Config], earlier: Sequence[str], depth: int
 ) -> str | None:
     """Return an expression that is true exactly for the trials with the parameter, or None."""
-    lacking = sum(name not in config for config in configs)
+    having = [config for config in configs if name in config]
+    lacking = [config for config in configs if name not in config]
     partial: list[tuple[int, str, str]] = []
     for other in earlier:
-        inside = [config[other] for config in configs if name in config]
-        outside = [c[other] for c in configs if name not in c and other in c]
+        outside = [config[other] for config in lacking if other in config]
+        inside = [config[other] for config in having] if outside else []
         condition = _separate(space.parameters[other], other, inside, outside)
         if condition is None:
             continue
         text, left = condition
         if not left:
             return text
-        if left < lacking:
+        if left < len(lacking):
             partial.append((left, other, text))
     for _, other, text in sorted(partial, key=lambda each: each[0]) if depth > 1 else ():
-        values = {value_key(config[other]) for config in configs if name in config}
+        values = {value_key(config[other]) for config in having}
         rest = [c for c in configs if other in c and value_key(c[other]) in values]
         more = _explain(space, name, rest, [n for n in earlier if n != other], depth - 1)
         if more is not None:
             return f"{text} and {more}"
     for other in earlier:  # both are there, or none of them
-        if not any(name not in config and other in config for config in configs):
+        if not any(other in config for config in lacking):
             return f"{write_name(other)} == {write_name(other)}"
     return None
 
@@ -126,7 +135,7 @@ def _separate(
     shown = write_name(name)
     if parameter.kind in _LISTS or not outside:
         return None
-    numbers = all(isinstance(value, (int, float)) for value in (*inside, *outside))
+    numbers = {*map(type, inside), *map(type, outside)} <= {int, float, bool}
     if parameter.kind is not ParameterKind.UNORDERED and numbers:
         if max(outside) < min(inside):
             return f"{shown} > {max(outside)!r}", 0

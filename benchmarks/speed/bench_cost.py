@@ -6,8 +6,13 @@ BEFORE and AFTER are folders of checkouts. First AFTER runs the demo once. Then,
 things by turns, each in a new process, in alternating order:
 
 - the configurations of that run of the demo, in its order, with the settings of the demo: compiled, stopped when they
-  are clearly slow, and repeated as there. The wall time runs from the start of the first evaluation to the
-  end of the last; the processor time, of all processes, changes less where other programs run;
+  are clearly slow, and repeated as there. Both have the best values of that run, so that a configuration has the same
+  limit in each process; else a best value that is low by chance would stop more of one side's configurations, which
+  saves more time than any check takes. A time near the limit is below it in one process and above it in another.
+  Therefore the ratio of the wall times is over the configurations that both have measured fully or both have stopped,
+  the start of the process included. The numbers of the others are printed by side: if one bench stopped more of them,
+  it would not be chance. The ratio over all configurations follows. The processor time, of all processes and all
+  configurations, changes less where other programs run;
 - three schedules, so many launches each. Their median is what the bench reports; their minimum says whether launches
   have become slower, as other programs can only delay a launch.
 
@@ -37,8 +42,21 @@ SIZE = 768
 """That of the demo."""
 
 
-def evaluate(configs, repeats, **more):
-    """Return the outcomes of configurations, and the wall time and the processor time of all evaluations."""
+class BestValues:
+    """The best value before each trial in another run, in place of what this process measures."""
+
+    def __init__(self, values):
+        self._values = values
+
+    def find(self, trial):
+        return self._values[trial.id]
+
+    def add(self, trial, value):
+        pass
+
+
+def evaluate(configs, repeats, bests=None, **more):
+    """Return the outcomes of configurations, the wall time of each, and the processor time of all processes."""
     from baco_like.evaluators import CKernelEvaluator, CKernelSettings
     from baco_like.evaluators.repeats import Repeats
     from baco_like.records.trial import Trial
@@ -48,23 +66,32 @@ def evaluate(configs, repeats, **more):
         Path("examples/kernels/c_loop_nest.py"), SIZE, repeats=Repeats(repeats, **more), timeout=5.0
     )
     evaluator = CKernelEvaluator(Space({"unroll": [1, 2]}), settings)
-    outcomes = []
-    started = time.perf_counter()
+    if bests is not None:
+        evaluator._best = BestValues(bests)
+    outcomes, walls = [], []
     for number, config in enumerate(configs):
+        started = time.perf_counter()
         evaluator.submit(Trial(number, config))
         outcomes += evaluator.wait()
-    wall = time.perf_counter() - started
+        walls.append(time.perf_counter() - started)
     evaluator.close()  # the times of children count when they have ended
-    return outcomes, [wall, sum(os.times()[:4])]
+    return outcomes, walls, sum(os.times()[:4])
 
 
-def measure(configs, launches):
-    """Print the times of the demo's evaluations, and the median and the minimum of each schedule."""
-    configs = [{name: as_tuple(value) for name, value in config.items()} for config in configs]
-    numbers = evaluate(configs, 5, slow_ratio=3.0)[1] if configs else []
+def measure(rows, launches):
+    """Print of each configuration of the demo whether it was stopped and its wall time, the processor time, and times.
+
+    These are the median and the minimum of each schedule.
+    """
+    configs = [{name: as_tuple(value) for name, value in config.items()} for config, _ in rows]
+    stopped, walls, processor = [], [], 0.0
+    if rows:
+        outcomes, walls, processor = evaluate(configs, 5, [b for _, b in rows], slow_ratio=3.0)
+        stopped = [outcome.value is None for outcome in outcomes]
+    times = []
     for outcome in evaluate(SCHEDULES, launches)[0] if launches else ():
-        numbers += [statistics.median(outcome.repeats), min(outcome.repeats)]
-    print(json.dumps(numbers))
+        times += [statistics.median(outcome.repeats), min(outcome.repeats)]
+    print(json.dumps([stopped, walls, processor, times]))
 
 
 def as_tuple(value):
@@ -73,14 +100,17 @@ def as_tuple(value):
 
 
 def run_demo(folder, evaluations):
-    """Return the configurations of a run of the demo."""
+    """Return the configurations of a run of the demo, each with the best value before it."""
     if not evaluations:
         return []
     with tempfile.TemporaryDirectory() as out:
         run(folder, "-m", "baco_like", "tune", "examples/matmul.toml", "--out", out)
         lines = (Path(out) / "run.jsonl").read_text(encoding="utf-8").splitlines()
-    outcomes = [row for line in lines for row in json.loads(line).get("outcomes", ())]
-    return [row["config"] for row in outcomes][:evaluations]
+    rows, best = [], math.inf
+    for outcome in [row for line in lines for row in json.loads(line).get("outcomes", ())]:
+        rows.append((outcome["config"], None if best == math.inf else best))
+        best = min(best, outcome.get("value") or math.inf)
+    return rows[:evaluations]
 
 
 def run(folder, *args):
@@ -107,18 +137,35 @@ def main():
     args = parser.parse_args()
     configs = run_demo(args.after, args.evaluations)
     given = json.dumps([configs, args.launches])
-    names = ["the demo's evaluations, wall time", "processor time"] if configs else []
+    names = []
+    if configs:
+        names = ["the demo's evaluations, wall time", "all of them, wall time", "processor time"]
     for number in range(len(SCHEDULES) if args.launches else 0):
         names += [f"schedule {number + 1}, median", f"schedule {number + 1}, minimum"]
-    rows = []
+    rows, stopped_by_one = [], [0, 0]
     for number in range(args.rounds):
         results = {}
         for folder in (args.before, args.after)[:: 1 if number % 2 else -1]:
             out = run(folder, Path(__file__).resolve(), "--measure", given)
             results[folder] = json.loads(out)
-        pairs = zip(results[args.before], results[args.after], strict=True)
+        sides = zip(results[args.before], results[args.after], strict=True)
+        stopped, walls, processors, times = sides
+        pairs = list(zip(*times, strict=True))
+        if configs:
+            differences = [a - b for a, b in zip(*stopped, strict=True)]
+            equal = [
+                sum(w for w, d in zip(each, differences, strict=True) if not d) for each in walls
+            ]
+            pairs = [equal, list(map(sum, walls)), processors, *pairs]
+            stopped_by_one[0] += differences.count(1)
+            stopped_by_one[1] += differences.count(-1)
         rows.append([math.log(after / before) for before, after in pairs])
         print(f"round {number + 1}:", *(f"{math.exp(x):.3f}" for x in rows[-1]), flush=True)
+    if configs:
+        before, after = stopped_by_one
+        print(
+            f"stopped by BEFORE alone: {before}, by AFTER alone: {after} of {args.rounds * len(configs)}"
+        )
     for name, logs in zip(names, zip(*rows, strict=True), strict=True):
         mean = statistics.mean(logs)
         # 2.1: Student's t for 20 rounds.

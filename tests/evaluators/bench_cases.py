@@ -40,12 +40,13 @@ class Case:
 
 TWICE = "for (int i = 0; i < 16; i++) b[i] = 2 * a[i];"
 C, STATIC = ("c",), ("c", "cuda")
-HEADERS = ("pthread", "setjmp", "signal", "stdio", "stdlib", "time", "unistd")
+HEADERS = ("pthread", "setjmp", "signal", "stdio", "stdlib", "string", "time", "unistd")
 HEAD = "".join(f"#include <{name}.h>\n" for name in HEADERS)
 LATE = (
     "static const int *from; static int *to;"
     "static void *work(void *u) { usleep(3000); for (int i = 0; i < 16; i++) to[i] = 2 * from[i]; return u; }"
 )
+SPIN = "for (volatile int spin = 0; spin < 2000000; spin++);"
 STACK = (
     "__attribute__((noinline)) static void move_clock(void)"
     "{ struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); long *p = (long *)__builtin_frame_address(0);"
@@ -145,9 +146,30 @@ GROUPS = {
                 f"if (!has) {{ {TWICE} for (int i = 0; i < 16; i++) kept[i] = b[i]; has = 1; }}"
                 "for (int i = 0; i < 16; i++) b[i] = kept[i];",
                 "correctness",
-                "with inputs of seed",
+                "16 of 16 elements are wrong",
                 "int has; STATE int kept[16];",
                 STATIC,
+            ),
+            Case(
+                "keeps results by their inputs",
+                f"int k = 0; while (k < has && memcmp(seen[k], a, 64)) k++; if (k == has) {{ {SPIN} {TWICE}"
+                "memcpy(seen[k], a, 64); memcpy(kept[k], b, 64); has++; } memcpy(b, kept[k], 64);",
+                "correctness",
+                "the kernel keeps results of earlier launches",
+                "int has; static int seen[64][16], kept[64][16];",
+                C,
+            ),
+            Case(
+                "prepares itself in its first launch",
+                f"if (!has) {{ {SPIN} has = 1; }} {TWICE}",
+                state="int has;",
+                languages=C,
+            ),
+            Case(
+                "knows one kind of inputs only",
+                f"if (a[0] == 851) {{ {TWICE} }} else {{ for (int i = 0; i < 16; i++) b[i] = 0; }}",
+                "correctness",
+                "with inputs of seed",
             ),
             Case(
                 "works in its first two launches",

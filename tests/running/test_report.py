@@ -21,7 +21,7 @@ from baco_like.exceptions import MissingExtra
 from baco_like.records import Objective
 from baco_like.records.confirmation import CandidateResults
 from baco_like.records.plan import ConfirmationPlan
-from baco_like.records.trial import NOT_COMPARED, Trial, measurement_notes
+from baco_like.records.trial import Trial, measurement_notes
 from baco_like.running import progress
 from baco_like.running.drawing import plot_convergence
 from baco_like.running.findings import Findings, best_so_far, model_start, write_best
@@ -410,7 +410,7 @@ def test_a_note_is_shown_once_for_its_kind_and_with_the_best(tmp_path):
     space, stream = Space({"x": [1, 2, 3]}), StringIO()
 
     def outcome(trial):
-        extra = {"notes": {"resolution": f"coarse {trial['x']}", NOT_COMPARED: "hidden"}}
+        extra = {"notes": {"resolution": f"coarse {trial['x']}"}}
         return Outcome.success(trial.id, (0.0 if trial["x"] == 2 else 1.0,), extra=extra)
 
     optimizer = Optimizer(space, {"time": "minimize"}, seed=1)
@@ -421,8 +421,7 @@ def test_a_note_is_shown_once_for_its_kind_and_with_the_best(tmp_path):
         progress.update(optimizer.history, optimizer.trials[-1])
     assert stream.getvalue().count("first note of kind resolution") == 1
     summary = Findings(optimizer.history, Objective("time", "ms"))
-    assert [line.partition(": ")[2] for line in summary.notes] == ["coarse 2.", "hidden."]
-    assert "hidden" not in stream.getvalue()
+    assert [line.partition(": ")[2] for line in summary.notes] == ["coarse 2."]
     write_best(summary, tmp_path / "best.json", seed=1)
     best = json.loads((tmp_path / "best.json").read_text())
     assert (best["notes"], best["drift"]) == (summary.notes, [])
@@ -434,7 +433,7 @@ def test_a_confirmation_has_the_notes_of_its_own_measurements():
     def outcome(**notes):
         return Outcome.success(1, (1.0,), extra={"notes": notes})
 
-    trial = Trial(1, {"x": 1}).with_outcome(outcome(**{NOT_COMPARED: "in the search"}))
+    trial = Trial(1, {"x": 1}).with_outcome(outcome(busy="in the search"))
     results = CandidateResults(trial).add(outcome(resolution="coarse"))
     assert measurement_notes(results.to_trial()) == {"resolution": "coarse"}
     assert measurement_notes(results.add(outcome()).to_trial()) == {}

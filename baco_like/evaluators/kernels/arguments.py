@@ -11,6 +11,7 @@ import ctypes
 import functools
 import itertools
 import mmap
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -34,10 +35,12 @@ _CHECKED = 2 * GUARD
 _GAP = 16 << 20
 """Bytes without access before and after the memory of an array; they take addresses only."""
 
-_FILLS = (0xFF, 0x7A, 0xFA)
-"""Bytes that fill outputs without a start value, by turns: NaN or -1, and a large number of each sign.
+_FILLS = (0x7A, 0xFA, 0xFF)
+"""Bytes that fill outputs without a start value, by turns: a large number of each sign, and NaN or -1.
 
-An element that is not written is right after at most one of them, and so is a reduction that starts from them."""
+An element that is not written is right after at most one of them. The first launch and the first timed one have the
+large numbers, which show a maximum or minimum that starts from them. NaN, the clearest in a message, is used if the
+first launch is wrong."""
 
 _SHIFT = 320
 """Bytes by which the start of each array is shifted within its page.
@@ -53,6 +56,11 @@ TYPES = (
     *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
 )
 """Types of elements and of scalars; a target may support fewer."""
+
+
+TIMED, FIRST, LATER = range(3)
+"""The values of the timed launches, those of the first launch, and those of launches that show whether a kernel keeps
+results."""
 
 
 @dataclass(frozen=True)
@@ -223,15 +231,14 @@ class Arguments:
     """The arguments of a kernel in the memory of a target.
 
     Args:
-        draws: The arguments for two seeds. The kernel is timed with the first; the second shows whether it computes its
-            result anew.
+        draws: The arguments for three seeds: `TIMED`, `FIRST` and `LATER`.
         allocate: Returns memory for an array of so many bytes, the argument with this number.
         restore: ``auto``, ``always`` or ``never``, see `KernelSettings`.
         rotated: Bytes that are written between two launches with the same copy of the arrays, at least; 0: one copy.
 
     Attributes:
         copies: The memory of each argument, None for scalars, in each copy of all arrays.
-        are_fixed: Whether both draws have the same inputs.
+        are_fixed: Whether all draws have the same inputs.
 
     Raises:
         EvaluatorError: The draws differ in the types of arguments, the target refuses an argument, or the arrays are so
@@ -245,14 +252,15 @@ class Arguments:
         restore: str,
         rotated: int = 0,
     ) -> None:
-        first, other = draws
-        if [(a.role, a.like.dtype) for a in first] != [(a.role, a.like.dtype) for a in other]:
+        first = draws[TIMED]
+        types = [[(a.role, a.like.dtype) for a in draw] for draw in draws]
+        if any(each != types[TIMED] for each in types):
             raise EvaluatorError("inputs returns arrays of other types for another seed")
-        self._draws, self._restore, self.draw = draws, restore, 0
+        self._draws, self._restore, self.draw = draws, restore, TIMED
         self._fills = itertools.cycle(_FILLS)
-        starts = [(a.start, b.start) for a, b in zip(*draws, strict=True) if a.start is not None]
-        self.are_fixed = all(same_bytes(as_bytes(a), as_bytes(b)) for a, b in starts)
-        self._capacities = [max(a.like.nbytes, b.like.nbytes) for a, b in zip(*draws, strict=True)]
+        starts = [[as_bytes(a.start) for a in draw if a.start is not None] for draw in draws]
+        self.are_fixed = all(map(same_bytes, starts[TIMED], starts[FIRST]))
+        self._capacities = [max(a.like.nbytes for a in each) for each in zip(*draws, strict=True)]
         size = sum(n for n, a in zip(self._capacities, first, strict=True) if a.role != "scalar")
         copies = 1 + -(-rotated // max(size, 1))
         if copies > _MOST_COPIES:
@@ -267,7 +275,8 @@ class Arguments:
             ]
             for _ in range(copies)
         ]
-        self._turn = 0  # the copy in use
+        self._turn = len(self.copies) - 1  # the copy in use
+        self._kept: Sequence[int] = ()  # inputs whose timed values have pages of their own
         self.restored = set[int]()  # inputs that get their value before each launch, by number
 
     def __getitem__(self, number: int) -> Argument:
@@ -284,11 +293,11 @@ class Arguments:
         outputs = [n for n, a in enumerate(self._draws[self.draw]) if a.role == "output"]
         return sorted({*outputs, *self.restored})
 
-    def place(self, draw: int = 0, *, is_new: bool = False) -> None:
+    def place(self, draw: int = TIMED, *, is_new: bool = False) -> None:
         """Write all values and guards.
 
         Args:
-            draw: Which values; those of the second draw are written to the copy in use only.
+            draw: Which values; only the timed ones are written to all copies.
             is_new: Whether another kernel follows, of which is not known which inputs it changes.
         """
         self.draw = draw
@@ -298,10 +307,10 @@ class Arguments:
             self.restored = {
                 n for n, role in roles if role == "input" and self._restore == "always"
             }
-        if draw == 0:
-            self._turn = len(self.copies) - 1  # so the next launch uses the first copy
-        written = [number for number, block in enumerate(self.blocks) if block is not None]
-        for blocks in self.copies if draw == 0 else [self.blocks]:
+        self._turn = len(self.copies) - 1  # so the next timed launch uses the first copy
+        for blocks in self.copies if draw == TIMED else [self.blocks]:
+            recalled = [n for n in self._kept if draw == TIMED and blocks[n].recall()]
+            written = [n for n, block in enumerate(blocks) if block and n not in recalled]
             for number in written:
                 size, block = self[number].like.nbytes, blocks[number]
                 before, after = block.guards
@@ -309,11 +318,23 @@ class Arguments:
                 block.write(size, _pattern(self._capacities[number] - size + after))
             self._write_starts(written, blocks)
 
+    def keep(self) -> None:
+        """Keep the timed inputs in pages of their own: a forked child then gets them without a copy by `place`."""
+        if len(self.copies) == 1:
+            self.place()
+            roles = [argument.role for argument in self._draws[TIMED]]
+            self._kept = [n for n, role in enumerate(roles) if role in ("input", "constant")]
+            for number in self._kept:
+                self.blocks[number].keep()
+
     def restore(self) -> None:
-        """Take the next copy; the outputs and the changed inputs have their start values.
+        """Take the next copy with timed values; the outputs and the changed inputs have their start values.
 
         All copies are written before the first one is used again: then the others' data are in the caches.
         """
+        if self.draw != TIMED:
+            self._write_starts(self.written, self.blocks)
+            return
         self._turn = (self._turn + 1) % len(self.copies)
         if self._turn == 0:
             for blocks in self.copies:
@@ -328,11 +349,12 @@ class Arguments:
             elif start.nbytes:
                 block.write(0, as_bytes(start))
 
-    def check(self, *, is_first: bool) -> Comparison:
+    def check(self, *, is_first: bool, has_inputs: bool = True) -> Comparison:
         """Return how far the outputs are from the correct ones, and what else the kernel has done wrong.
 
         Args:
             is_first: Whether only the first launch has run. Inputs that it has changed are restored from now on.
+            has_inputs: Whether the inputs are compared, too. A change of one that is not restored can be found later.
         """
         errors, problems = [0.0], []
         several = sum(a.expected is not None for a in self._draws[self.draw]) > 1
@@ -351,7 +373,7 @@ class Arguments:
                     problems.append(
                         f"{argument.name}: {found.problem}" if several else found.problem
                     )
-            elif problem := self._find_change(number, block, is_first):
+            elif has_inputs and (problem := self._find_change(number, block, is_first)):
                 problems.append(problem)
         return Comparison(max(errors), problems[0] if problems else None)
 
@@ -409,6 +431,23 @@ class HostBlock:
         self.guards = start - _GAP, total - _GAP - start - size
         self._bytes, self.array = whole, whole[start : start + size]
         self._start = start
+        self._kept: NDArray[np.uint8] | None = None
+
+    def keep(self) -> None:
+        """Keep the present bytes, with the guards, in other pages."""
+        whole = self.read(-self.guards[0], self.array.size + sum(self.guards))
+        pages = mmap.mmap(-1, whole.size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._kept = np.frombuffer(pages, np.uint8)
+        self._kept[:] = whole
+
+    def recall(self) -> bool:
+        """Let the kept pages take the place of the present ones, once; return False where this is not possible."""
+        kept, self._kept = self._kept, None
+        if kept is None or sys.platform != "linux":
+            return False
+        size, first = ctypes.c_size_t(kept.size), ctypes.c_void_p(self.address - self.guards[0])
+        moved = _LIBC.mremap(ctypes.c_void_p(kept.ctypes.data), size, size, _TO_ADDRESS, first)
+        return moved == first.value
 
     def write(self, offset: int, content: NDArray[np.uint8]) -> None:
         """Write bytes; offsets begin at the array."""
@@ -425,6 +464,12 @@ class HostBlock:
 
 _LIBC = ctypes.CDLL(None)
 _LIBC.memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
+_TO_ADDRESS = 3
+"""MREMAP_MAYMOVE and MREMAP_FIXED of Linux, which `mmap` does not name."""
+
+if sys.platform == "linux":
+    _LIBC.mremap.restype = ctypes.c_void_p
 
 
 def as_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:

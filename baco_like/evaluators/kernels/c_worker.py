@@ -8,6 +8,7 @@ processor behind, does not change the worker.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import resource
 import signal
@@ -24,8 +25,8 @@ from typing_extensions import override
 
 from baco_like.evaluators._processes.child import signal_name
 from baco_like.evaluators._processes.worker_main import Report, describe_error
-from baco_like.evaluators.kernels.arguments import Arguments, HostBlock, same_bytes
-from baco_like.evaluators.kernels.problems import draw_twice, load_problem
+from baco_like.evaluators.kernels.arguments import FIRST, Arguments, HostBlock, same_bytes
+from baco_like.evaluators.kernels.problems import draw_three, load_problem
 from baco_like.evaluators.kernels.timing import (
     ROTATE,
     CacheFlush,
@@ -67,11 +68,13 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
 
     def open_size(size: int) -> tuple[Arguments, ctypes.CDLL]:
         if size not in opened:
-            draws = draw_twice(problem, settings["problem"], size)
+            draws = draw_three(problem, settings["problem"], size)
             library = _build_harness(settings["compiler"], draws[0], limits.build_timeout)
             arguments = Arguments(draws, HostBlock, settings["restore"], rotated)
             opened[size] = arguments, library
-            opened[size][0].place(is_new=True)
+            arguments.keep()
+            arguments.place(FIRST, is_new=True)
+            gc.freeze()  # else a child copies the pages of all objects when it collects garbage
         return opened[size]
 
     def handle(request: Mapping[str, Any], report: Report) -> Any:

@@ -21,7 +21,7 @@ from typing_extensions import override
 from baco_like.evaluators._processes.worker_main import Report
 from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.kernels.arguments import DEVICE_GUARDS, Argument, Arguments
-from baco_like.evaluators.kernels.problems import draw_twice, load_problem
+from baco_like.evaluators.kernels.problems import draw_three, load_problem
 from baco_like.evaluators.kernels.timing import (
     ROTATE,
     CompiledKernel,
@@ -359,7 +359,7 @@ class Programs:
 
         self.problem = load_problem(settings["problem"]["path"], settings["problem"]["constants"])
         self.size = settings["problem"]["size"]
-        draws = draw_twice(self.problem, settings["problem"])
+        draws = draw_three(self.problem, settings["problem"])
         for number, like in enumerate(self.call_optional("scratch", (), self.size)):
             scratch = Argument(f"scratch {number}", np.asarray(like), None, None, "output")
             for draw in draws:

@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like.evaluators.kernels.arguments import Argument, Arguments, HostBlock
-from baco_like.evaluators.kernels.problems import draw_twice, load_problem
+from baco_like.evaluators.kernels.problems import draw_three, load_problem
 from baco_like.evaluators.kernels.timing import (
     CacheFlush,
     CompiledKernel,
@@ -25,7 +25,7 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
     import halide as hl
 
     problem = load_problem(settings["problem"]["path"], settings["problem"]["constants"])
-    draws = draw_twice(problem, settings["problem"])
+    draws = draw_three(problem, settings["problem"])
     _require_buffers(draws)
     arguments = Arguments(draws, HostBlock, settings["restore"])
     flush = CacheFlush() if settings["flush"] else None
@@ -53,12 +53,13 @@ def _require_buffers(draws: Sequence[Sequence[Argument]]) -> None:
     """
     import halide as hl
 
-    for argument, other in zip(*draws, strict=True):
-        if argument.like.shape != other.like.shape:
-            raise EvaluatorError(
-                f"{argument.name} has the shape {argument.like.shape}, and {other.like.shape} for another seed: a "
-                "Halide pipeline has buffers of one shape"
-            )
+    for argument, *others in zip(*draws, strict=True):
+        for other in others:
+            if argument.like.shape != other.like.shape:
+                raise EvaluatorError(
+                    f"{argument.name} has the shape {argument.like.shape}, and {other.like.shape} for another seed: a "
+                    "Halide pipeline has buffers of one shape"
+                )
         if argument.role == "scalar" or (argument.expected and argument.start is not None):
             raise EvaluatorError(
                 f"{argument.name}: a Halide pipeline has inputs and outputs only, without a start value"

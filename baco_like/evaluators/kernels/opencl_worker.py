@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.kernels.arguments import DEVICE_GUARDS, Argument, Arguments
-from baco_like.evaluators.kernels.problems import draw_twice, load_problem
+from baco_like.evaluators.kernels.problems import draw_three, load_problem
 from baco_like.evaluators.kernels.timing import (
     ROTATE,
     CompiledKernel,
@@ -38,7 +38,7 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
     """
     _disable_compiler_caches()
     problem = load_problem(settings["problem"]["path"], settings["problem"]["constants"])
-    draws = draw_twice(problem, settings["problem"])
+    draws = draw_three(problem, settings["problem"])
     import pyopencl as cl
 
     device = find_device(settings["platform"], settings["device"])

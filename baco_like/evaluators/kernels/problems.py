@@ -105,10 +105,10 @@ def load_problem(path: str | Path, constants: Mapping[str, Any] | None = None) -
     return module
 
 
-def draw_twice(
+def draw_three(
     problem: ModuleType, description: Mapping[str, Any], size: int | None = None
 ) -> list[list[Argument]]:
-    """Return the arguments of a problem for its seed, and for one that is drawn at random.
+    """Return the arguments of a problem for its seed, and for two that are drawn at random.
 
     A kernel that knows the seeds could have the results before it is launched.
 
@@ -117,7 +117,7 @@ def draw_twice(
         description: ``size`` and ``seed``, and the ``tolerances`` as for `draw_arguments`.
         size: Another size.
     """
-    seeds = (description["seed"], secrets.randbits(32))
+    seeds = (description["seed"], secrets.randbits(32), secrets.randbits(32))
     return [
         draw_arguments(problem, size or description["size"], seed, description["tolerances"])
         for seed in seeds

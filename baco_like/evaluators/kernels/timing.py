@@ -4,10 +4,10 @@ This module runs in the worker. The languages differ only in how a kernel is mad
 their memory (`baco_like.evaluators.kernels.arguments.Block`). The requests come from
 `baco_like.evaluators.kernels.bench`.
 
-One measurement is a first launch whose result is checked, warm-ups, and the timed samples, each with a check.
-The outputs are filled before each launch, so that a launch that skips its work is found. At last a kernel that may be
-recommended runs with other inputs, and has to return their result about as fast: a kernel that keeps the result of an
-earlier launch is found.
+One measurement is a first launch with other inputs than the timed ones, warm-ups, and the timed samples, each with a
+check. The outputs are filled before each launch, so that a launch that skips its work is found. A kernel that keeps the
+result of an earlier launch is wrong in the second one; if it knows the inputs again, the first launch takes longer than
+the others.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 
 from baco_like._checks import as_tuple
 from baco_like.evaluators._processes.worker_main import Report
-from baco_like.evaluators.kernels.arguments import Arguments
+from baco_like.evaluators.kernels.arguments import FIRST, LATER, TIMED, Arguments
 from baco_like.records.reading import finite_number
-from baco_like.records.trial import NOT_COMPARED
 
 LONGEST = 1e9
 """Seconds, 30 years; JSON has no infinity."""
@@ -170,7 +169,7 @@ class Measurement:
     Args:
         kernel: The kernel.
         limits: Limits of the stages.
-        is_placed: Whether the arguments have their values.
+        is_placed: Whether the arguments have the values of the first launch.
     """
 
     _last: Measurement | None = None  # whose kernel the arguments belong to
@@ -181,18 +180,19 @@ class Measurement:
         self.kernel, self._arguments, self._limits = kernel, kernel.arguments, limits
         self._is_placed = is_placed
         self._launches = 0  # of a sample; 0 before the first launch
+        self._checks = 0
+        self._first = np.zeros(2)  # times of the first launch
         self._process = os.getpid()
-        self._is_compared = False  # the result for other inputs
+        self._is_compared = False  # with other new inputs
         self._notes: dict[str, str] = {}
         self._error = 0.0
 
     def __call__(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
-        """Measure the kernel; the first call also launches it before, and checks that result.
+        """Measure the kernel; the first call also launches it before, with other inputs, and checks that result.
 
         Args:
             request: ``count`` (number of samples), ``launch`` and ``timeout`` (limits in seconds, of the first launch
-                and until a time is known), ``enough`` (a run longer than these seconds is the last one), ``near`` (a
-                median up to these seconds may be recommended: the result for other inputs is compared) and ``grace``
+                and until a time is known), ``enough`` (a run longer than these seconds is the last one) and ``grace``
                 (seconds that are added to the limits of the stages where the kernel enforces its own). To measure the
                 energy: ``count`` and ``meter``, the seconds of each measurement.
             report: Receives the stages ``launch`` (the first run), ``check`` and ``run``, and the time of a launch as a
@@ -204,24 +204,27 @@ class Measurement:
         """
         is_first = not self._launches
         if not self._is_placed:
-            self._arguments.place(is_new=Measurement._last is not self)
+            self._arguments.place(
+                FIRST if is_first else TIMED, is_new=Measurement._last is not self
+            )
         Measurement._last, self._is_placed = self, False
         if "meter" in request:
             return self._read_energy(request, report)
         if is_first and (problem := self._prepare(request, report)) is not None:
             return self._answer(problem)
         samples, limit = [], request["timeout"]
-        for _ in range(request["count"]):
+        for left in reversed(range(request["count"])):
             report.stage("run", limit * self._launches + request["grace"])
             samples.append(self._sample(limit))
             seconds, limit = float(samples[-1][0]), self._limits.timeout
             report.note(seconds)
+            is_last = not left or seconds > request["enough"]
             # Again: a race may show only in a later launch, and a launch between the first and the last may skip work.
-            if (problem := self._check(report)) is not None:
+            if (problem := self._check(report, has_inputs=is_last)) is not None:
                 return self._answer(problem)
-            if seconds > request["enough"]:
+            if is_last:
                 break
-        return self._answer(self._compare_inputs(samples, request, report))
+        return self._answer(self._find_kept_results(samples, request, report))
 
     def _read_energy(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
         """Note the joules of a run and the watts, in turn."""
@@ -233,22 +236,26 @@ class Measurement:
 
     def _prepare(self, request: Mapping[str, Any], report: Report) -> str | None:
         """Launch and check for the first time, run the warm-ups, and choose the launches of a sample."""
-        grace = request["grace"]
+        arguments, grace = self._arguments, request["grace"]
         report.stage("launch", request["launch"] + grace)
         self._launches = 1
-        first = self._launch(1, request["launch"])[0]
-        if (problem := self._check(report, is_first=True)) is not None:
-            return problem
-        if restored := sorted(self._arguments.restored):
-            self._notes["restored"] = (
-                f"the kernel changes argument {', '.join(map(str, restored))}, an input: it gets its value back before "
-                "each launch"
-            )
+        arguments.restore()  # the pages of the outputs are made before the launch
+        self._first = self._launch(1, request["launch"])
+        problem, seed = self._check(report), arguments[0].seed
+        arguments.place()
         limit = request["timeout"]
-        for _ in range(self._limits.warmup - 1):
+        if problem is not None:
+            # Mostly the timed inputs, too, have a wrong result, and their message is the same in each run.
+            report.stage("launch", request["launch"] + grace)
+            self._launch(1, request["launch"])
+            return self._check(report) or f"{problem}, with inputs of seed {seed}"
+        is_short = bool(self._first[0] < _LONG)
+        for number in range(max(self._limits.warmup - 1, is_short)):
             report.stage("run", limit + grace)
             self._sample(limit)
-        while first < _LONG and self._launches < _MOST_LAUNCHES:
+            if not number and (problem := self._check(report)) is not None:
+                return problem
+        while is_short and self._launches < _MOST_LAUNCHES:
             report.stage("run", limit * self._launches + grace)
             steps = self._sample(limit)[0] * self._launches / self.kernel.step
             if steps >= _LEAST_STEPS:
@@ -285,48 +292,56 @@ class Measurement:
             raise ArithmeticError(f"a launch took {seconds} s by the clock")
         return np.array((seconds, processor))
 
-    def _check(self, report: Report, *, is_first: bool = False) -> str | None:
+    def _check(self, report: Report, *, has_inputs: bool = True) -> str | None:
+        """Return the problem of the last launch."""
         report.stage("check", self._limits.build_timeout)
         if (problem := self.kernel.problem()) is not None:
             return problem
-        found = self._arguments.check(is_first=is_first)
-        self._error = max(self._error, found.error)
+        arguments = self._arguments
+        # The first launch with each of two inputs: a kernel may change inputs that others leave as they are.
+        is_first = self._checks < 2
+        found = arguments.check(is_first=is_first, has_inputs=is_first or has_inputs)
+        self._checks += 1
+        if arguments.draw == TIMED:
+            self._error = max(self._error, found.error)
+        if restored := sorted(arguments.restored):
+            self._notes["restored"] = (
+                f"the kernel changes argument {', '.join(map(str, restored))}, an input: it gets its value back before "
+                "each launch"
+            )
         return found.problem
 
-    def _compare_inputs(
+    def _find_kept_results(
         self, samples: Sequence[NDArray[np.float64]], request: Mapping[str, Any], report: Report
     ) -> str | None:
-        """Return the problem of the kernel with inputs of another seed, unless that was done or it is too slow.
+        """Return the problem of a kernel that keeps results by their inputs, and is therefore fast with those it knows.
 
-        If the first launch is clearly longer than those with the timed inputs, and a later one is not, the kernel keeps
-        results. If no later one is faster, its time depends on the inputs.
+        The first launch had new inputs. If it was clearly longer than the timed ones, its caches may have been cold, so
+        that more launches follow, with other new inputs. If their first one is clearly longer, too, and a later one is
+        not, the kernel keeps results. If no later one is faster, its time depends on the inputs.
         """
-        if self._is_compared:
-            return None
-        if self._arguments.are_fixed:
-            self._notes["same inputs"] = (
-                "all seeds have the same inputs, so whether the kernel keeps results is not checked"
-            )
-            return None
-        usual = np.median(samples, axis=0)
-        if usual[0] > request["near"]:
-            self._notes[NOT_COMPARED] = (
-                "as it is not near the best, its result is not compared for other inputs"
-            )
-            return None
-        self._is_compared = True
-        self._notes.pop(NOT_COMPARED, None)
         load, cpus = os.getloadavg()[0], os.cpu_count() or 1
         if self.kernel.is_on_host and load > _CROWDED * cpus and _count_threads() > 1:
             self._notes["busy"] = (
                 f"the machine is busy (load {load:.1f} on {cpus} CPUs), so threads of a launch may have run one after "
                 "another, and a race between them may not show; measure it again when the machine is idle"
             )
+        if self._arguments.are_fixed:
+            self._notes["same inputs"] = (
+                "all seeds have the same inputs, so whether the kernel keeps results is not checked"
+            )
+            return None
+        # numpy.median imports 20 ms of modules, here in the process of each kernel.
+        usual = np.sort(samples, axis=0)[(len(samples) - 1) // 2]
+        is_slow = min(seconds for seconds, _ in samples) > request["enough"]
+        if self._is_compared or is_slow or not _is_longer(self._first, usual):
+            return None
+        self._is_compared = True
         launches: list[NDArray[np.float64]] = []
         # A kernel may keep only the results of inputs that it sees again.
         for _ in range(2 + len(samples)):
             report.stage("run", self._limits.timeout + request["grace"])
-            self._arguments.place(1)
+            self._arguments.place(LATER)
             launches.append(self._launch(1, self._limits.timeout))
             first, last = launches[0], launches[-1]
             if (problem := self._check(report)) is not None:

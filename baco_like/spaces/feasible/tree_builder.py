@@ -566,7 +566,11 @@ def _slices(rule: Rule, table: Mask, positions: Mapping[int, Ints], work: Work) 
     rows = len(positions[rule.members[axes[0]]]) if axes else 0
     work.spend(table.size + math.prod(sizes) * _SORT_COST + rows * len(axes) + CALL_COST)
     table = np.moveaxis(table, axes, range(len(axes))).reshape(math.prod(sizes), -1)
-    distinct, number = np.unique(np.packbits(table, axis=1), axis=0, return_inverse=True)
+    packed = np.packbits(table, axis=1)
+    slices = packed.view(
+        np.dtype((np.void, packed.shape[1]))
+    )  # `axis` would make a field of each column
+    distinct, number = np.unique(slices, return_inverse=True)
     selected = mixed_radix([positions[rule.members[axis]] for axis in axes], sizes)
     return number.ravel()[selected], len(distinct)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from baco_like._typing import Ints, Mask
+from baco_like._typing import Codes, Ints, Mask
 from baco_like.constraints.conditions import Conditions
 from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters import Parameter, Permutation
-from baco_like.parameters.values import as_array, make_plain, only_type, value_keys
+from baco_like.parameters.values import as_array, as_doubles, make_plain, value_keys
 from baco_like.spaces.activity import Activity
 from baco_like.spaces.formats.description import SpaceDescription
 from baco_like.spaces.inputs import make_named, parameter_from_values
@@ -44,7 +45,7 @@ def read_dataframe(table: pd.DataFrame | Iterable[Mapping[str, Any]]) -> SpaceDe
             active[name] = np.array([cell is not None for cell in cells])
         values, number = _distinct(name, cells, active[name])
         parameters[name] = _parameter(name, values)
-        codes[name] = parameters[name].encode(values)[number]
+        codes[name] = _codes(parameters[name], values)[number]
         cells_of[name] = [*values, None], number
     if not all(map(np.all, active.values())):
         columns = {n: list(map(v.__getitem__, i.tolist())) for n, (v, i) in cells_of.items()}
@@ -175,7 +176,7 @@ def _distinct(name: str, cells: Sequence[Any], active: Mask) -> tuple[list[Any],
 def _number_distinct(given: Sequence[Any]) -> tuple[list[Any], Ints]:
     """Return the plain values that are distinct by type and value, and the index of each given one.
 
-    Numbers of one type are sorted, others stand as they appear.
+    Numbers are sorted, others stand as they appear.
     """
     values = make_plain(given)
     numbers = as_array(values)
@@ -183,14 +184,30 @@ def _number_distinct(given: Sequence[Any]) -> tuple[list[Any], Ints]:
         # With the first indices, the sort is stable: 0.0 stays before a later -0.0.
         found, _, index = np.unique(numbers, return_index=True, return_inverse=True)
         return found.tolist(), index
-    # A value of one type is its own key; most columns have one.
-    keys = values if only_type(values) is not None else list(value_keys(values))
-    distinct = dict.fromkeys(keys)
-    if len(distinct) == len(keys):
-        return list(values), np.arange(len(keys))
-    distinct.update(zip(reversed(keys), reversed(values), strict=True))  # the first of equal ones
-    indices = dict(zip(distinct, range(len(distinct)), strict=True))
-    return list(distinct.values()), np.fromiter(map(indices.get, keys), np.int64, len(keys))
+    if len(set(values)) == len(values):
+        found, index = list(values), np.arange(len(values))
+    else:
+        keys = value_keys(values)
+        first = dict(zip(reversed(keys), reversed(values), strict=True))  # of equal ones
+        distinct = dict.fromkeys(keys)
+        found = [first[key] for key in distinct]
+        places = dict(zip(distinct, range(len(distinct)), strict=True))
+        index = np.fromiter(map(places.__getitem__, keys), np.int64, len(keys))
+    numbers = as_doubles(found)
+    if numbers is None:
+        return found, index
+    order = np.argsort(numbers, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return list(map(found.__getitem__, order.tolist())), rank[index]
+
+
+def _codes(parameter: Parameter, values: Sequence[Any]) -> Codes:
+    """Return the codes of all values of a parameter, ``(n, w)``; they are indices where it lists them in this order."""
+    listed = getattr(parameter, "values", ())
+    if len(listed) == len(values) and all(map(operator.is_, listed, values)):
+        return np.arange(len(values), dtype=np.float64)[:, None]
+    return parameter.encode(values)
 
 
 def _parameter(name: str, distinct: Sequence[Any]) -> Parameter:

@@ -15,13 +15,13 @@ EXPECTED = np.arange(1.0, 7.0, dtype=np.float32).reshape(2, 3)
 
 
 def make_arguments(factor=2):
-    """Return an input and its copy, with two values."""
+    """Return an input and its copy, with three values."""
     draws = [
         [
             Argument("argument 0", values, values, None, "input", seed),
             Argument("argument 1", values, None, Expected(values), "output"),
         ]
-        for seed, values in ((0, EXPECTED), (7, factor * EXPECTED))
+        for seed, values in ((0, EXPECTED), (7, factor * EXPECTED), (8, factor**2 * EXPECTED))
     ]
     return Arguments(draws, HostBlock, "auto")
 
@@ -67,6 +67,8 @@ class Double(CompiledKernel):
         if self.config["fault"] == "keep":
             self.kept = getattr(self, "kept", values.copy())
             output[:] = self.kept
+        elif self.config["fault"] == "known":
+            output[:] = EXPECTED.reshape(-1)
         elif self.config["fault"] != "silent" or number < self.config["at"]:
             is_wrong = self.state["corrupted"] and self.config["fault"] != "corrupt"
             output[:] = values + is_wrong

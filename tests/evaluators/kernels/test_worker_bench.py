@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from baco_like.evaluators import Repeats, StagedEvaluator
 from baco_like.evaluators.kernels import timing
+from baco_like.evaluators.kernels.arguments import TIMED
 from baco_like.evaluators.kernels.bench import KernelBench, KernelSettings
 from baco_like.evaluators.kernels.timing import CompiledKernel, KernelLimits, Measurement
 from baco_like.exceptions import EvaluatorError
@@ -76,7 +77,8 @@ def test_times_are_in_the_objectives_unit(evaluator):
         ({"fault": "nan"}, "correctness", "element (0, 2) is nan instead of 3"),
         ({"fault": "silent"}, "correctness", "element (0, 0) is nan instead of 1"),
         ({"fault": "silent", "at": 3}, "correctness", "element (0, 0) is nan instead of 1"),
-        ({"fault": "keep"}, "correctness", "with inputs of seed 7"),
+        ({"fault": "keep"}, "correctness", "element (0, 0) is 2.0 instead of 1.0"),
+        ({"fault": "known"}, "correctness", "with inputs of seed 7"),
         ({"seconds": -1e-9}, "runtime", "ArithmeticError: a launch took -1e-09 s by the clock"),
     ],
 )
@@ -248,7 +250,6 @@ def test_a_sample_is_a_hundred_steps_of_the_clock(steps, most, count):
         "launch": 1.0,
         "timeout": 1.0,
         "enough": 1.0,
-        "near": 1.0,
         "grace": 0.0,
     }
     answer = Measurement(kernel, LIMITS)(request, report)
@@ -256,32 +257,33 @@ def test_a_sample_is_a_hundred_steps_of_the_clock(steps, most, count):
     assert report.values == pytest.approx([steps * kernel.step] * count)
     assert max(kernel.calls) <= most
     if most > 1000:
-        launches = kernel.calls[-2]  # of the last sample; the launch with other inputs follows
+        launches = kernel.calls[-1]  # of the last sample
         assert steps * launches >= 100 or launches == 1000
     is_coarse = steps * min(most, 1000) < 10
     assert ("below the resolution" in answer["notes"].get("resolution", "")) == is_coarse
 
 
-REQUEST = {"count": 3, "launch": 1.0, "timeout": 1.0, "enough": 1.0, "near": 1.0, "grace": 0.0}
+REQUEST = {"count": 3, "launch": 1.0, "timeout": 1.0, "enough": 1.0, "grace": 0.0}
 
 
 @pytest.mark.parametrize(
     ("slow", "is_busy", "problem", "notes"),
     [
         ([], True, None, set()),
-        ([0], True, "the kernel keeps results", set()),
+        ([0], True, None, set()),  # its caches were cold
         ([0, 1], True, "the kernel keeps results", set()),
+        ([0, 1, 2], True, "the kernel keeps results", set()),
         (range(9), True, None, {"new inputs"}),  # its time depends on the inputs
-        ([0], False, None, set()),  # another process has delayed it
+        ([0, 1], False, None, set()),  # another process has delayed it
     ],
 )
 def test_a_kernel_that_keeps_results_is_found(slow, is_busy, problem, notes, monkeypatch):
-    """Its first launches with new inputs are slow, later ones are not."""
+    """Its launches with new inputs are slow, those with inputs that it knows are not."""
     kernel, cpu, launches = Clocked(1e6, 1), [0.0], iter(range(9))
     plain = kernel.time
 
     def time(count, limit):
-        is_slow = kernel.arguments.draw == 1 and next(launches) in slow
+        is_slow = kernel.arguments.draw != TIMED and next(launches) in slow
         seconds = plain(count, limit) * (2 if is_slow else 1)
         cpu[0] += seconds * is_busy
         return seconds
@@ -293,14 +295,27 @@ def test_a_kernel_that_keeps_results_is_found(slow, is_busy, problem, notes, mon
     assert answer["notes"].keys() == notes
 
 
-def test_a_kernel_that_is_not_near_the_best_runs_with_other_inputs_once_it_is():
-    kernel, report = Clocked(1e6, 1), Notes()
+@pytest.mark.parametrize(
+    ("first", "enough", "launches"), [(1, 1.0, [4, 7]), (2, 1.0, [5, 8]), (2, 1e-4, [2, 3])]
+)
+def test_a_kernel_has_more_inputs_only_if_its_first_launch_is_long(
+    first, enough, launches, monkeypatch
+):
+    """Further launches would cost a tenth of a run, and none is made for a kernel that is too slow anyway."""
+    kernel, cpu = Clocked(1e6, 1), [0.0]
+    plain = kernel.time
+
+    def time(count, limit):
+        seconds = plain(count, limit) * (1 if len(kernel.calls) > 1 else first)
+        cpu[0] += seconds
+        return seconds
+
+    kernel.time = time
+    monkeypatch.setattr("time.process_time", lambda: cpu[0])
     measurement = Measurement(kernel, LIMITS)
-    far = measurement({**REQUEST, "near": 1e-4}, report)
-    assert (far["notes"].keys(), len(kernel.calls)) == ({"not compared"}, 4)
-    for launches in (8, 11):
-        near = measurement(REQUEST, report)
-        assert (near["notes"], len(kernel.calls)) == ({}, launches)
+    for number in launches:
+        answer = measurement({**REQUEST, "enough": enough}, Notes())
+        assert (answer["problem"], len(kernel.calls)) == (None, number)
 
 
 @pytest.mark.parametrize(
