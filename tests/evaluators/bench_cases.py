@@ -167,7 +167,7 @@ GROUPS = {
             ),
             Case(
                 "knows one kind of inputs only",
-                f"if (a[0] == 851) {{ {TWICE} }} else {{ for (int i = 0; i < 16; i++) b[i] = 0; }}",
+                f"if (a[0] == 850) {{ {TWICE} }} else {{ for (int i = 0; i < 16; i++) b[i] = 0; }}",
                 "correctness",
                 "with inputs of seed",
             ),

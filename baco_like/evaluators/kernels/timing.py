@@ -252,16 +252,17 @@ class Measurement:
         is_short = bool(self._first[0] < _LONG)
         for number in range(max(self._limits.warmup - 1, is_short)):
             report.stage("run", limit + grace)
-            self._sample(limit)
+            sample = self._sample(limit)
             if not number and (problem := self._check(report)) is not None:
                 return problem
         while is_short and self._launches < _MOST_LAUNCHES:
-            report.stage("run", limit * self._launches + grace)
-            steps = self._sample(limit)[0] * self._launches / self.kernel.step
+            steps = sample[0] * self._launches / self.kernel.step
             if steps >= _LEAST_STEPS:
                 break
             growth = min(1.2 * _LEAST_STEPS / max(steps, 1.0), 10.0)
             self._launches = min(math.ceil(self._launches * growth), _MOST_LAUNCHES)
+            report.stage("run", limit * self._launches + grace)
+            sample = self._sample(limit)
         return None
 
     def _sample(self, limit: float) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from baco_like._typing import Codes, Ints, Mask
 from baco_like.constraints.conditions import Conditions
 from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import SpaceError
-from baco_like.parameters import Parameter, Permutation
+from baco_like.parameters import Categorical, Ordinal, Parameter, Permutation
 from baco_like.parameters.values import as_array, as_doubles, make_plain, value_keys
 from baco_like.spaces.activity import Activity
 from baco_like.spaces.formats.description import SpaceDescription
@@ -204,8 +204,9 @@ def _number_distinct(given: Sequence[Any]) -> tuple[list[Any], Ints]:
 
 def _codes(parameter: Parameter, values: Sequence[Any]) -> Codes:
     """Return the codes of all values of a parameter, ``(n, w)``; they are indices where it lists them in this order."""
-    listed = getattr(parameter, "values", ())
-    if len(listed) == len(values) and all(map(operator.is_, listed, values)):
+    if isinstance(parameter, (Categorical, Ordinal)) and all(
+        map(operator.is_, parameter.values, values)
+    ):
         return np.arange(len(values), dtype=np.float64)[:, None]
     return parameter.encode(values)
 
