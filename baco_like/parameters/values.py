@@ -79,7 +79,7 @@ def _kinds_in(values: Sequence[Any]) -> set[Any] | None:
         return types
     if len(types) > 1 or len(set(map(len, values))) > 1:
         return None
-    kinds = []
+    kinds: list[Any] = []
     for part in zip(*values, strict=True):
         found = _kinds_in(part) or ()
         if len(found) != 1:

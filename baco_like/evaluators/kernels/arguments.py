@@ -447,7 +447,7 @@ class HostBlock:
             return False
         size, first = ctypes.c_size_t(kept.size), ctypes.c_void_p(self.address - self.guards[0])
         moved = _LIBC.mremap(ctypes.c_void_p(kept.ctypes.data), size, size, _TO_ADDRESS, first)
-        return moved == first.value
+        return bool(moved == first.value)
 
     def write(self, offset: int, content: NDArray[np.uint8]) -> None:
         """Write bytes; offsets begin at the array."""
