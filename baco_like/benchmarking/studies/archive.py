@@ -252,6 +252,7 @@ def repeat_study(path: str | Path, folder: Path, processes: int = 1) -> StudyRes
 
     Raises:
         StrategyError: It is not an archive of a study, or the study has parts that only its script has.
+        OSError: An input cannot be written.
     """
     inputs = folder.absolute() / INPUTS
     with _opened(Path(path)) as (read, names):
@@ -264,16 +265,17 @@ def repeat_study(path: str | Path, folder: Path, processes: int = 1) -> StudyRes
             raise StrategyError(
                 f"{path}: {', '.join(missing)} cannot be made again without the script of the study, see {INPUTS}"
             )
-        for name in (name for name in names if name.startswith(f"{INPUTS}/")):
-            inner = PurePosixPath(name)
-            if ".." in inner.parts or set(name) & set("\\:\0"):
+        files = {name: read(name) for name in names if name.startswith(f"{INPUTS}/")}
+        for name in files:
+            if ".." in PurePosixPath(name).parts or set(name) & set("\\:\0"):
                 raise ValueError(f"{name!r} is outside the archive")
-            file = folder.joinpath(*inner.parts)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            check_output(file)
-            file.write_bytes(read(name))
         budgets = {(each["evaluations"], each["seconds"]) for each in own["problems"].values()}
         (evaluations, seconds), *others = budgets
+    for name, data in files.items():
+        file = folder.joinpath(*PurePosixPath(name).parts)
+        check_output(file)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
     sys.path.insert(0, str(inputs))
     try:
         return study(
