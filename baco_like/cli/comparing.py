@@ -8,6 +8,7 @@ from pathlib import Path
 from baco_like._output import check_output, explain_os_error, print_line
 from baco_like.acquisitions import registry as acquisitions
 from baco_like.benchmarking import studies
+from baco_like.benchmarking.studies.contenders import read_contender
 from baco_like.evaluators import registry as evaluators
 from baco_like.exceptions import JournalError, MissingExtra, PluginError
 from baco_like.strategies import default_settings
@@ -74,6 +75,7 @@ def compare(args: argparse.Namespace) -> None:
                 again = studies.repeat_study(args.problems[0], folder / "again", args.jobs)
             print_line(f"\nAgain:\n\n{studies.describe_differences(result, again)}")
         return
+    contenders = [read_contender(name) for name in args.strategies if name]
     problems, notes = studies.find_problems(args.problems, args.direction, large=args.large)
     for note in notes:
         print_line(note)
@@ -81,7 +83,7 @@ def compare(args: argparse.Namespace) -> None:
     path = folder / "runs.jsonl"
     try:
         result = studies.study(
-            *(filter(None, args.strategies), problems, seeds, args.budget),
+            *(contenders, problems, seeds, args.budget),
             draw=args.draw,
             path=path,
             processes=args.jobs,
