@@ -1,18 +1,18 @@
-"""Helpers that several integrations share: options, permutations as texts, and search spaces that a tool lists."""
+"""Helpers that several integrations share: options, permutations as texts, parameters and spaces of other tools."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import Any
 
 from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.optimizer import Optimizer, Search
-from baco_like.parameters import Permutation
-from baco_like.parameters.values import as_tuple, value_key
+from baco_like.parameters import Categorical, Ordinal, Parameter, Permutation
+from baco_like.parameters.values import are_numbers, as_tuple, plain, value_key
 from baco_like.records import Trial
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
@@ -72,7 +72,7 @@ def order_texts(name: str, parameter: Permutation, tool: str) -> list[str]:
         raise SpaceError(
             f"parameter {name!r}: {tool} needs elements that differ as text and contain no comma, not {texts}"
         )
-    return [",".join(order) for order in permutations(texts)]
+    return [",".join(order) for order in itertools.permutations(texts)]
 
 
 def write_permutations(config: Mapping[str, Any], space: Space) -> dict[str, Any]:
@@ -96,6 +96,72 @@ def read_permutations(values: Mapping[str, Any], space: Space) -> dict[str, Any]
         if isinstance(parameter, Permutation) and isinstance(value, str):
             config[name] = parameter.value_from_text(value) or value
     return config
+
+
+# Parameters of another tool, one at a time ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ForeignParameter:
+    """A parameter, and the values that the other tool uses for it.
+
+    Attributes:
+        parameter: The parameter.
+        originals: Maps the key of each plain value (`value_key`) to the value in the other tool; a value that is
+            missing is the same in both.
+    """
+
+    parameter: Parameter
+    originals: Mapping[Any, Any]
+
+    @classmethod
+    def of(cls, values: Iterable[Any], default: Any) -> ForeignParameter:
+        """Return the parameter of listed values: ordinal if all are numbers, else categorical.
+
+        Sizes that grow by factors, such as powers of two, get a logarithmic scale. A list becomes a tuple, and any
+        other value that no parameter has becomes its text.
+
+        Args:
+            values: The values; further ones that are equal are ignored.
+            default: Value in the default configuration; it need not be among the values.
+
+        Raises:
+            SpaceError: There is no value.
+        """
+        originals: dict[Any, Any] = {}
+        plain_values = [_plain_value(value) for value in (*values, default)]
+        for own, value in zip(plain_values, (*values, default), strict=True):
+            originals.setdefault(value_key(own), value)
+        distinct = [key[1] for key in originals]
+        if not are_numbers(distinct):
+            return cls(Categorical(distinct, plain_values[-1]), originals)
+        numbers = sorted(distinct)
+        grows = numbers[0] > 0 and all(b >= 2 * a for a, b in itertools.pairwise(numbers))
+        return cls(Ordinal(numbers, log=grows, default=plain_values[-1]), originals)
+
+    @classmethod
+    def of_order(cls, length: int, default: Sequence[int]) -> ForeignParameter:
+        """Return the parameter of the orders of so many numbers from 0, which the other tool has as lists."""
+        return cls(Permutation(range(length), default=tuple(default)), {})
+
+    def to_tool(self, value: Any) -> Any:
+        """Return a value in the other tool's form."""
+        if isinstance(self.parameter, Permutation):
+            return list(value)
+        return self.originals.get(value_key(value), value)
+
+    def from_tool(self, value: Any) -> Any:
+        """Return a value of the other tool in the form that the parameter has; the inverse of `to_tool`."""
+        return _plain_value(value)
+
+
+def _plain_value(value: Any) -> Any:
+    value = as_tuple(plain(value))
+    try:
+        Categorical([value])
+    except SpaceError:
+        return repr(value)
+    return value
 
 
 # Search spaces that another tuner has enumerated ----------------------------------------------------------------------
