@@ -203,7 +203,8 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=MODELS)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    jobs = list(itertools.product(range(args.models), args.contenders, range(args.seeds)))
+    seeds, models = range(args.seeds), range(args.models)
+    jobs = [(n, each, seed) for seed in seeds for n in models for each in args.contenders]
     work = partial(one_run, budget=args.budget)
     rows = runs.finished(work, jobs, ("model", "contender", "seed"), args)
     text = f"# Helion's search spaces, {MODELS} models of run times\n\n{runs.provenance()}\n\n"
