@@ -37,6 +37,7 @@ PACKAGES = {
 EXCERPTS = {
     "ax",
     "evaluators",
+    "inside_your_compiler",
     "kernels",
     "many_machines",
     "parallel",

@@ -34,7 +34,7 @@ NEED_COMPILER = {
 
 def skip_without_target(name):
     """Skip what needs a target that this machine does not have."""
-    for package in ("ax", "halide"):
+    for package in ("ax", "halide", "helion", "triton", "tvm"):
         if name.startswith(package) and importlib.util.find_spec(package) is None:
             pytest.skip(f"needs the package {package}")
     if name.startswith("opencl"):

@@ -1,7 +1,8 @@
 """Adapters that run this optimizer inside other tuners, and converters of their spaces.
 
 The names of other tools are imported on first use, because they need the extra package of the tool. Where it is missing
-the `MissingExtra` error names the command that installs it.
+the `MissingExtra` error names the command that installs it. The adapters inside compilers are the modules `helion`,
+`triton` and `tvm`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from baco_like.results.hypermapper import read_csv as read_samples
 from baco_like.results.hypermapper import write_csv as write_samples
 
 if TYPE_CHECKING:
+    from baco_like.integrations import helion, triton, tvm
     from baco_like.integrations.ax import *
     from baco_like.integrations.configspace import *
     from baco_like.integrations.gest import *
@@ -33,6 +35,7 @@ __all__ = [
     "BacoTechnique",
     "from_configuration",
     "from_optuna",
+    "helion",
     "hypermapper",
     "observe_samples",
     "optuna_distributions",
@@ -42,8 +45,10 @@ __all__ = [
     "to_configspace",
     "to_configuration",
     "to_optuna",
+    "triton",
     "tune_cache",
     "tune_kernel",
+    "tvm",
     "vocs_variables",
     "write_samples",
 ]
@@ -60,7 +65,13 @@ _NAMES = {
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
+_COMPILERS = ("helion", "triton", "tvm")
+"""Modules with names of their own, because two of them have an ``autotune``."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _COMPILERS:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -129,8 +129,9 @@ class ForeignParameter:
             SpaceError: There is no value.
         """
         originals: dict[Any, Any] = {}
-        plain_values = [_plain_value(value) for value in (*values, default)]
-        for own, value in zip(plain_values, (*values, default), strict=True):
+        given = [*values, default]
+        plain_values = [_plain_value(value) for value in given]
+        for own, value in zip(plain_values, given, strict=True):
             originals.setdefault(value_key(own), value)
         distinct = [key[1] for key in originals]
         if not are_numbers(distinct):

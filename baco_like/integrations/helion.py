@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,8 +20,8 @@ from typing_extensions import override
 
 from baco_like._checks import whole_number
 from baco_like._optional import needs_extra
-from baco_like.constraints.callables import CallableConstraint
-from baco_like.exceptions import ConfigError, SpaceWarning
+from baco_like.constraints.table import TableConstraint
+from baco_like.exceptions import ConfigError
 from baco_like.integrations._shared import ForeignParameter, check_options
 from baco_like.journal import Journal
 from baco_like.journal.lock import journal_file, sole_runner
@@ -103,8 +102,9 @@ def autotuner(**options: Any) -> Callable[..., BaseAutotuner]:
 class BacoAutotuner(BaseSearch):  # type: ignore[misc]  # not installed where types are checked
     """Searches the configurations of a Helion kernel; the default configuration is measured first.
 
-    Then come the seeds of the user and of the compiler. Helion's filter and limits on tensor sizes are constraints,
-    and failed configurations teach which others will fail. Configurations that Helion makes equal are measured once.
+    Then come the seeds of the user and of the compiler. Helion's limits on tensor sizes are constraints. All
+    configurations that the filter rejects count as one evaluation; they teach, as failed ones do, which others to
+    avoid. Configurations that Helion makes equal are measured once.
     Helion's seed, time budget, baseline, accuracy check and time limits apply. The journal is beside Helion's cache; it
     resumes an interrupted run.
 
@@ -177,7 +177,7 @@ class BacoAutotuner(BaseSearch):  # type: ignore[misc]  # not installed where ty
             optimizer = self.optimizer = self._open_optimizer(space, storage)
             if not (optimizer.trials or optimizer.pending):
                 for flat in seeds:
-                    with suppress(ConfigError):  # equal to another seed, or rejected by the filter
+                    with suppress(ConfigError):  # equal to another seed
                         optimizer.enqueue(fields.to_config(flat))
             stop = MaxEvals(self._evaluations)
             limit = self.settings.autotune_budget_seconds
@@ -271,6 +271,8 @@ def _outcome(program: str, result: Any) -> Outcome:
     """Return the outcome of one of Helion's results; its trial is not known yet."""
     seconds = {} if result.compile_time is None else {"compile": float(result.compile_time)}
     notes = {"program": program, "seconds": seconds}
+    if result.status == "filtered":
+        notes["program"] = "filtered"  # all are one program, so they count as one evaluation
     if math.isfinite(result.perf):
         return outcome_from(0, float(result.perf), extra=notes)
     word = _FAILURES.get(result.status, "runtime" if seconds else "compile")
@@ -360,32 +362,21 @@ def _parameter(fragment: Any, known: Sequence[Any]) -> ForeignParameter:
 
 
 def _constrained_space(search: BacoAutotuner, fields: HelionFields) -> Space:
-    """Return the space, with the limits on tensor sizes and the filter of the settings as constraints."""
+    """Return the space, with the limits on tensor sizes as lists of the allowed sizes."""
     parameters = {name: field.parameter for name, field in fields.parameters.items()}
     names = {place: name for name, place in fields.places.items()}
-    generation, change = search.config_gen, search.settings.autotune_config_filter
-    constraints = []
+    generation, constraints = search.config_gen, []
     for limit in search.config_spec.tensor_numel_constraints:
         indices = [(generation.block_size_indices[i], None) for i in limit.block_indices]
         if all(index in names for index in indices):
-            read = {names[index]: parameters[names[index]] for index in indices}
-            constraints.append(
-                CallableConstraint(
-                    limit.check_fn, limit.expr_str, tuple(read), False, read, by_position=True
-                )
-            )
-    if change is not None:
-
-        def is_kept(config: Mapping[str, Any]) -> bool:
-            return change(generation.unflatten(fields.to_flat(config))) is not None
-
-        every = tuple(parameters)
-        constraints.append(
-            CallableConstraint(is_kept, "autotune_config_filter", every, True, parameters)
-        )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SpaceWarning)  # the filter cannot be an expression
-        return Space(parameters, constraints)
+            sizes = Space({names[index]: parameters[names[index]] for index in indices})
+            allowed = [config for config in sizes if limit.check_fn(*config.values())]
+            columns = [sizes.columns[name].start for name in sizes.active]
+            codes = sizes.encode(allowed)[:, columns]
+            read = {name: parameters[name] for name in sizes.active}
+            if len(allowed) < sizes.size:
+                constraints.append(TableConstraint.of(read, codes))
+    return Space(parameters, constraints)
 
 
 search_algorithms["baco_like"] = BacoAutotuner

@@ -294,10 +294,13 @@ def test_every_adapter_of_the_package_has_a_driver():
     [
         ("ax", "ax.core.data", "ax"),
         ("gest", "gest_api", "gest"),
+        ("helion", "helion", "helion"),
         ("kernel_tuner", "kernel_tuner.searchspace", "kernel-tuner"),
         ("optuna", "optuna", "optuna"),
         ("pyatf", "pyatf.search_space", "pyatf"),
         ("ray", "ray.tune.search", "ray"),
+        ("triton", "triton", "triton"),
+        ("tvm", "tvm_ffi", "tvm"),
     ],
 )
 def test_the_extra_is_named(name, module, extra, monkeypatch):
