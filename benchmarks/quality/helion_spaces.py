@@ -193,7 +193,7 @@ def report(rows: list[dict[str, Any]]) -> str:
             shared = [own[k] < default[k] for k in own if k in default]
             won = f"{100 * statistics.mean(shared):.0f} %" if shared else ""
             cells += [f"{mean:.3f} ({low:.3f} to {high:.3f})", won]
-        lines.append([*cells, len(own)])
+        lines.append([*cells, str(len(own))])
     head = [x for n in BUDGETS for x in (f"time after {n}", "ahead of the default")]
     return runs.table(["", *head, "runs"], lines)
 
