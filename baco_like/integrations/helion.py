@@ -190,7 +190,7 @@ class BacoAutotuner(BaseSearch):  # type: ignore[misc]  # not installed where ty
         if result.reason == INTERRUPTED:
             raise KeyboardInterrupt
         self.log(f"baco_like: {result.reason}")
-        winner = result.winner
+        winner = result.recommended
         if winner is None:
             raise self.benchmark_provider.take_no_viable_config_error() or exc.NoConfigFound
         config = self.config_gen.unflatten(fields.to_flat(winner.config))

@@ -264,7 +264,7 @@ class _Task:
         return config if self._space.contains({**config, **sizes}) else None
 
     def _write(self, config: Mapping[str, Any], result: Result) -> None:
-        if self._settings.file is None or result.winner is None:
+        if self._settings.file is None or result.recommended is None:
             return
         path = Path(self._settings.file)
         first = result.trials[0] if result.trials else None
@@ -272,7 +272,7 @@ class _Task:
             "kernel": self._kernel.__name__,
             "key": _json_key(self._key),
             "config": dict(config),
-            "ms": result.winner.value,
+            "ms": result.recommended.value,
             "default_ms": None if first is None else first.value,
             "evaluations": result.history.searched,
             "device": _device(self._kernel.fn),
@@ -311,7 +311,7 @@ class _Task:
         if result.reason == INTERRUPTED:
             raise KeyboardInterrupt
         self._kernel.results[self._key] = result
-        winner = result.winner
+        winner = result.recommended
         if winner is None:
             failed = result.trials[0].message if result.trials else result.reason
             raise RuntimeError(f"kernel {name}: no configuration has run; the first: {failed}")

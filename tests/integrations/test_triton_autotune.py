@@ -217,4 +217,4 @@ def test_on_a_gpu(tmp_path):
     assert torch.equal(out, 2 * x)
     (result,) = kernel.results.values()
     assert len(result.trials) >= 12
-    assert result.winner.value <= 1.1 * result.trials[0].value
+    assert result.recommended.value <= 1.1 * result.trials[0].value
