@@ -8,7 +8,7 @@ import helion
 import helion.language as hl
 import torch
 from helion.autotuner import EnumFragment, IntegerFragment, ListOf, PowerOfTwoFragment
-from test_compilers import provider
+from test_inside_compilers import provider
 
 from baco_like import FailureWarning, Ordinal, Permutation
 from baco_like.integrations.helion import BacoAutotuner, autotune, autotuner, read_space
