@@ -30,7 +30,7 @@ from baco_like.parameters import Integer
 from baco_like.records import Outcome, Trial
 from baco_like.records.reading import outcome_from
 from baco_like.records.trial import MEASURED_AGAIN
-from baco_like.running import Confirm, MaxEvals, MaxTime, Measuring
+from baco_like.running import Confirm, MaxEvals, MaxTime, Measuring, StoppingRule
 from baco_like.running.tuner import INTERRUPTED, search_and_confirm
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
@@ -179,7 +179,7 @@ class BacoAutotuner(BaseSearch):  # type: ignore[misc]  # not installed where ty
                 for flat in seeds:
                     with suppress(ConfigError):  # equal to another seed
                         optimizer.enqueue(fields.to_config(flat))
-            stop = MaxEvals(self._evaluations)
+            stop: StoppingRule = MaxEvals(self._evaluations)
             limit = self.settings.autotune_budget_seconds
             if limit is not None:
                 left = limit - (time.perf_counter() - (self._autotune_budget_start or 0.0))
@@ -340,7 +340,9 @@ def read_space(generation: Any, seeds: Sequence[Sequence[Any]] = ()) -> HelionFi
         for number, index in enumerate(indices):
             name = f"{key}_{number}" if is_sequence else key
             fragment = generation.flat_spec[index]
-            elements = [None] if not isinstance(fragment, ListOf) else range(fragment.length)
+            elements: Sequence[int | None] = (
+                [None] if not isinstance(fragment, ListOf) else range(fragment.length)
+            )
             for element in () if index in fixed else elements:
                 own = name if element is None else f"{name}_{element}"
                 places[own] = (index, element)
@@ -365,7 +367,8 @@ def _constrained_space(search: BacoAutotuner, fields: HelionFields) -> Space:
     """Return the space, with the limits on tensor sizes as lists of the allowed sizes."""
     parameters = {name: field.parameter for name, field in fields.parameters.items()}
     names = {place: name for name, place in fields.places.items()}
-    generation, constraints = search.config_gen, []
+    generation = search.config_gen
+    constraints: list[TableConstraint] = []
     for limit in search.config_spec.tensor_numel_constraints:
         indices = [(generation.block_size_indices[i], None) for i in limit.block_indices]
         if all(index in names for index in indices):

@@ -85,7 +85,9 @@ class BacoSearchStrategy(PySearchStrategy):  # type: ignore[misc]  # not install
         self._options = check_options(strategy, warm_start)
         self._given = {"strategy": strategy, "batch": batch, "folder": folder}
         self._given |= {"warm_start": warm_start, "optimizers": self.optimizers}
-        self._task, self._seed, self._mod, self._postprocs = "", 0, None, ()
+        self._task, self._seed = "", 0
+        self._mod: Any = None
+        self._postprocs: tuple[Any, ...] = ()
         self._space: TraceSpace | None = None
         self._trials: list[Trial] = []
         self._waiting: list[Trial] = []
@@ -136,7 +138,8 @@ class BacoSearchStrategy(PySearchStrategy):  # type: ignore[misc]  # not install
     def generate_measure_candidates(self) -> list[Any] | None:
         """Return the next candidates, or None when the trials or the schedules are exhausted."""
         candidates: list[Any] = []
-        self._trials, made = [], {}
+        made: dict[str, Trial] = {}
+        self._trials = []
         number = min(self._batch, self._left)
         for _ in range(_MOST_SKIPPED * number):
             missing = number - len(candidates)
@@ -183,11 +186,8 @@ class BacoSearchStrategy(PySearchStrategy):  # type: ignore[misc]  # not install
     def notify_runner_results(self, measure_candidates: Any, results: Sequence[Any]) -> None:
         """Observe the results of the latest candidates."""
         for trial, program, result in zip(self._trials, self._programs, results, strict=True):
-            failed, value = None, None
-            if result.run_secs:
-                value = [1e3 * float(seconds) for seconds in result.run_secs]
-            else:
-                failed = _failure_word(str(result.error_msg))
+            value = [1e3 * float(seconds) for seconds in result.run_secs or ()] or None
+            failed = _failure_word(str(result.error_msg)) if value is None else None
             message = "" if failed is None else str(result.error_msg)
             observe_answer(
                 *(self._optimizer, trial, value),
@@ -300,7 +300,7 @@ class TraceSpace:
                 constraints |= dict.fromkeys(rule.format(*names.values()) for rule in rules)
                 own.append(build(index, tuple(names.values())))
             decisions.append(own)
-        when = {}
+        when: dict[str, str] = {}
         if len(traces) > 1:
             parameters[SKETCH] = ForeignParameter.of(map(str, range(len(traces))), "0").parameter
             when = {
