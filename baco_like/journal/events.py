@@ -91,15 +91,15 @@ class Server(Protocol):
 
 @runtime_checkable
 class ServedJournal(Journal, Protocol):
-    """The optional part of a journal on a server, which also chooses the trials and measures the leases.
+    """The optional part of a journal on a server, which also chooses the trials and measures the leases."""
 
-    Attributes:
-        url: The address of the run.
-        connection: The server.
-    """
+    @property
+    def url(self) -> str:
+        """The address of the run."""
 
-    url: str
-    connection: Server
+    @property
+    def connection(self) -> Server:
+        """The server."""
 
     def peek(self, after: Mark) -> Iterator[tuple[Event, Mark]]:
         """Return the events after a position, as `read` does."""

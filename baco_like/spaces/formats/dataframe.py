@@ -182,8 +182,8 @@ def _number_distinct(given: Sequence[Any]) -> tuple[list[Any], Ints]:
     numbers = as_array(values)
     if numbers is not None:
         # With the first indices, the sort is stable: 0.0 stays before a later -0.0.
-        found, _, index = np.unique(numbers, return_index=True, return_inverse=True)
-        return found.tolist(), index
+        sorted_numbers, _, places = np.unique(numbers, return_index=True, return_inverse=True)
+        return sorted_numbers.tolist(), places
     if len(set(values)) == len(values):
         found, index = list(values), np.arange(len(values))
     else:
@@ -191,8 +191,8 @@ def _number_distinct(given: Sequence[Any]) -> tuple[list[Any], Ints]:
         first = dict(zip(reversed(keys), reversed(values), strict=True))  # of equal ones
         distinct = dict.fromkeys(keys)
         found = [first[key] for key in distinct]
-        places = dict(zip(distinct, range(len(distinct)), strict=True))
-        index = np.fromiter(map(places.__getitem__, keys), np.int64, len(keys))
+        place = dict(zip(distinct, range(len(distinct)), strict=True))
+        index = np.fromiter(map(place.__getitem__, keys), np.int64, len(keys))
     numbers = as_doubles(found)
     if numbers is None:
         return found, index
