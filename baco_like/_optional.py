@@ -1,16 +1,13 @@
-"""Import optional packages, and make tables and plots with two of them."""
+"""Import optional packages, and make tables with one of them."""
 
 from __future__ import annotations
 
 import importlib.util
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from baco_like._output import replace_file
 from baco_like.exceptions import MissingExtra
 
 if TYPE_CHECKING:
@@ -72,30 +69,3 @@ def data_frame(
         ):
             frame[name] = pandas.array(cells, dtype="Int64")
     return frame
-
-
-@contextmanager
-def open_plot(path: Path, width: float, height: float) -> Iterator[Any]:
-    """Yield empty axes of matplotlib, and write the plot at the end of the ``with`` block.
-
-    Args:
-        path: The file; its suffix decides the format.
-        width: Width of the plot in inches.
-        height: Height of the plot in inches.
-
-    Raises:
-        MissingExtra: matplotlib is not installed.
-    """
-    require("matplotlib", "plot")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    yield figure.subplots()
-    save_figure(figure, path)
-
-
-def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure of matplotlib; the suffix of the file decides the format, without one it is PNG."""
-    data = io.BytesIO()
-    figure.savefig(data, dpi=150, format=path.suffix[1:] or "png")
-    replace_file(path, data.getvalue())

@@ -1,21 +1,22 @@
 """Plots of a run with matplotlib: ``from baco_like import plot``.
 
-Every function takes an `Optimizer` or the `Result` of `tune`, draws on ``axes`` or on new ones, and returns the axes of
+Every function takes an `Optimizer` or the `Result` of `tune`, draws on ``ax`` or on new axes, and returns the axes of
 matplotlib, so that titles, limits and files are yours: ``plot.history(result).figure.savefig("history.png")``. Install
 the extra ``plot``. The report (`baco_like.reporting`) has more charts, for a browser.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from baco_like import _drawing
 from baco_like._optional import require
 from baco_like._output import is_wide, show
 from baco_like._typing import Array
@@ -43,50 +44,41 @@ _FAILURE, _MODEL = "#d55e00", "#0072b2"
 _MOST_LABELS = 12
 _MOST_BARS = 10
 
-_LONGEST = 24
-"""Most characters of a name or value beside an axis."""
-
-_LONGEST_TITLE = 32
-"""Most characters of the title of a vertical axis."""
-
-_LETTER = 0.075
-"""Width of a letter of a label in inches."""
-
 
 def history(
-    run: Optimizer | Result, *, objective: str | None = None, axes: Axes | None = None
+    run: Optimizer | Result, *, objective: str | None = None, ax: Axes | None = None
 ) -> Axes:
     """Plot all values, the best so far, censored values and failures over the evaluations.
 
     Args:
         run: The run.
         objective: Name of one of several objectives; None takes the first.
-        axes: Where to draw; None makes a new figure.
+        ax: Where to draw; None makes a new figure.
 
     Raises:
         MissingExtra: matplotlib is not installed.
         ValueError: The run has no such objective.
     """
-    shown, axes = _open(run, axes, objective)
-    draw_convergence(axes, shown.history, shown.objective)
-    return axes
+    shown, ax = _open(run, ax, objective)
+    draw_convergence(ax, shown.history, shown.objective)
+    return ax
 
 
 def front(
-    run: Optimizer | Result, names: tuple[str, str] | None = None, *, axes: Axes | None = None
+    run: Optimizer | Result, names: tuple[str, str] | None = None, *, ax: Axes | None = None
 ) -> Axes:
     """Plot all successful trials by two of several objectives, with the front and its knee.
 
     Args:
         run: The run.
         names: The objectives on the horizontal and vertical axis; None takes the first two.
-        axes: Where to draw; None makes a new figure.
+        ax: Where to draw; None makes a new figure.
 
     Raises:
         MissingExtra: matplotlib is not installed.
         ValueError: The run has one objective, or no objectives with these names.
     """
-    shown, axes = _open(run, axes)
+    shown, ax = _open(run, ax)
     objectives = shown.optimizer.objectives
     if not objectives:
         raise ValueError("a run with one objective has no front; plot.history shows its values")
@@ -94,8 +86,8 @@ def front(
     chosen = list(known[:2] if names is None else names)
     if len(chosen) != 2 or len(set(chosen) & set(known)) != 2:
         raise ValueError(f"names = {names!r:.80}: expected two of {', '.join(map(repr, known))}")
-    draw_front(axes, shown.history, objectives, *map(known.index, chosen))
-    return axes
+    draw_front(ax, shown.history, objectives, *map(known.index, chosen))
+    return ax
 
 
 def parallel_coordinates(
@@ -103,7 +95,7 @@ def parallel_coordinates(
     names: Sequence[str] | None = None,
     *,
     objective: str | None = None,
-    axes: Axes | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Plot each successful trial as a line across the parameters, coloured by its value; dark lines are good.
 
@@ -113,19 +105,19 @@ def parallel_coordinates(
         run: The run.
         names: The parameters from left to right; None takes all that are not constant.
         objective: Name of one of several objectives; None takes the first.
-        axes: Where to draw; None makes a new figure.
+        ax: Where to draw; None makes a new figure.
 
     Raises:
         MissingExtra: matplotlib is not installed.
         TrialError: No trial has succeeded, or a parameter does not exist.
         ValueError: The run has no such objective.
     """
-    is_own = axes is None
-    shown, axes = _open(run, axes, objective)
+    is_own = ax is None
+    shown, ax = _open(run, ax, objective)
     trials = shown.successes
     names = list(shown.history.space.active if names is None else names)
     if is_own:
-        figure: Any = axes.figure
+        figure: Any = ax.figure
         figure.set_figwidth(max(figure.get_figwidth(), 0.9 * len(names)))
     scales = [_Scale(shown.history.space, name, trials) for name in names]
     heights = np.column_stack([scale.heights(trials) for scale in scales])
@@ -138,23 +130,23 @@ def parallel_coordinates(
         norm=_norm(values),
         alpha=0.8,
     )
-    axes.add_collection(lines)
-    _name_places(axes, names)
-    axes.set_xlim(-0.3, len(names) - 0.2)
-    axes.set_ylim(-0.05, 1.05)
-    axes.set_yticks([])
-    room = max(6, int(_room(axes) / (len(names) + 1)))
+    ax.add_collection(lines)
+    _drawing.name_places(ax, names)
+    ax.set_xlim(-0.3, len(names) - 0.2)
+    ax.set_ylim(-0.05, 1.05)
+    ax.set_yticks([])
+    room = max(6, int(_drawing.letters_across(ax) / (len(names) + 1)))
     # The lines cross the texts.
     box = {"color": "white", "alpha": 0.7, "pad": 0.5, "lw": 0}
     style: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small", "bbox": box}
     for place, scale in enumerate(scales):
-        axes.axvline(place, color="#999999", lw=0.8, zorder=0)
+        ax.axvline(place, color="#999999", lw=0.8, zorder=0)
         labels = scale.labels()
-        texts = _short_texts([text for _, text in labels], room)
+        texts = _drawing.short_texts([text for _, text in labels], room)
         for (height, _), text in zip(labels, texts, strict=True):
-            axes.annotate(text, (place, height), (3, 0), **style)
-    axes.figure.colorbar(lines, ax=axes, label=_short(shown.objective.label))
-    return axes
+            ax.annotate(text, (place, height), (3, 0), **style)
+    ax.figure.colorbar(lines, ax=ax, label=_drawing.short_text(shown.objective.label))
+    return ax
 
 
 def slice(
@@ -162,7 +154,7 @@ def slice(
     name: str | None = None,
     *,
     objective: str | None = None,
-    axes: Axes | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Plot the values over one parameter, with the partial dependence and its 90 % interval.
 
@@ -172,20 +164,20 @@ def slice(
         run: The run.
         name: The parameter; None takes the most important one.
         objective: Name of one of several objectives; None takes the first.
-        axes: Where to draw; None makes a new figure.
+        ax: Where to draw; None makes a new figure.
 
     Raises:
         MissingExtra: matplotlib is not installed.
         TrialError: No trial has succeeded, or the parameter does not exist.
         ValueError: The run has no such objective.
     """
-    shown, axes = _open(run, axes, objective)
+    shown, ax = _open(run, ax, objective)
     trials = shown.successes
     name = shown.important(1)[0] if name is None else name
     scale = _Scale(shown.history.space, name, trials)
     observed = np.array([trial.value for trial in trials], dtype=np.float64)
     style: dict[str, Any] = {"ms": 4, "color": "#9a9a9a", "label": "evaluation"}
-    axes.plot(scale.places(trials), observed, "o", **style)
+    ax.plot(scale.places(trials), observed, "o", **style)
     if shown.history.space.parameters[name].width == 1 and len(trials) >= _LEAST:
         points = shown.dependence((name,)).points
         places = [scale.place(point.values[0]) for point in points]
@@ -193,19 +185,19 @@ def slice(
             np.array([getattr(p, k) for p in points]) for k in ("value", "low", "high")
         )
         if scale.is_number:
-            axes.plot(places, values, color=_MODEL, label="partial dependence")
-            axes.fill_between(places, low, high, color=_MODEL, alpha=0.2, lw=0)
+            ax.plot(places, values, color=_MODEL, label="partial dependence")
+            ax.fill_between(places, low, high, color=_MODEL, alpha=0.2, lw=0)
         else:
             reach = np.maximum([values - low, high - values], 0)
             label = "partial dependence"
-            axes.errorbar(places, values, reach, fmt="s", color=_MODEL, capsize=4, label=label)
-    scale.mark(axes, "x")
+            ax.errorbar(places, values, reach, fmt="s", color=_MODEL, capsize=4, label=label)
+    scale.mark(ax, "x")
     if is_wide(observed):
-        axes.set_yscale("log")
-    axes.set_xlabel(name)
-    axes.set_ylabel(_short(shown.objective.label))
-    axes.legend(frameon=False)
-    return axes
+        _drawing.mark_log(ax, "y")
+    ax.set_xlabel(name)
+    ax.set_ylabel(_drawing.short_text(shown.objective.label))
+    _drawing.add_legend(ax)
+    return ax
 
 
 def contour(
@@ -213,7 +205,7 @@ def contour(
     names: tuple[str, str] | None = None,
     *,
     objective: str | None = None,
-    axes: Axes | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Plot the partial dependence on two parameters as colours, and the trials as dots; dark is good.
 
@@ -224,7 +216,7 @@ def contour(
         names: The parameters on the horizontal and the vertical axis, no permutations or sequences; None takes the
             two most important ones.
         objective: Name of one of several objectives; None takes the first.
-        axes: Where to draw; None makes a new figure.
+        ax: Where to draw; None makes a new figure.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -232,7 +224,7 @@ def contour(
             permutation, or is given twice.
         ValueError: The run has no such objective.
     """
-    shown, axes = _open(run, axes, objective)
+    shown, ax = _open(run, ax, objective)
     pair = shown.important(2) if names is None else tuple(names)
     observed = [t for t in shown.inside if all(t.config.get(n) is not None for n in pair)]
     if len(set(pair)) < len(pair):
@@ -252,38 +244,38 @@ def contour(
         at = up.place(point.values[1]), across.place(point.values[0])
         table[ys.index(at[0]), xs.index(at[1])] = point.value
     colours = {"cmap": _COLOURS[shown.objective.direction], "norm": _norm(table)}
-    across.mark(axes, "x")
-    up.mark(axes, "y")
+    across.mark(ax, "x")
+    up.mark(ax, "y")
     is_smooth = across.is_number and up.is_number and min(table.shape) > 1
     drawn: Any
     if is_smooth and np.isfinite(table).all() and colours["norm"] is None:
-        drawn = axes.contourf(xs, ys, table, levels=12, **colours)
+        drawn = ax.contourf(xs, ys, table, levels=12, **colours)
     else:
         edges = across.edges(xs), up.edges(ys)
-        drawn = axes.pcolormesh(*edges, np.ma.masked_invalid(table), **colours)
+        drawn = ax.pcolormesh(*edges, np.ma.masked_invalid(table), **colours)
     for ok, mark in ((True, "o"), (False, "x")):
         trials = [t for t in observed if (t.status is Status.OK) == ok]
         colour = "black" if ok else _FAILURE
-        axes.plot(across.places(trials), up.places(trials), mark, color=colour, ms=4, alpha=0.7)
-    axes.set_xlabel(pair[0])
-    axes.set_ylabel(_short(pair[1]))
-    axes.figure.colorbar(drawn, ax=axes, label=_short(shown.objective.label))
-    return axes
+        ax.plot(across.places(trials), up.places(trials), mark, color=colour, ms=4, alpha=0.7)
+    ax.set_xlabel(pair[0])
+    ax.set_ylabel(_drawing.short_text(pair[1]))
+    ax.figure.colorbar(drawn, ax=ax, label=_drawing.short_text(shown.objective.label))
+    return ax
 
 
-def failures(run: Optimizer | Result, name: str | None = None, *, axes: Axes | None = None) -> Axes:
+def failures(run: Optimizer | Result, name: str | None = None, *, ax: Axes | None = None) -> Axes:
     """Plot the share of failed trials by failure word, over the course of the run or over one parameter.
 
     Args:
         run: The run.
         name: A parameter; None takes the course of the run. More than ten values, or evaluations, are grouped.
-        axes: Where to draw; None makes a new figure.
+        ax: Where to draw; None makes a new figure.
 
     Raises:
         MissingExtra: matplotlib is not installed.
         TrialError: No trial is observed, or the parameter does not exist.
     """
-    shown, axes = _open(run, axes)
+    shown, ax = _open(run, ax)
     trials = shown.inside
     if name is not None:
         scale = _Scale(shown.history.space, name, trials)
@@ -297,18 +289,18 @@ def failures(run: Optimizer | Result, name: str | None = None, *, axes: Axes | N
     groups = _group(values)
     words = [word for word, _ in Counter(t.failure for t in trials if t.failure).most_common()]
     bottom = np.zeros(len(groups))
-    for word in words:
+    for word, hatch in zip(words, cycle(("", "//", "..", "xx", "--")), strict=False):
         share = [np.mean([trials[i].failure == word for i in group]) for group in groups]
-        axes.bar(range(len(groups)), share, bottom=bottom, label=word)
+        ax.bar(range(len(groups)), share, bottom=bottom, label=word, hatch=hatch, edgecolor="white")
         bottom += share
     texts = [_span(values[group[0]], values[group[-1]]) for group in groups]
-    _name_places(axes, texts)
-    axes.set_xlabel("evaluations" if name is None else name)
-    axes.set_ylabel("share of failed trials")
-    axes.set_ylim(0, 1)
+    _drawing.name_places(ax, texts)
+    ax.set_xlabel("evaluations" if name is None else name)
+    ax.set_ylabel("share of failed trials")
+    ax.set_ylim(0, 1)
     if words:
-        axes.legend(frameon=False)
-    return axes
+        _drawing.add_legend(ax)
+    return ax
 
 
 _LEAST = 5
@@ -329,6 +321,7 @@ class _Scale:
         self.name, parameter = name, parameters[name]
         self._listed: list[Any] = []
         self.is_number = isinstance(parameter, (Real, SteppedReal, Integer, Ordinal))
+        self._is_ordinal = isinstance(parameter, Ordinal)
         self._is_log = self.is_number and bool(getattr(parameter, "log", False))
         if self.is_number:
             self._listed = list(parameter.values or ())
@@ -375,22 +368,28 @@ class _Scale:
         shown = ((i, v) for i, v in enumerate(self._listed) if low <= i <= high)
         return [((i - low) / width if high > low else 0.5, show(v)) for i, v in shown]
 
-    def mark(self, axes: Axes, side: str) -> None:
+    def mark(self, ax: Axes, side: str) -> None:
         """Set scale and ticks of the horizontal axis, ``x``, or the vertical one, ``y``."""
-        texts = _short_texts([show(value) for value in self._listed])
-        set_ticks = getattr(axes, f"set_{side}ticks")
         if self._is_log:
-            getattr(axes, f"set_{side}scale")("log")
-        if not 0 < len(texts) <= _MOST_LABELS:
-            return
-        if self._is_log:
-            every = math.ceil(len(texts) * (len(max(texts, key=len)) + 1) / (0.6 * _room(axes)))
-            set_ticks([], minor=True)
-            set_ticks(self._listed[::every], texts[::every])
-        elif not self.is_number and side == "x":
-            _name_places(axes, texts)
-        elif not self.is_number:
-            set_ticks(range(len(texts)), texts)
+            getattr(ax, f"set_{side}scale")("log")
+        texts = _drawing.short_texts([show(value) for value in self._listed])
+        if not self.is_number:
+            _drawing.name_places(ax, texts, side, _MOST_LABELS)
+        elif texts and (self._is_ordinal or len(texts) <= _MOST_LABELS):
+            getattr(ax, f"set_{side}ticks")([], minor=True)
+            shown = self._apart(texts, _drawing.letters_across(ax) if side == "x" else None)
+            values, names = [self._listed[i] for i in shown], [texts[i] for i in shown]
+            getattr(ax, f"set_{side}ticks")(values, names)
+
+    def _apart(self, texts: Sequence[str], room: float | None) -> list[int]:
+        """Return the positions of values whose texts do not overlap; room is in letters, None for a vertical axis."""
+        at = np.log(self._listed) if self._is_log else np.array(self._listed, dtype=np.float64)
+        span, shown = float(at[-1] - at[0]) or 1.0, [0]
+        for i in range(1, len(at)):
+            share = 0.05 if room is None else (len(texts[i]) + len(texts[shown[-1]]) + 1) / 2 / room
+            if at[i] - at[shown[-1]] >= share * span:
+                shown.append(i)
+        return shown
 
 
 @dataclass(frozen=True)
@@ -443,14 +442,12 @@ class _Shown:
         return compute_dependence_on(self.history, names, self.optimizer.options.seed)
 
 
-def _open(
-    run: Optimizer | Result, axes: Axes | None, name: str | None = None
-) -> tuple[_Shown, Axes]:
+def _open(run: Optimizer | Result, ax: Axes | None, name: str | None = None) -> tuple[_Shown, Axes]:
     """Return what a plot shows of a run, and the axes.
 
     Args:
         run: The run.
-        axes: The axes, or None.
+        ax: The axes, or None.
         name: Name of the objective; None takes the first.
 
     Raises:
@@ -468,10 +465,7 @@ def _open(
     if further is not None:
         (objective,) = (o for o in optimizer.objectives if o.name == further)
         history = history.view_as(partial(_with_value, further))
-    if axes is None:
-        pyplot = require("matplotlib.pyplot", "plot")
-        _, axes = pyplot.subplots(layout="constrained")
-    return _Shown(optimizer, history, objective, further), axes
+    return _Shown(optimizer, history, objective, further), _drawing.open_axes(ax, 6.4, 4.8)
 
 
 def _with_value(metric: str, trial: Trial) -> Trial:
@@ -495,37 +489,6 @@ def _norm(values: Array) -> Any:
     if not is_wide(values[np.isfinite(values)]):
         return None
     return require("matplotlib.colors", "plot").LogNorm(np.nanmin(values), np.nanmax(values))
-
-
-def _short(text: str, longest: int = _LONGEST_TITLE) -> str:
-    """Return a short text; the ends of long names differ as often as their beginnings."""
-    end = longest // 2
-    return text if len(text) <= longest else f"{text[: longest - end - 1]}…{text[-end:]}"
-
-
-def _short_texts(texts: Sequence[str], longest: int = _LONGEST) -> list[str]:
-    """Return short texts; those that would look the same lose their common beginning instead of their middle."""
-    short = [_short(text, longest) for text in texts]
-    if len(set(short)) < len(set(texts)):
-        letters = enumerate(zip(*texts, strict=False))
-        common = next((i for i, at in letters if len(set(at)) > 1), 0)
-        short = [f"…{text[common:]}" for text in texts]
-        short = [text if len(text) <= longest else f"{text[: longest - 1]}…" for text in short]
-    return short
-
-
-def _room(axes: Axes) -> float:
-    """Return how many letters fit beside each other at the horizontal axis."""
-    return float(axes.bbox.width / axes.figure.dpi / _LETTER)
-
-
-def _name_places(axes: Axes, texts: Sequence[str]) -> None:
-    """Write texts at the places 0, 1, ... of the horizontal axis; those that would overlap are inclined."""
-    short = _short_texts(texts)
-    style: dict[str, Any] = {}
-    if max(map(len, short), default=0) * len(short) > _room(axes):
-        style = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
-    axes.set_xticks(range(len(short)), short, **style)
 
 
 def _span(first: Any, last: Any) -> str:

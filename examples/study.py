@@ -30,8 +30,8 @@ def main(evaluations):
     strategies = ["auto", "simulated_annealing", "random_search"]
     runs = Path("study.jsonl")  # keeps each run; a second call continues
     result = study(strategies, [kernel, "conditional_kernel", "tour_8"], 2, evaluations, path=runs)
-    studies.plot_curves(result, "curves.png")
-    studies.plot_critical_difference(result.figures.ranks, "ranks.png")
+    studies.save_figure(studies.plot_panels(result), "curves.png")
+    studies.save_figure(studies.plot_critical_difference(result), "ranks.png")
     print(studies.to_markdown(result.figures))
     frame = result.to_dataframe()
     ranks = frame.groupby(["problem", "strategy"]).best.last().groupby("problem").idxmin()

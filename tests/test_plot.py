@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -77,7 +78,7 @@ def test_history_returns_axes_that_can_be_changed(result, tmp_path):
     axes.set_title("mine")
     axes.figure.savefig(tmp_path / "history.png")
     _, own = pyplot.subplots()
-    assert plot.history(result.optimizer, axes=own) is own
+    assert plot.history(result.optimizer, ax=own) is own
 
 
 def test_parallel_coordinates_have_a_line_for_each_success(result):
@@ -238,7 +239,27 @@ def test_long_names_stay_different_and_wide_values_are_logarithmic():
     assert axes.get_yscale() == "log"
     assert axes.get_ylabel() == "seconds of the …gram on one core"
     ticks = plot.slice(run, "tile").get_xticks()
-    assert 3 <= len(ticks) < 12
+    assert 3 <= len(ticks) <= 12
     assert set(ticks) <= {2**i for i in range(12)}
     axes = plot.parallel_coordinates(run)
     assert type(axes.collections[0].norm).__name__ == "LogNorm"
+
+
+@pytest.mark.parametrize("log", [True, False])
+def test_ordinals_have_ticks_at_their_values_that_do_not_overlap(log):
+    values = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
+    run = Optimizer({"a_long_name_of_a_parameter": Ordinal(values, log=log), "b": [1, 2]})
+    run.observe(run.suggest(6), [float(i) for i in range(6)])
+    ax = plot.slice(run, "a_long_name_of_a_parameter")
+    ticks = ax.get_xticks().tolist()
+    assert set(ticks) <= set(values)
+    assert ticks == values if log else len(ticks) < len(values)
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.get_xticklabels()]
+    assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
+    assert ax.get_legend().get_window_extent().y0 >= ax.get_window_extent().y1
+
+
+def test_failures_differ_without_colour(result):
+    bars = plot.failures(result).containers
+    assert len({patch.get_hatch() for container in bars for patch in container}) == len(bars)

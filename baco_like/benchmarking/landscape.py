@@ -9,14 +9,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import combinations, cycle
-from pathlib import Path
-from typing import Any, Literal, get_args
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from baco_like._optional import open_plot
+from baco_like._drawing import PAGE, add_legend, label_axes, line_style, open_axes
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.parameters.protocol import ParameterKind, is_permutation
 from baco_like.records import History, Status
@@ -27,6 +26,9 @@ from baco_like.surrogates.forest import ForestFeasibility, Growth, RandomForest
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.protocol import Data, Surrogate
 from baco_like.surrogates.transform import fit_transform
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "DAMPING",
@@ -496,11 +498,15 @@ _FAILED = "#bbbbbb"
 _OPTIMUM = "#d55e00"
 
 
-def plot_flow_graph(graph: FlowGraph, path: Path) -> None:
+def plot_flow_graph(graph: FlowGraph, *, ax: Axes | None = None) -> Axes:
     """Plot a flow graph: better configurations are lower, and neighbours are close to each other.
 
     The colour shows the fraction of the optimum. The size of a local minimum grows with its PageRank, the optimum has
     a ring, and failures are grey at the top (Schoonhoven et al. 2022, Fig. 6).
+
+    Args:
+        graph: The graph.
+        ax: Where to draw; None makes a new figure.
 
     Raises:
         ValueError: The graph has more than `MAX_NODES` nodes.
@@ -508,49 +514,47 @@ def plot_flow_graph(graph: FlowGraph, path: Path) -> None:
     """
     if len(graph.costs) > MAX_NODES:
         raise ValueError(f"{len(graph.costs)} nodes are too many; a plot shows up to {MAX_NODES}")
-    with open_plot(path, 8, 5) as axes:
-        from matplotlib.collections import LineCollection
+    ax = open_axes(ax, PAGE, 4.5)
+    from matplotlib.collections import LineCollection
 
-        x = _horizontal_ranks(graph)
-        y = np.searchsorted(np.sort(graph.costs), graph.costs)  # the number of better nodes
-        worse, better = graph.flow.nonzero()
-        ends = np.stack([np.column_stack([x[e], y[e]]) for e in (worse, better)], axis=1)
-        axes.add_collection(LineCollection(list(ends), colors="#00000018", linewidths=0.5))
-        axes.plot(x[~graph.ran], y[~graph.ran], ".", color=_FAILED, ms=4)
-        size = np.full(len(graph.costs), 8.0)
-        weight = graph.centrality[graph.minima]
-        size[graph.minima] = 30 + 220 * weight / weight.max()
-        ran = np.flatnonzero(graph.ran)
-        colour = np.maximum(graph.fractions(ran), _DARKEST)
-        nodes = axes.scatter(
-            x[ran], y[ran], s=size[ran], c=colour, vmin=_DARKEST, vmax=1, cmap="viridis", zorder=2
-        )
-        best = int(np.argmin(graph.costs))
-        axes.plot(x[best], y[best], "o", ms=14, mfc="none", mec=_OPTIMUM, mew=1.5)
-        axes.figure.colorbar(nodes, ax=axes, label="fraction of the optimum", extend="min")
-        axes.set_xticks([])
-        axes.set_ylabel("configurations that are better")
+    x = _horizontal_ranks(graph)
+    y = np.searchsorted(np.sort(graph.costs), graph.costs)  # the number of better nodes
+    worse, better = graph.flow.nonzero()
+    ends = np.stack([np.column_stack([x[e], y[e]]) for e in (worse, better)], axis=1)
+    ax.add_collection(LineCollection(list(ends), colors="#00000018", linewidths=0.5))
+    ax.plot(x[~graph.ran], y[~graph.ran], ".", color=_FAILED, ms=4)
+    size = np.full(len(graph.costs), 8.0)
+    weight = graph.centrality[graph.minima]
+    size[graph.minima] = 30 + 220 * weight / weight.max()
+    ran = np.flatnonzero(graph.ran)
+    colour = np.maximum(graph.fractions(ran), _DARKEST)
+    colours: dict[str, Any] = {"vmin": _DARKEST, "vmax": 1, "cmap": "viridis"}
+    nodes = ax.scatter(x[ran], y[ran], s=size[ran], c=colour, zorder=2, **colours)
+    best = int(np.argmin(graph.costs))
+    ax.plot(x[best], y[best], "o", ms=14, mfc="none", mec=_OPTIMUM, mew=1.5)
+    ax.figure.colorbar(nodes, ax=ax, label="fraction of the optimum", extend="min")
+    ax.set_xticks([])
+    ax.set_ylabel("configurations that are better")
+    return ax
 
 
-def plot_centrality_curves(curves: Mapping[str, Array], path: Path) -> None:
+def plot_centrality_curves(curves: Mapping[str, Array], *, ax: Axes | None = None) -> Axes:
     """Plot C_p at the `SHARES` p (Schoonhoven et al. 2022, Fig. 7).
 
     Args:
         curves: The result of `FlowGraph.centrality_curve` for each space, by its name.
-        path: The file; its suffix decides the format.
+        ax: Where to draw; None makes a new figure.
 
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    percent = 100 * np.asarray(SHARES)
-    with open_plot(path, 7, 4) as axes:
-        for mark, (name, curve) in zip(cycle("osD^v<>pP*X"), curves.items(), strict=False):
-            axes.plot(percent, curve, mark + "-", ms=4, label=name)
-        axes.set_xlabel("p: largest distance of a good minimum to the optimum, %")
-        axes.set_ylabel("proportion of centrality")
-        axes.set_ylim(0, 1.02)
-        axes.grid(alpha=0.3)
-        axes.legend(frameon=False, fontsize="small")
+    is_own, ax = ax is None, open_axes(ax)
+    for i, (name, curve) in enumerate(curves.items()):
+        ax.plot(100 * np.asarray(SHARES), curve, label=name, **line_style(i, len(curves)))
+    ax.set_ylim(-0.02, 1.02)
+    label_axes(ax, "p, %", "proportion of centrality")
+    add_legend(ax, is_own)
+    return ax
 
 
 def _horizontal_ranks(graph: FlowGraph) -> Ints:

@@ -17,7 +17,7 @@ from baco_like.surrogates import registry as surrogates
 
 _RESULTS = (
     *("table.md", "table.tex", "figures.csv", "evaluations.csv"),
-    *("curves.png", "ranks.png", "scores.png", "scores_over_time.png", "wins.png"),
+    *(f"{name}.png" for name in studies.FIGURES),
 )
 """The files in the folder of the results."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from baco_like._optional import open_plot
+from baco_like._drawing import add_legend, mark_log, open_plot
 from baco_like._output import is_wide
 from baco_like.records import History, Objective, Status
 from baco_like.records.trial import read_values
@@ -54,7 +54,7 @@ def draw_convergence(axes: Any, history: History, objective: Objective) -> None:
         position = numbers[start - 1] - 0.5
         axes.axvline(position, color=_GREEN, ls="--", lw=1.2, label="model phase begins")
     if is_wide(values[~np.isnan(values)]):
-        axes.set_yscale("log")
+        mark_log(axes, "y")
     _label(axes, "evaluations", objective.label)
 
 
@@ -101,9 +101,9 @@ def draw_front(
         axes.plot(front[:, i], front[:, j], style, **line)
         x, y = np.array(read_values(best, objectives))[[i, j]]
         axes.plot([x], [y], "*", ms=9, color=_RED, label="knee", zorder=3)
-    for k, scale in ((i, axes.set_xscale), (j, axes.set_yscale)):
+    for k, side in ((i, "x"), (j, "y")):
         if is_wide(every[:, k]):
-            scale("log")
+            mark_log(axes, side)
     _label(axes, objectives[i].label, objectives[j].label)
 
 
@@ -111,4 +111,4 @@ def _label(axes: Any, horizontal: str, vertical: str) -> None:
     axes.set_xlabel(horizontal)
     axes.set_ylabel(vertical)
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
+    add_legend(axes)

@@ -26,7 +26,6 @@ import runs
 from claims import BUDGETS, Entry, Evidence, Part
 
 from baco_like.benchmarking.problems.recorded import RecordedProblem, find_recorded
-from baco_like.benchmarking.studies import Contender
 from baco_like.benchmarking.studies.runs import RunJob, StrategyRun
 from baco_like.benchmarking.studies.store import RunStore, Specification, run_missing
 from baco_like.exceptions import BacoError
@@ -107,7 +106,7 @@ def planned_jobs(
     jobs = [
         RunJob(
             one,
-            Contender(entry.label, entry.strategy, entry.settings),
+            entry.contender,
             seed,
             entry.budget(one),
             entry.draw,

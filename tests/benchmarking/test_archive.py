@@ -104,7 +104,12 @@ def test_an_archive_makes_the_same_tables_and_repeats_the_study(
     assert "called" not in capfd.readouterr().out
     for name in FILES:
         assert (other / "opened" / name).read_bytes() == (folder / "out" / name).read_bytes()
-    assert {path.suffix for path in (other / "opened").iterdir()} == {".md", ".tex", ".csv", ".png"}
+    assert {path.suffix for path in (other / "opened").iterdir()} == {
+        ".md",
+        ".tex",
+        ".csv",
+        ".png",
+    }
     with zipfile.ZipFile("paper.zip") as archive:
         names = archive.namelist()
         plan = json.loads(archive.read("study.json"))

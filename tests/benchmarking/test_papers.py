@@ -199,3 +199,48 @@ def test_bootstrap_intervals_have_the_nominal_coverage(claims):
     assert 100 <= hits < 120
     with pytest.raises(ValueError, match="level"):
         claims.statistics.bootstrap_interval(lambda s: 0.0, [np.ones(2)], rng, level=1.0)
+
+
+def test_published_values_are_beside_ours(claims: Any) -> None:
+    sys.path.insert(0, str(QUALITY))
+    try:
+        import published
+    finally:
+        sys.path.remove(str(QUALITY))
+    assert published.beside(220, 219.6, ".0f") == ["220", "220", "-0"]
+    assert published.with_interval(0.5, (0.7, 0.6, 0.8), ".1f", 9) == ["0.5", "0.7", "+0.2"]
+    assert published.with_interval(0.5, (0.7, 0.6, 0.8), ".1f", 10)[1] == "0.7 (0.6 to 0.8)"
+    costs = np.random.default_rng(0).permutation(30).astype(float)
+    rows = tuple((i,) for i in range(30))
+    space = published.Surveyed("line", {"x": tuple(range(31))}, dict(zip(rows, costs, strict=True)))
+    graph = published.flow_graph(space.recording())
+    assert (len(graph.costs), np.count_nonzero(~graph.ran)) == (31, 1)  # the last one fails
+    early = published.early_pagerank(graph)
+    assert early.sum() == pytest.approx(1.0)
+    assert 0 < np.abs(early - graph.centrality).max() < 1e-4
+
+
+def test_a_foreign_tool_receives_a_configuration_of_any_space(claims: Any) -> None:
+    pytest.importorskip("optuna")
+    from baco_like.benchmarking.problems import load_problem
+
+    sys.path.insert(0, str(QUALITY))
+    try:
+        from peers.ask_tell import AskTell
+    finally:
+        sys.path.remove(str(QUALITY))
+    for name in ("hartmann_order", "conditional_nested", "branin_order"):
+        problem = load_problem(name)
+        tool = AskTell(problem, 0, 10)
+        params = {
+            key: each.choices[-1] if hasattr(each, "choices") else each.low
+            for key, each in tool.distributions.items()
+        }
+        config = tool.config(params)
+        assert problem.space.contains(config) == tool.is_feasible(params) is True
+    assert (tool.cost(None), tool.cost(3.0), tool.cost(2.0), tool.cost(None)) == (
+        1.0,
+        3.0,
+        2.0,
+        3.0,
+    )

@@ -847,7 +847,7 @@ def test_tables_and_plots_without_any_success(tmp_path: Path) -> None:
     assert "| exhaustive | 100% |" in studies.to_markdown(result.figures)
     assert result.figures.ranks is None
     pytest.importorskip("matplotlib")
-    studies.plot_curves(result, tmp_path / "curves.png")
+    studies.save_figures(result, tmp_path)
 
 
 def test_with_noise_the_cost_is_the_recorded_cost_of_the_incumbent(one: RecordedProblem) -> None:
@@ -1019,10 +1019,11 @@ def test_the_command_writes_all_files_and_continues(
     words = ["compare", "--strategies", "random_search,exhaustive", "--jobs", "1"]
     words += [str(folder), f"{module}:bowl", "--out", str(out), "--budget", "6"]
     assert main([*words, "--repeats", "2"]) == 0
-    plots = {"curves.png", "ranks.png", "scores.png", "scores_over_time.png", "wins.png"}
+    names = [*studies.FIGURES, "convergence-bowl", "convergence-one", "convergence-two"]
+    plots = {f"{name}.png" for name in names}
     texts = {"runs.jsonl", "table.md", "table.tex", "figures.csv", "evaluations.csv"}
     assert {path.name for path in out.iterdir()} == texts | plots
-    assert all((out / name).read_bytes().startswith(b"\x89PNG") for name in plots)
+    assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
     text = (out / "table.md").read_text()
     assert "## bowl, 2 runs, 6 evaluations" in text
     assert text in capsys.readouterr().out

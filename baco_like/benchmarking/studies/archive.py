@@ -28,7 +28,14 @@ from baco_like.benchmarking.problems.recorded import RecordedProblem, read_table
 from baco_like.benchmarking.problems.run_files import RunFileProblem
 from baco_like.benchmarking.score import Baseline
 from baco_like.benchmarking.studies import plots, report
-from baco_like.benchmarking.studies.runs import Contender, PastProblem, Problem, StrategyRun, cpu_of
+from baco_like.benchmarking.studies.runs import (
+    Contender,
+    PastProblem,
+    Problem,
+    StrategyRun,
+    cpu_of,
+    parameters_of,
+)
 from baco_like.benchmarking.studies.study import StudyResult, find_problems, study
 from baco_like.exceptions import StrategyError
 from baco_like.journal.header import describe_host, find_versions
@@ -49,17 +56,17 @@ from baco_like.benchmarking import studies
 
 folder = Path(sys.argv[1])
 folder.mkdir(exist_ok=True)
-studies.write_results(studies.read_archive(Path(__file__).parent), folder, "pdf")
+studies.write_results(studies.read_archive(Path(__file__).parent), folder, ("pdf",))
 '''
 
 
-def write_results(result: StudyResult, folder: Path, kind: str = "png") -> None:
+def write_results(result: StudyResult, folder: Path, formats: Sequence[str] = ("png",)) -> None:
     """Write the tables, the figures and all evaluations of a study.
 
     Args:
         result: The study.
         folder: Where the files are written.
-        kind: Format of the figures.
+        formats: Formats of the figures.
 
     Raises:
         MissingExtra: matplotlib or pandas is not installed; what needs none of them is written.
@@ -68,13 +75,7 @@ def write_results(result: StudyResult, folder: Path, kind: str = "png") -> None:
     replace_file(folder / "table.md", report.to_markdown(figures).encode())
     replace_file(folder / "table.tex", report.to_latex(figures).encode())
     replace_file(folder / "figures.csv", report.to_csv(figures).encode())
-    plots.plot_curves(result, folder / f"curves.{kind}")
-    if figures.ranks is not None:
-        plots.plot_critical_difference(figures.ranks, folder / f"ranks.{kind}")
-        plots.plot_wins(figures, folder / f"wins.{kind}")
-    for over, name in (("evaluations", "scores"), ("time", "scores_over_time")):
-        if standings := getattr(figures, over):
-            plots.plot_scores(standings, over, folder / f"{name}.{kind}")
+    plots.save_figures(result, folder, formats)
     replace_file(folder / DATA, result.to_dataframe().to_csv(index=False).encode())
 
 
@@ -100,6 +101,7 @@ def write_archive(result: StudyResult, path: str | Path) -> None:
             "given": given,
             "direction": problem.direction,
             "best_value": problem.best_value,
+            "parameters": parameters_of(problem),
             "baseline": None if problem.baseline is None else _describe(problem.baseline),
         }
     plan = {
@@ -114,7 +116,7 @@ def write_archive(result: StudyResult, path: str | Path) -> None:
         tempfile.TemporaryDirectory() as name,
         zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        write_results(result, Path(name), "pdf")
+        write_results(result, Path(name), ("pdf",))
         archive.writestr(PLAN, json.dumps(plan))
         archive.writestr("again.py", _SCRIPT)
         for file in sorted(Path(name).iterdir()):
@@ -220,7 +222,7 @@ def _read_problem(name: str, own: Mapping[str, Any]) -> PastProblem:
     numbers, baseline = own["baseline"], None
     if numbers is not None:
         baseline = Baseline(**{**numbers, "costs": np.array(numbers["costs"], np.float64)})
-    return PastProblem(name, own["direction"], own["best_value"], baseline)
+    return PastProblem(name, own["direction"], own["best_value"], own["parameters"], baseline)
 
 
 def _read_run(rows: Sequence[Mapping[str, str]], problem: PastProblem) -> StrategyRun:

@@ -70,7 +70,7 @@ class OptunaSampler:
         self._distributions = {
             key: made
             for name, parameter in problem.space.parameters.items()
-            for key, made in _distributions(name, parameter).items()
+            for key, made in distributions_of(name, parameter).items()
         }
         self._values: list[float] = []
         for default in default_points(problem.space):  # a study evaluates it first
@@ -113,20 +113,20 @@ class OptunaSampler:
         if not space.conditions:
             trial = self._study.ask(self._distributions)
             parameters = space.parameters.items()
-            return trial, {name: _value(name, p, trial.params) for name, p in parameters}
+            return trial, {name: value_of(name, p, trial.params) for name, p in parameters}
         trial = self._study.ask()
         config: dict[str, Any] = {}
         conditional = space.conditions.expressions  # those that a condition reads come first
         for name in [*(n for n in space.names if n not in conditional), *conditional]:
             if space.activity.is_active(name, config):
                 parameter = space.parameters[name]
-                for key, distribution in _distributions(name, parameter).items():
+                for key, distribution in distributions_of(name, parameter).items():
                     ask_parameter(trial, key, distribution)
-                config[name] = _value(name, parameter, trial.params)
+                config[name] = value_of(name, parameter, trial.params)
         return trial, config
 
 
-def _distributions(name: str, parameter: Parameter) -> dict[str, Any]:
+def distributions_of(name: str, parameter: Parameter) -> dict[str, Any]:
     """Return the distributions of a parameter by their names in Optuna; none for a constant."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -151,7 +151,8 @@ def _listed_values(parameter: Parameter) -> Sequence[Any] | None:
     return parameter.values
 
 
-def _value(name: str, parameter: Parameter, params: Mapping[str, Any]) -> Any:
+def value_of(name: str, parameter: Parameter, params: Mapping[str, Any]) -> Any:
+    """Return the value of a parameter from the values of its distributions."""
     if isinstance(parameter, Permutation):
         keys = [params[f"{name}[{i}]"] for i in range(parameter.width)]
         return tuple(parameter.elements[i] for i in np.argsort(keys, kind="stable"))

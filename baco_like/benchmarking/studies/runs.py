@@ -35,16 +35,24 @@ class PastProblem:
         name: Its name.
         direction: Direction of the values.
         best_value: The best value, or None if it is unknown.
+        parameters: Number of its parameters with more than one value.
         baseline: Random search on it, for scores; None if the distribution of its values is unknown.
     """
 
     name: str
     direction: Direction
     best_value: float | None
+    parameters: int
     baseline: Baseline | None
 
 
 StudiedProblem = Problem | PastProblem
+
+
+def parameters_of(problem: StudiedProblem) -> int:
+    """Return the number of parameters with more than one value."""
+    return problem.parameters if isinstance(problem, PastProblem) else len(problem.space.active)
+
 
 EVALUATIONS = 60
 """Evaluations of a run on a function by default."""

@@ -1,6 +1,6 @@
 """2021: Bayesian optimization against other algorithms and packages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import runs
@@ -36,7 +36,7 @@ def report_bayesian(evidence: Evidence) -> str:
     there = [one for one in entries if evidence.has(one)]
     if len(there) < 2:
         return "Too little of it was run." + evidence.left_out(entries)
-    errors = [[_errors(evidence, one, name) for name in evidence.spaces] for one in there]
+    errors = [[errors_of(evidence, one, name) for name in evidence.spaces] for one in there]
     means, spreads = mean_deviation_factor([[e.mean() for e in row] for row in errors])
     counts = [min(len(evidence.of(one, name)) for name in evidence.spaces) for one in there]
     lines = [
@@ -51,7 +51,7 @@ infeasible proposal is an evaluation that fails, reported to them as the worst c
     return "\n\n".join([text, runs.table(["", "MDF", "std over spaces", "runs"], lines), said])
 
 
-def _errors(evidence: Evidence, entry: Entry, name: str) -> Array:
+def errors_of(evidence: Evidence, entry: Entry, name: str) -> Array:
     """Return the mean absolute error of each run, ``(runs,)``; before the first success the worst cost counts."""
     one = evidence.spaces[name].baseline
     curves = curves_of(evidence.of(entry, name), evidence.spaces[name])
@@ -60,34 +60,36 @@ def _errors(evidence: Evidence, entry: Entry, name: str) -> Array:
     return mean_absolute_error(np.where(np.isnan(curves), one.costs[-1], curves), one.optimum)
 
 
+def improvement(
+    there: Sequence[Entry], errors: Sequence[Sequence[Array]], mine: str, other: str, resamples: int
+) -> tuple[float, float, float]:
+    """Return by how many per cent one entry's mean deviation factor is below another one's, with the interval."""
+    names, spaces = [one.name for one in there], len(errors[0])
+    flat = [table for row in errors for table in row]
+
+    def statistic(samples: Sequence[Array]) -> float:
+        means = np.array([x.mean() for x in samples]).reshape(len(names), spaces)
+        factors, _ = mean_deviation_factor(means)
+        return float(100 * (1 - factors[names.index(mine)] / factors[names.index(other)]))
+
+    low, high = bootstrap_interval(statistic, flat, np.random.default_rng(0), resamples=resamples)
+    return statistic(flat), low, high
+
+
 def _describe_comparisons(
     there: Sequence[Entry], errors: Sequence[Sequence[Array]], resamples: int
 ) -> str:
     names = [one.name for one in there]
-    spaces = len(errors[0])
-    flat = [table for row in errors for table in row]
-
-    def better(mine: str, other: str) -> Callable[[Sequence[Array]], float]:
-        def statistic(samples: Sequence[Array]) -> float:
-            means = np.array([x.mean() for x in samples]).reshape(len(names), spaces)
-            factors, _ = mean_deviation_factor(means)
-            return float(100 * (1 - factors[names.index(mine)] / factors[names.index(other)]))
-
-        return statistic
-
     published = {"GA": "49.7 %", "simulated annealing": "75 %"}
     said = []
     for mine in (one for one in BAYESIAN if one in names):
         for other in (one.name for one in (*RIVALS, *PACKAGES) if one.name in names):
-            statistic = better(mine, other)
-            low, high = bootstrap_interval(
-                statistic, flat, np.random.default_rng(0), resamples=resamples
-            )
+            value, low, high = improvement(there, errors, mine, other, resamples)
             published_claim = (
                 published.get(other, "better") if mine == "advanced multi" else "better"
             )
             said.append(
-                f"- {mine} against {other}: {statistic(flat):+.0f} % ({low:+.0f} to {high:+.0f}); "
+                f"- {mine} against {other}: {value:+.0f} % ({low:+.0f} to {high:+.0f}); "
                 f"the paper: {published_claim}. That {verdict(low, high)}."
             )
     return "\n".join(said)

@@ -12,7 +12,7 @@ from baco_like._typing import Array
 from baco_like.benchmarking.problems.problem import OUTSIDE
 from baco_like.benchmarking.problems.recorded import RecordedProblem
 from baco_like.benchmarking.score import Baseline, at_budgets, fraction_of_optimum
-from baco_like.benchmarking.studies import RunBudget
+from baco_like.benchmarking.studies import Contender, RunBudget
 from baco_like.benchmarking.studies.figures import clock, curves_of
 from baco_like.benchmarking.studies.runs import StrategyRun, budget_on
 
@@ -44,6 +44,10 @@ class Entry:
     def label(self) -> str:
         budget = "95 %" if self.evaluations is None else str(self.evaluations)
         return f"{self.name} @ {budget}" + (" drawn" if self.draw else "")
+
+    @property
+    def contender(self) -> Contender:
+        return Contender(self.label, self.strategy, self.settings)
 
     def budget(self, recorded: RecordedProblem) -> RunBudget:
         return budget_on(recorded, self.evaluations)
