@@ -519,6 +519,7 @@ def save_figures(
         JournalError: A file cannot be written.
     """
     figures, draws = result.figures, dict(FIGURES)
+    folder.mkdir(parents=True, exist_ok=True)
     there: dict[str, Any] = {"ranks": figures.ranks, "wins": figures.ranks}
     there |= {"scores": figures.evaluations, "scores_over_time": figures.time}
     for name in figures.problems if len(figures.problems) > 1 else ():
