@@ -85,3 +85,13 @@ def test_a_table_of_100_000_rows_of_any_kind():
         assert space.decode(space.encode([row])) == [row]
         assert not space.contains({**row, "mixed": rows[9]["mixed"]})
     assert list(space.conditions.texts) == ["sometimes"]
+
+
+def test_a_table_whose_slices_are_transposed_is_read():
+    rng = np.random.default_rng(52)
+    sizes = rng.integers(2, 20, size=rng.integers(2, 5))  # 13, 6, 12 and 10
+    every = [dict(zip("abcd", map(int, row), strict=True)) for row in np.ndindex(*sizes)]
+    rows = [row for row in every if rng.random() < 0.5]
+    space = Space.from_dataframe(rows)
+    assert space.feasible_size == len(rows) == 4691
+    assert all(space.contains(row) for row in rows[::50])

@@ -566,7 +566,7 @@ def _slices(rule: Rule, table: Mask, positions: Mapping[int, Ints], work: Work) 
     rows = len(positions[rule.members[axes[0]]]) if axes else 0
     work.spend(table.size + math.prod(sizes) * _SORT_COST + rows * len(axes) + CALL_COST)
     table = np.moveaxis(table, axes, range(len(axes))).reshape(math.prod(sizes), -1)
-    packed = np.packbits(table, axis=1)
+    packed = np.ascontiguousarray(np.packbits(table, axis=1))  # it may be transposed
     slices = packed.view(
         np.dtype((np.void, packed.shape[1]))
     )  # `axis` would make a field of each column
