@@ -6,7 +6,7 @@
 
 CLONE is a clone of github.com/schoonhovenrichard/GPU_benchmarking_paper: the 26 spaces of the survey of 2022, of which
 nine are those of 2021. DIR is the folder of `papers.py`. ``--out`` keeps every finished run and continues an earlier
-call; ``--seeds 0`` makes no runs, and repeats the tables of the spaces only. CPU time: 2021 four minutes a seed, 2022
+call; ``--seeds 0`` makes no runs, and repeats the tables of the spaces only. CPU time: 2021 two minutes a seed, 2022
 one minute, 2025 half a minute a seed.
 """
 
