@@ -83,7 +83,7 @@ class BacoSearchStrategy(PySearchStrategy):  # type: ignore[misc]  # not install
         self.optimizers = {} if optimizers is None else optimizers  # of all clones
         self._batch = whole_number("batch", batch, 1)
         self._options = check_options(strategy, warm_start)
-        self._given = {"strategy": strategy, "batch": batch, "folder": folder}
+        self._given: dict[str, Any] = {"strategy": strategy, "batch": batch, "folder": folder}
         self._given |= {"warm_start": warm_start, "optimizers": self.optimizers}
         self._task, self._seed = "", 0
         self._mod: Any = None
