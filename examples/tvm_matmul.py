@@ -36,6 +36,9 @@ if __name__ == "__main__":  # TVM builds and measures in processes of its own
             max_trials_global=int(sys.argv[1]) if len(sys.argv) > 1 else 32,
             strategy=strategy,
             cost_model="random",  # it is not used; the default needs XGBoost
+            # Each process of TVM imports it first, which alone can take the 30 seconds that are TVM's limit of a build.
+            builder=ms.builder.LocalBuilder(timeout_sec=300.0),
+            runner=ms.runner.LocalRunner(timeout_sec=300.0),
             num_tuning_cores=1,
             seed=1,
         )
