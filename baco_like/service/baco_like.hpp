@@ -569,6 +569,7 @@ class Transport {
   virtual bool receive(std::string& answer, Deadline deadline) = 0;
   virtual bool reconnect() = 0;        // false where that is impossible
   virtual bool may_start() const = 0;  // whether somebody else starts the server, perhaps at this moment
+  virtual bool has_started() const { return false; }  // whether something has accepted a connection
   virtual bool leave_parent() = 0;     // in a forked child: false where the connection belongs to the parent
   virtual std::string describe() = 0;  // whom it reaches, for messages
 };
@@ -700,6 +701,8 @@ class HttpTransport final : public Transport {
     return true;
   }
   bool may_start() const override { return !authority_.empty(); }
+  // Behind a proxy that has no server yet, it may still start.
+  bool has_started() const override { return has_connected_ && (status_ < 502 || status_ > 504); }
   bool leave_parent() override { return reconnect(); }
 
   std::string describe() override {
@@ -760,8 +763,10 @@ class HttpTransport final : public Transport {
     int failure = 0;
     socklen_t size = sizeof failure;
     const bool done = candidate->wait(POLLOUT, deadline) != 0;
-    if (done && getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &failure, &size) == 0 && failure == 0)
+    if (done && getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &failure, &size) == 0 && failure == 0) {
       socket_ = std::move(candidate);
+      has_connected_ = true;
+    }
   }
 
   bool receive_head(std::size_t& length, bool& chunked, Deadline deadline) {
@@ -801,6 +806,7 @@ class HttpTransport final : public Transport {
   std::string token_, authority_, path_;
   std::unique_ptr<Socket> socket_;
   int status_ = 0;
+  bool has_connected_ = false;
 };
 
 }  // namespace detail
@@ -1068,7 +1074,7 @@ inline Error Tuner::exchange(const std::string& request, Json& answer) {
     const bool first = number_ == 1;
     const Error failure = first ? Error(ErrorCode::start, "cannot start or reach " + whom)
                                 : Error(ErrorCode::lost, "lost the connection to " + whom);
-    if (first && !transport_->may_start()) return failure;
+    if (first && (!transport_->may_start() || transport_->has_started())) return failure;
     const auto limit = first ? std::min(options_.start_limit, options_.reconnect_limit) : options_.reconnect_limit;
     end = end.value_or(std::min(deadline, now + limit));
     if (now + pause > *end) return failure;

@@ -266,9 +266,14 @@ def test_every_call_of_the_table_exists():
         "GenerationStrategy": None,
         "TuneConfig": None,
         "opt": baco_like.Optimizer,
+        # Of adapters whose compilers may be missing; `test_inside_compilers.py` calls them.
+        **dict.fromkeys(["autotune", "autotuner", "BacoSearchStrategy"]),
     }
     assert len(calls) > 60
+    foreign = ("helion.", "ms.")
     for call in calls:
+        if call.startswith(foreign):
+            continue
         name, _, attribute = call.partition(".")
         assert name in names or name in known, call
         assert not attribute or hasattr({**names, **known}[name], attribute), call

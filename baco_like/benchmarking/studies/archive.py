@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 import tempfile
 import zipfile
@@ -149,7 +150,8 @@ def _own_modules() -> dict[str, Path]:
     """Return the files of the modules that this process has imported from the current folder."""
     folder, package = Path.cwd(), Path(baco_like.__file__).parent
     modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    files = [Path(file).resolve() for file in modules if file and file.endswith(".py")]
+    # Some modules have a name without a folder there, such as torch.ops.
+    files = [Path(file).resolve() for file in modules if file and re.fullmatch(r"/.*\.py", file)]
     return {
         file.relative_to(folder).as_posix(): file
         for file in files
