@@ -13,25 +13,35 @@ Row = tuple[int, ...]
 MOST_CHANGES = 4
 
 
-class Moves:
-    """Random changes of a row, and costs of rows.
+class _Measured:
+    """Costs by the number of a configuration, and the random choices of a search.
 
     Args:
-        measure: Answers what a row costs.
-        seed: Of all random choices.
+        measure: Returns the cost of a configuration.
+        seed: Seed of all random choices.
     """
 
     def __init__(self, measure: Measure, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.problem, self._measure = measure.problem, measure
+
+    def cost_of(self, number: int) -> float:
+        found = self._measure(number)
+        return float("inf") if found is None else found
+
+
+class Moves(_Measured):
+    """Random changes of a row, and costs of rows."""
+
+    def __init__(self, measure: Measure, seed: int) -> None:
+        super().__init__(measure, seed)
         assert self.problem.start is not None
         self.start: Row = self.problem.start
         self.sizes = np.array([len(own) for own in self.problem.choices])
         self.free = np.flatnonzero(self.sizes > 1)
 
     def cost(self, row: Row) -> float:
-        found = self._measure(self.problem.row_of(row))
-        return float("inf") if found is None else found
+        return self.cost_of(self.problem.row_of(row))
 
     def change(self, row: Sequence[int], least: int = 1, most: int = MOST_CHANGES) -> Row:
         """Give other values to some parameters, a uniform number of them."""
@@ -160,24 +170,17 @@ def climber(measure: Measure, seed: int) -> None:
             best, least = child, cost
 
 
-class SequenceMoves:
-    """Moves of a sequence, the only parameter of the space.
-
-    Args:
-        measure: Answers what a sequence costs.
-        seed: Of all random choices.
-    """
+class SequenceMoves(_Measured):
+    """Moves of a sequence, the only parameter of the space."""
 
     def __init__(self, measure: Measure, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
-        self.problem, self._measure = measure.problem, measure
+        super().__init__(measure, seed)
         (parameter,) = self.problem.space.parameters.values()
         self.start: tuple[str, ...] = parameter.default
         self.most, self._elements = parameter.max_length, parameter.elements
 
     def cost(self, sequence: tuple[str, ...]) -> float:
-        found = self._measure(self.problem.number[(sequence,)])
-        return float("inf") if found is None else found
+        return self.cost_of(self.problem.number[(sequence,)])
 
     def element(self) -> str:
         return self._elements[int(self.rng.integers(len(self._elements)))]
