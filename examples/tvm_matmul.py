@@ -26,7 +26,7 @@ def product():
     return tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
 
 
-if __name__ == "__main__":  # TVM builds and measures in processes of its own
+if __name__ == "__main__":  # TVM builds and measures in separate processes
     strategy = baco.BacoSearchStrategy(batch=4)
     with tempfile.TemporaryDirectory() as folder:
         database = ms.tune_tir(

@@ -66,7 +66,7 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names.s
 
 
 _COMPILERS = ("helion", "triton", "tvm")
-"""Modules with names of their own, because two of them have an ``autotune``."""
+"""Modules whose names are not imported here, because two of them have an ``autotune``."""
 
 
 def __getattr__(name: str) -> Any:

@@ -122,11 +122,11 @@ class ForeignParameter:
         other value that no parameter has becomes its text.
 
         Args:
-            values: The values; further ones that are equal are ignored.
+            values: The values; repeated values are ignored.
             default: Value in the default configuration; it need not be among the values.
 
         Raises:
-            SpaceError: There is no value.
+            SpaceError: ``values`` is empty.
         """
         originals: dict[Any, Any] = {}
         given = [*values, default]

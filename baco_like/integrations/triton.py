@@ -46,7 +46,7 @@ with needs_extra("triton", "triton"):
 __all__ = ["Autotuner", "autotune"]
 
 _REPEATS = 3
-"""Number of launches that are timed in Triton's interpreter, which has no benchmark of its own."""
+"""Number of launches that are timed in Triton's interpreter, which cannot benchmark."""
 
 _QUANTILES = (0.5, 0.2, 0.8)
 """What Triton asks of ``do_bench``; the median is the value."""
@@ -65,7 +65,7 @@ class Settings:
         seconds: Limit on the time for a key, including the confirmation.
         file: JSON file with the results; one file may serve several kernels. The journals of the runs, by which an
             interrupted one resumes, are beside it. None: the results are lost when the process ends.
-        missing: What a key without a result does: ``tune``, or ``nearest``, which takes the result of the nearest sizes
+        missing: For a key without a result: ``tune``, or ``nearest``, which takes the result of the nearest sizes
             with a warning, and the default configuration without any.
         outputs: Arguments that the kernel writes and does not read. They are cleared before each configuration, and
             their values are compared, so that a configuration that leaves them unwritten is found.
@@ -437,7 +437,7 @@ def _device(fn: Any) -> str:
 
 
 def _json_key(key: Sequence[Any]) -> list[Any]:
-    """Return a key as it is in the file."""
+    """Return a key as the file has it."""
     return [value if isinstance(value, int | float | str | None) else str(value) for value in key]
 
 

@@ -74,7 +74,7 @@ def propose(
 
     Args:
         state: The state of the run.
-        codes: The proposals in store, (m, w), as far as they are not in the state.
+        codes: The proposals in store that are not in the state, (m, w).
         n: Number of proposals.
         threads: Largest number of threads of the numerical libraries.
         stream: The random stream, see `Sharing`.

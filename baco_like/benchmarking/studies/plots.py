@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Over = Literal["evaluations", "time"]
-"""What a horizontal axis counts: evaluations, or the seconds that they take, as recorded or measured."""
+"""The unit of a horizontal axis: evaluations, or the seconds that they take, as recorded or measured."""
 
 TOLERANCE = 0.05
 """Distance of a target to the best value, as a share of the distance between the first value and the best one."""
@@ -68,7 +68,7 @@ def plot_convergence(
 
     Raises:
         MissingExtra: matplotlib is not installed.
-        ValueError: There is no such problem, or it has no times.
+        ValueError: The study has no such problem, or the problem has no times.
     """
     chosen, is_own, ax = _choose(result, problem), ax is None, _drawing.open_axes(ax)
     parts = [_progress(result, each, over) for each in chosen]
@@ -129,7 +129,7 @@ def plot_time_to_target(
 
     Raises:
         MissingExtra: matplotlib is not installed.
-        ValueError: There is no such problem, or it has no times.
+        ValueError: The study has no such problem, or the problem has no times.
     """
     found = [_times_to(result, each, [tolerance], over) for each in _choose(result, problem)]
     x_label = "evaluations" if over == "evaluations" else "seconds of evaluations"
@@ -365,7 +365,7 @@ def joined_groups(ranks: Array, difference: float) -> list[tuple[int, int]]:
     return groups
 
 
-# What the figures show ------------------------------------------------------------------------------------------------
+# Data of the figures ------------------------------------------------------------------------------------------------
 
 _SHARES = np.linspace(0.01, 1, 100)
 """The shares of the budget of the figures of all problems."""

@@ -29,7 +29,7 @@ RunKey = tuple[str, str, int]
 
 @dataclass(frozen=True, eq=False)
 class PastProblem:
-    """What the figures of a study need of a problem whose runs are finished.
+    """The facts about a problem that the figures of a study need after its runs.
 
     Attributes:
         name: Its name.

@@ -145,9 +145,7 @@ class RunStore:
         for part, entries in self._specified.items():
             for name, old in entries.items():
                 new = event[part].get(name, old)
-                if part == "problems" and isinstance(
-                    new, dict
-                ):  # a larger budget is no contradiction
+                if part == "problems" and isinstance(new, dict):  # a budget may grow
                     is_larger = new["evaluations"] > old["evaluations"]
                     old = {**old, **{k: new[k] for k in asdict(RunBudget(0)) if is_larger}}
                 difference = _difference(f"{_PARTS[part]}{name}", old, new)

@@ -78,7 +78,7 @@ class _Library:
         return c_void_p(found) if returns is c_void_p else found
 
     def handle(self, context: Any, request: Mapping[str, str]) -> None:
-        """Answer a request in a context of its own.
+        """Answer a request in a fresh context.
 
         Raises:
             RuntimeError: A file cannot be read or written, or a pass is unknown.

@@ -276,7 +276,7 @@ class Arguments:
             for _ in range(copies)
         ]
         self._turn = len(self.copies) - 1  # the copy in use
-        self._kept: Sequence[int] = ()  # inputs whose timed values have pages of their own
+        self._kept: Sequence[int] = ()  # inputs whose timed values have separate pages
         self.restored = set[int]()  # inputs that get their value before each launch, by number
 
     def __getitem__(self, number: int) -> Argument:
@@ -319,7 +319,7 @@ class Arguments:
             self._write_starts(written, blocks)
 
     def keep(self) -> None:
-        """Keep the timed inputs in pages of their own: a forked child then gets them without a copy by `place`."""
+        """Keep the timed inputs in separate pages: a forked child then gets them without a copy by `place`."""
         if len(self.copies) == 1:
             self.place()
             roles = [argument.role for argument in self._draws[TIMED]]

@@ -299,7 +299,7 @@ class Measurement:
         if (problem := self.kernel.problem()) is not None:
             return problem
         arguments = self._arguments
-        # The first launch with each of two inputs: a kernel may change inputs that others leave as they are.
+        # The first launch with each of two inputs: a kernel may change inputs that others leave unchanged.
         is_first = self._checks < 2
         found = arguments.check(is_first=is_first, has_inputs=is_first or has_inputs)
         self._checks += 1
