@@ -9,10 +9,12 @@ and the tools its value. A repeated command needs no compiler, and equal objects
 """
 
 import csv
+import fcntl
 import gzip
 import hashlib
 import json
 import math
+import os
 import platform
 import random
 import re
@@ -132,7 +134,15 @@ class Store:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
         self._database = sqlite3.connect(path or ":memory:", timeout=120, isolation_level=None)
-        self._database.execute("PRAGMA journal_mode=WAL")
+        # SQLite does not wait where two processes change the mode of a new file: they do it by turns.
+        folder = None if path is None else os.open(path.parent, os.O_RDONLY)
+        if folder is not None:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        try:
+            self._database.execute("PRAGMA journal_mode=WAL")
+        finally:
+            if folder is not None:
+                os.close(folder)
         self._database.execute("PRAGMA synchronous=NORMAL")
         self._database.execute(
             "CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, value TEXT)"
