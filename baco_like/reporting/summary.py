@@ -19,7 +19,7 @@ from baco_like.records.objective import sign_of
 from baco_like.reporting import charts
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Part, ReportTable, Section
-from baco_like.running.findings import best_so_far, evaluation_numbers, group_failures
+from baco_like.running.findings import convergence, evaluation_numbers, group_failures
 from baco_like.running.telling import (
     COMPLETE,
     candidate_name,
@@ -136,7 +136,7 @@ def search_section(facts: RunFacts) -> Section:
     answer += f"; {_duration(max(known))} of wall time." if known else "."
     if not facts.trials:
         return Section("search", "How did the search get there?", answer)
-    best = [float(value) for value in best_so_far(history)]
+    best = [float(value) for value in convergence(history)]
     drawn = [charts.draw_search(facts, best, by_time=False)]
     drawn += [charts.draw_search(facts, best, by_time=True)] if known else []
     table = ReportTable(

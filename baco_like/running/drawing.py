@@ -12,7 +12,7 @@ from baco_like._drawing import add_legend, mark_log, open_plot
 from baco_like._output import is_wide
 from baco_like.records import History, Objective, Status
 from baco_like.records.trial import read_values
-from baco_like.running.findings import best_so_far, evaluation_numbers, model_start
+from baco_like.running.findings import convergence, evaluation_numbers, model_start
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
 _BLUE, _GREY, _RED, _GREEN = "#0072b2", "#9a9a9a", "#d55e00", "#009e73"
@@ -39,7 +39,7 @@ def draw_convergence(axes: Any, history: History, objective: Objective) -> None:
     values = np.array([np.nan if t.value is None else t.value for t in history.trials])
     axes.plot(numbers, values, "o", ms=4, color=_GREY, label="evaluation", zorder=1)
     best = {"color": _BLUE, "lw": 2, "label": "best so far", "zorder": 3}
-    axes.step(numbers, best_so_far(history), where="post", **best)
+    axes.step(numbers, convergence(history), where="post", **best)
     bounds = np.array([np.nan if t.bound is None else t.bound for t in history.trials])
     if not np.isnan(bounds).all():
         style = {"color": _GREY, "mfc": "none", "label": "censored (at least)"}

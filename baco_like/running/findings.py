@@ -315,7 +315,7 @@ def recommended_trial(
 # Trials ---------------------------------------------------------------------------------------------------------------
 
 
-def best_so_far(history: History) -> Array:
+def convergence(history: History) -> Array:
     """Return the best value after each evaluation in the user's unit, ``(n,)``; NaN before the first success.
 
     Imported configurations outside the space and other fidelities do not count, and neither do measurements for a

@@ -30,7 +30,7 @@ from baco_like.optimizer.state import OptimizerState, apply_events, initial_stat
 from baco_like.optimizer.view import ReadRun, RunView
 from baco_like.records import History, Trial
 from baco_like.records.trial import different_configs, rank
-from baco_like.running.findings import Findings, best_by_task, best_so_far, group_failures
+from baco_like.running.findings import Findings, best_by_task, convergence, group_failures
 from baco_like.running.telling import (
     COMPLETE,
     format_front,
@@ -337,7 +337,7 @@ def describe_progress(view: JournalView, width: int) -> str:
         view: The journal.
         width: Number of characters.
     """
-    values = best_so_far(view.history)
+    values = convergence(view.history)
     values = values[~np.isnan(values)] / 4.0  # the range of the largest doubles would be infinite
     if len(values) < 2 or width < 20:
         return ""

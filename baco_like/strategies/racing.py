@@ -38,7 +38,7 @@ _WIDE = 0.5
 
 
 @dataclass(frozen=True)
-class Race:
+class RaceState:
     """The state: the current race, and the records of the previous ones.
 
     Attributes:
@@ -116,18 +116,22 @@ class Racing(BudgetedSettings):
 
     survey: ClassVar = settings.RACING
 
-    def init(self, problem: Problem, rng: Rng) -> Race:
+    def init(self, problem: Problem, rng: Rng) -> RaceState:
         """Return the first race."""
-        return self._next_race(problem, Race(int(rng.integers(2**31))))
+        return self._next_race(problem, RaceState(int(rng.integers(2**31))))
 
-    def ask(self, problem: Problem, history: History, state: Race, n: int, rng: Rng) -> Proposals:
+    def ask(
+        self, problem: Problem, history: History, state: RaceState, n: int, rng: Rng
+    ) -> Proposals:
         """Return the candidates that this round needs, then survivors for the next rounds."""
         ahead = state.survivors if problem.noise == "repeat" else []
         rows = state.candidates[list(dict.fromkeys([*state.missing, *ahead]))]
         rows = rows[~problem.is_excluded(history, rows)][:n]
         return [Proposal(row, {"phase": "racing", "race": state.number}) for row in rows]
 
-    def tell(self, problem: Problem, state: Race, observation: Observation, rng: Rng) -> Race:
+    def tell(
+        self, problem: Problem, state: RaceState, observation: Observation, rng: Rng
+    ) -> RaceState:
         """Note the cost, and continue the race if the round is complete."""
         if observation.code is None:
             return state
@@ -138,7 +142,7 @@ class Racing(BudgetedSettings):
             state = replace(state, alive=alive, waited=0)
         return self._continue_race(problem, state)
 
-    def _continue_race(self, problem: Problem, state: Race) -> Race:
+    def _continue_race(self, problem: Problem, state: RaceState) -> RaceState:
         """Return the state that needs an evaluation, or in which there is nothing new to race."""
         first_test = self.for_budget(problem.budget).first_test
         while not state.missing:
@@ -158,7 +162,7 @@ class Racing(BudgetedSettings):
                 break
         return state
 
-    def _next_race(self, problem: Problem, state: Race) -> Race:
+    def _next_race(self, problem: Problem, state: RaceState) -> RaceState:
         """Return the next race between the best candidates, the outsider, and draws near the best."""
         most = _elites(problem)
         elites = state.ranking()[:most]
@@ -181,7 +185,7 @@ class Racing(BudgetedSettings):
         alive = np.ones(len(candidates), dtype=np.bool_)
         raced = np.arange(len(candidates)) < (len(old) if problem.noise == "none" else 0)
         lasting = state.seed, state.observed, state.failed
-        race = Race(*lasting, number, candidates, costs, alive, raced, used=state.used)
+        race = RaceState(*lasting, number, candidates, costs, alive, raced, used=state.used)
         return replace(race, share=share, spread=spread)
 
 
@@ -195,7 +199,7 @@ def _elites(problem: Problem) -> int:
     return int(2 + math.log2(max(1, len(problem.space.active))))
 
 
-def _note_cost(state: Race, observation: Observation) -> Race:
+def _note_cost(state: RaceState, observation: Observation) -> RaceState:
     """Return the state after one observation, of a candidate or of any other configuration."""
     code, cost = observation.code, observation.cost
     assert code is not None
@@ -225,7 +229,7 @@ def _note_cost(state: Race, observation: Observation) -> Race:
 
 
 def _draw_candidates(
-    problem: Problem, state: Race, old: Codes, count: int, spread: float, closeness: float
+    problem: Problem, state: RaceState, old: Codes, count: int, spread: float, closeness: float
 ) -> Codes:
     """Return new candidates: near the old ones, better ones more often, then uniform draws if some are missing."""
     rng = np.random.default_rng([state.seed, len(state.observed)])
@@ -299,7 +303,7 @@ def worse_than_best(costs: Array, level: float) -> Mask:
     from scipy.special import chdtrc, stdtrit
 
     blocks, m = costs.shape
-    ranks = mean_ranks(costs)
+    ranks = rank_rows(costs)
     sums = ranks.sum(axis=0)
     squares = float((ranks**2).sum())
     centre = blocks * m * (m + 1) ** 2 / 4.0
@@ -314,7 +318,7 @@ def worse_than_best(costs: Array, level: float) -> Mask:
     return np.asarray(sums - sums.min() > critical)
 
 
-def mean_ranks(costs: Array) -> Array:
+def rank_rows(costs: Array) -> Array:
     """Return the ranks from 1 within each row, ties by their mean rank, ``(b, m)`` -> ``(b, m)``."""
     others, own = costs[:, None, :], costs[:, :, None]
     below, equal = (others < own).sum(axis=2), (others == own).sum(axis=2)

@@ -37,7 +37,7 @@ from baco_like.records.plan import ConfirmationPlan
 from baco_like.records.trial import select_best
 from baco_like.running import confirm_winner, confirming
 from baco_like.running.confirming import leave_time
-from baco_like.running.findings import Findings, best_so_far, write_best
+from baco_like.running.findings import Findings, convergence, write_best
 from baco_like.running.progress import Display, TrialProgress
 from baco_like.running.stopping import time_limit
 from baco_like.running.telling import format_speedup, format_summary, tell_confirmation
@@ -389,7 +389,7 @@ def test_repeats_of_a_confirmation_are_not_progress_of_the_search_but_tell_the_n
     result = run(noisy(0.05), 20, Confirm(2, 12))
     history = result.optimizer.history
     assert len(history) > history.searched == 20
-    assert len(set(best_so_far(history)[19:])) == 1
+    assert len(set(convergence(history)[19:])) == 1
     assert Findings(history, Objective()).noise == pytest.approx(0.05, rel=0.6)
     assert MaxEvals(20).reason(history, 0.0)
     assert MaxEvals(25).room(history) == 5

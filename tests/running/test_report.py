@@ -24,7 +24,7 @@ from baco_like.records.plan import ConfirmationPlan
 from baco_like.records.trial import Trial, measurement_notes
 from baco_like.running import progress
 from baco_like.running.drawing import plot_convergence
-from baco_like.running.findings import Findings, best_so_far, model_start, write_best
+from baco_like.running.findings import Findings, convergence, model_start, write_best
 from baco_like.running.progress import Display, TrialProgress, show_progress
 from baco_like.running.telling import format_summary
 
@@ -326,15 +326,15 @@ def test_the_best_of_the_search_remains_if_all_candidates_fail_when_measured_aga
 )
 def test_best_so_far(direction, expected):
     history = optimizer([("compile", ""), 3.0, 4.0, 2.0], direction).history
-    np.testing.assert_array_equal(best_so_far(history), expected)
+    np.testing.assert_array_equal(convergence(history), expected)
 
 
 def test_imported_values_outside_the_space_are_not_the_best():
     opt = optimizer([])
     opt.observe({"a": 999}, 1.0, imported=True)
     observe(opt, 3.0)
-    np.testing.assert_array_equal(best_so_far(opt.history), [np.nan, 3.0])
-    assert best_so_far(opt.history)[-1] == opt.best_value
+    np.testing.assert_array_equal(convergence(opt.history), [np.nan, 3.0])
+    assert convergence(opt.history)[-1] == opt.best_value
 
 
 def test_the_plot_is_written(tmp_path):

@@ -25,7 +25,7 @@ from baco_like.journal import repair
 from baco_like.records import Objective, Trial, read_confirmation
 from baco_like.running import confirm_winner
 from baco_like.running import run as search
-from baco_like.running.findings import Findings, best_so_far, write_best
+from baco_like.running.findings import Findings, convergence, write_best
 from baco_like.running.journal_view import JournalView, describe_run
 from baco_like.running.telling import format_summary
 
@@ -71,7 +71,7 @@ def test_tune_drops_the_flags_that_do_not_matter(tmp_path):
     history = result.optimizer.history
     assert history.searched == 60
     assert dict(result.optimizer.recommend()) == dict(result.recommended)
-    assert len(set(best_so_far(history)[60:])) == 1
+    assert len(set(convergence(history)[60:])) == 1
     assert repr(read_confirmation(Optimizer.load(path).history)) == repr(found)
     n = len(found.plan.simplification.dropped)
     line = f"{n} of the {n + 2} changed parameters returned to their defaults"

@@ -290,7 +290,7 @@ class FuturesEvaluator:
 
     def _handle_error(self, trial_id: int, error: BaseException) -> Outcome | None:
         """Keep the error of a call for the next `wait`; a subclass may send the trial again, or return an outcome."""
-        self._error = self._error or (lost_worker(error) if is_lost(error) else error)
+        self._error = self._error or (lost_worker(error) if is_lost_worker(error) else error)
         return None
 
 
@@ -339,7 +339,7 @@ class LostWorker(concurrent.futures.BrokenExecutor):
     """The process of a call has died; the executor still works."""
 
 
-def is_lost(error: BaseException) -> bool:
+def is_lost_worker(error: BaseException) -> bool:
     """Whether an exception means that the worker is lost, and not that the call itself has failed."""
     if isinstance(error, (concurrent.futures.BrokenExecutor, concurrent.futures.CancelledError)):
         return True

@@ -30,7 +30,7 @@ from baco_like.evaluators.executors.base import (
     answer,
     call_in_worker,
     check_outcome,
-    is_lost,
+    is_lost_worker,
     lost_worker,
     submit_call,
     without_tag,
@@ -225,7 +225,7 @@ class ExecutorEvaluator(FuturesEvaluator):
         except BaseException as error:  # also a KeyboardInterrupt in a worker
             if attempt.number != number:
                 return None  # the trial was sent again meanwhile
-            if is_lost(error):
+            if is_lost_worker(error):
                 reason = f"its worker is lost ({type(error).__name__}: {error})"
                 return self._handle_loss(attempt, reason, error)
             del self._pending[trial_id]

@@ -246,7 +246,7 @@ def is_shared(trial: Trial) -> bool:
     return bool(trial.read_tag("phase") == DESIGN)
 
 
-def mean_ranks(costs: Array) -> Array:
+def average_ranks(costs: Array) -> Array:
     """Return the mean rank of each row over the columns where it is known, ``(u, t)`` -> ``(u,)``; NaN if unknown."""
     ranks = np.full(costs.shape, np.nan)
     for t, column in enumerate(costs.T):

@@ -34,12 +34,12 @@ from baco_like.strategies.multi_task.candidates import (
     TaskScales,
     TaskTable,
     allowed_tasks,
+    average_ranks,
     check_common,
     goal_of,
     is_excluded_on,
     is_shared,
     lagging_tasks,
-    mean_ranks,
     problem_at_task,
     score_of,
     searched_tasks,
@@ -327,7 +327,7 @@ class _Turn:
             if table.known[:, task].any():
                 continue
             with np.errstate(all="ignore"):
-                order = np.argsort(mean_ranks(table.costs), kind="stable")
+                order = np.argsort(average_ranks(table.costs), kind="stable")
             for place in order:
                 if table.missing[place, task] and table.known[place].any():
                     row = columns.with_task(table.rows[place][None], task)[0]
@@ -395,7 +395,7 @@ class _Turn:
         best: tuple[float, Codes] | None = None
         with np.errstate(invalid="ignore"):
             totals = np.where(table.known, fitted.logs, np.nan)
-        order = np.argsort(mean_ranks(totals), kind="stable")[:5]
+        order = np.argsort(average_ranks(totals), kind="stable")[:5]
         for task in searched_tasks(problem.space, size, self.rng):
             runs_on = range(min(count, MOST_SEARCHED))
             weighted = self._weighted(candidates.score, fitted, task, runs_on)

@@ -31,7 +31,7 @@ from baco_like.evaluators import (
     ProcessLanes,
     RayExecutor,
 )
-from baco_like.evaluators.executors.base import LostWorker, answer, count_workers, is_lost
+from baco_like.evaluators.executors.base import LostWorker, answer, count_workers, is_lost_worker
 from baco_like.evaluators.executors.evaluator import give_signs
 from baco_like.evaluators.executors.executors import DaskExecutor
 from baco_like.exceptions import MissingExtra
@@ -833,12 +833,12 @@ def test_lost_is_known_by_name():
         error = type(name, (Exception,), {"__module__": module})()
         return error
 
-    assert is_lost(of("distributed.scheduler", "KilledWorker"))
-    assert is_lost(of("distributed.scheduler", "NoWorkerError"))
-    assert is_lost(of("ray.exceptions", "WorkerCrashedError"))
-    assert is_lost(LostWorker())
-    assert not is_lost(of("other", "KilledWorker"))
-    assert not is_lost(ValueError())
+    assert is_lost_worker(of("distributed.scheduler", "KilledWorker"))
+    assert is_lost_worker(of("distributed.scheduler", "NoWorkerError"))
+    assert is_lost_worker(of("ray.exceptions", "WorkerCrashedError"))
+    assert is_lost_worker(LostWorker())
+    assert not is_lost_worker(of("other", "KilledWorker"))
+    assert not is_lost_worker(ValueError())
 
 
 # Real deaths -----------------------------------------------------------------------------------------------------
