@@ -43,6 +43,9 @@ _MARKERS = "os^DvPX<>*ph"
 
 _TEXTS: dict[str, Any] = {"frameon": False, "fontsize": "x-small", "handlelength": 2.8}
 
+_SMALLER = {"fontsize": "xx-small", "handlelength": 2.4, "columnspacing": 1.0}
+"""Of labels that would be cut otherwise."""
+
 
 def open_axes(ax: Axes | None, width: float = COLUMN, height: float = 2.3) -> Axes:
     """Return the axes, or new ones in a figure of this size in inches.
@@ -92,10 +95,10 @@ def add_legend(ax: Axes, is_own: bool = False) -> None:
     place = "outside upper center" if is_own else "lower center"
     longest = min(max(map(len, texts), default=0), _LONGEST_TITLE)
     columns, fewest = min(6, len(texts)), 1 if len(texts) <= _FEW else 2
+    look = _TEXTS
     while columns:
-        legend = target.legend(
-            handles, short_texts(texts, longest), loc=place, ncols=columns, **anchor, **_TEXTS
-        )
+        shown = short_texts(texts, longest)
+        legend = target.legend(handles, shown, loc=place, ncols=columns, **anchor, **look)
         width = legend.get_window_extent().width
         if width <= room or (columns == fewest and longest <= _SHORTEST):
             break
@@ -103,6 +106,8 @@ def add_legend(ax: Axes, is_own: bool = False) -> None:
         if columns > fewest:  # the next number with fuller rows
             fuller = -(-len(texts) // (-(-len(texts) // columns) + 1))
             columns = max(fewest, min(columns - 1, fuller))
+        elif look is _TEXTS:
+            look = {**_TEXTS, **_SMALLER}
         else:
             longest = max(_SHORTEST, min(longest - 1, int(longest * room / width)))
     if is_own and columns:

@@ -147,6 +147,12 @@ def test_a_legend_is_inside_the_figure_and_above_the_axes(name: str) -> None:
     assert own.get_legend().get_window_extent().y0 >= own.get_window_extent().y1
 
 
+def test_names_of_usual_length_are_not_cut() -> None:
+    names = [f"iterated_local_search, n = {n}" for n in range(10, 16)]
+    ax = studies.plot_convergence(made({name: [[3.0, 2.0], [4.0, 1.0]] for name in names}))
+    assert [text.get_text() for text in ax.figure.legends[0].get_texts()] == names
+
+
 @pytest.mark.parametrize("name", DRAWS)
 def test_lines_differ_without_colour(name: str) -> None:
     lines = DRAWS[name](many(12)).lines
