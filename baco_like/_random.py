@@ -27,6 +27,7 @@ class Purpose(IntEnum):
     EXPLAIN = 9
     FALLBACK = 10
     HOLD = 11
+    PROPOSE = 12
 
 
 def generator(seed: int, purpose: Purpose, index: int = 0, stream: int | None = None) -> Rng:

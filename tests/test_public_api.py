@@ -229,6 +229,7 @@ PUBLIC = {
         "Callback",
         "Migration",
         "Optimizer",
+        "ProposalAnswer",
         "Search",
         "Sharing",
         "WarmStart",

@@ -1,8 +1,9 @@
-"""Suggest, observe, abandon, enqueue, tell, wait, reload in any order: equal to a simple model.
+"""Suggest, observe, abandon, enqueue, propose, tell, wait, reload in any order: equal to a simple model.
 
 ``BACO_LIKE_EXAMPLES`` sets how many orders are tried.
 """
 
+import math
 import os
 import shutil
 import tempfile
@@ -56,6 +57,7 @@ class Machine(RuleBasedStateMachine):
         }
         self.opt = Optimizer(SPACE, seed=3, **options)
         self.pending, self.observed, self.queue, self.next_id = {}, {}, [], 0
+        self.proposed = []
         self.until = {}
         self.late = {}
         self.order = []
@@ -98,6 +100,10 @@ class Machine(RuleBasedStateMachine):
             self.pending[trial.id] = dict(trial)
             self.until[trial.id] = self.now + LEASE
             self.next_id += 1
+            if trial.origin == "proposed":
+                assert (trial.tag["source"], dict(trial)) in self.proposed
+        sources = [t for t in trials[len(queued) :] if t.origin == "proposed"]
+        assert len(sources) <= math.ceil((n - len(queued)) / 2)
 
     @rule(seconds=st.integers(1, 2 * LEASE))
     def wait(self, seconds):
@@ -150,6 +156,23 @@ class Machine(RuleBasedStateMachine):
         else:
             self.opt.enqueue(config)
             self.queue.append(config)
+
+    @rule(
+        configs=st.lists(st.sampled_from(CONFIGS), max_size=4, unique_by=str),
+        source=st.sampled_from(["expert", "script"]),
+    )
+    def propose(self, configs, source):
+        answers = self.opt.propose(configs, source=source)
+        for config, answer in zip(configs, answers, strict=True):
+            others = [c for _, c in self.proposed]
+            if answer.accepted:
+                assert not self.taken(config)
+                assert config not in others + self.queue
+                self.proposed.append((source, config))
+            elif not answer.reason.startswith("stopped"):
+                assert self.taken(config) or config in others + self.queue
+                near = answer.nearest
+                assert near is None or not (self.taken(near) or near in others)
 
     @rule(config=st.sampled_from(CONFIGS), value=VALUES)
     def tell(self, config, value):
@@ -212,6 +235,11 @@ class Machine(RuleBasedStateMachine):
         assert {t.id: dict(t) for t in self.opt.pending} == self.pending
         assert {t.id: t.until for t in self.opt.pending} == {i: self.until[i] for i in self.pending}
         assert [t.id for t in self.opt.trials] == self.order
+        known = [dict(t) for t in self.opt.trials] + list(self.pending.values())
+        known += [config for configs in self.late.values() for config in configs]
+        self.proposed = [(source, c) for source, c in self.proposed if c not in known]
+        open_proposals = self.opt.history.open_proposals
+        assert [(p.source, dict(p.config)) for p in open_proposals] == self.proposed
         assert {t.id: (dict(t), t.value, t.failure) for t in self.opt.trials} == self.observed
         inside = [v for c, v, _ in self.observed.values() if v is not None and SPACE.contains(c)]
         assert self.opt.best_value == (min(inside) if inside else None)

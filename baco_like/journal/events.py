@@ -1,7 +1,8 @@
 """The events of a journal, made from trials and outcomes and turned back into them.
 
 A run is the fold of its events, so resuming means reading them again. Events are plain dictionaries with an ``event``
-word: ``opened`` (the header), ``suggested``, ``renewed``, ``observed``, ``abandoned``, ``enqueued`` or ``confirming``.
+word: ``opened`` (the header), ``suggested``, ``renewed``, ``observed``, ``abandoned``, ``enqueued``, ``proposed``
+or ``confirming``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from baco_like.exceptions import BacoError, ConfigError, JournalConflict, Journa
 from baco_like.journal.fields import PARTS, check_event
 from baco_like.records.leases import Lease, Moment
 from baco_like.records.plan import ConfirmationPlan, Simplification
+from baco_like.records.sources import OpenProposal
 from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial
 
 if TYPE_CHECKING:  # else every start of a worker imports the spaces
@@ -292,6 +294,12 @@ def enqueued_event(configs: Sequence[Mapping[str, Any]]) -> Event:
     return {"event": "enqueued", "configs": [dict(c) for c in configs]}
 
 
+def proposed_event(source: str, note: str, configs: Sequence[Mapping[str, Any]]) -> Event:
+    """Return the event of configurations that a source proposes."""
+    given = {"note": note} if note else {}
+    return {"event": "proposed", "source": source, **given, "configs": [dict(c) for c in configs]}
+
+
 def confirming_event(plan: ConfirmationPlan) -> Event:
     """Return the event that begins a confirmation; its measurements are ``suggested`` and ``observed`` events.
 
@@ -376,6 +384,8 @@ def apply(
             configs = [config_from_json(config) for config in event["configs"]]
             history.space.encode(configs)  # raises for what could not be suggested later
             return history.enqueue(configs), ()
+        case "proposed":
+            return _apply_proposed(event, history), ()
         case "confirming":
             plan = _read_plan(event)
             history.space.encode(plan.configs)
@@ -404,6 +414,20 @@ def _apply_suggested(event: Event, history: History, codes: Codes | None) -> His
     if event.get("again"):
         history = history.renew_leases(event["again"], lease, worker, at=event.get("at"))
     return history.add_pending(trials, codes) if trials else history
+
+
+def _apply_proposed(event: Event, history: History) -> History:
+    configs, source = [config_from_json(config) for config in event["configs"]], event["source"]
+    codes = history.space.encode(configs)
+    if not history.space.feasible.contains(codes).all():
+        raise TrialError(f"a configuration that {source!r:.80} proposes is not feasible")
+    note = event.get("note", "")
+    return history.propose(
+        [
+            OpenProposal(source, note, config, code)
+            for config, code in zip(configs, codes, strict=True)
+        ]
+    )
 
 
 def _apply_observed(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from baco_like.exceptions import TrialError
-from baco_like.records.trial import AFTER_SEARCH, CONTROL
+from baco_like.records.trial import AFTER_SEARCH, CONTROL, PROPOSED
 
 _LARGEST = sys.float_info.max
 
@@ -125,6 +125,7 @@ _EVENTS: Mapping[str, Mapping[str, Field]] = {
     },
     "abandoned": {"id": _COUNT, "reason": _TEXT.optional()},
     "enqueued": {"configs": _OBJECTS},
+    "proposed": {"source": _TEXT, "note": _TEXT.optional(), "configs": _OBJECTS},
     "confirming": {
         "configs": _OBJECTS,
         "observed": Field(
@@ -155,7 +156,7 @@ _SIMPLIFICATION: Mapping[str, Field] = {
 _TRIAL: Mapping[str, Field] = {
     "id": _COUNT,
     "config": _OBJECT,
-    "origin": _one_of("strategy", "fill", "enqueued", CONTROL, *AFTER_SEARCH),
+    "origin": _one_of("strategy", "fill", "enqueued", PROPOSED, CONTROL, *AFTER_SEARCH),
     "tag": Field(lambda value: True, "a JSON value"),
     "known": _COUNT.optional(),  # number of events that the strategy knew, of a proposal made ahead of time
     "ahead": _COUNT.optional(),  # number of proposals in store at that time

@@ -33,6 +33,7 @@ from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import ask_strategy, build_suggestion
 from baco_like.records import History, Status, Trial
 from baco_like.records.leases import read_clocks
+from baco_like.records.sources import next_proposals
 from baco_like.spaces.design import uniform
 from baco_like.strategies.moves import step_to_neighbours
 from baco_like.strategies.protocol import Problem
@@ -231,12 +232,13 @@ class ProposalStore:
     def _prepare(self, n: int) -> bool:
         """Wait until n proposals are in store, or no more exist; return False if the patience has ended before.
 
-        Enqueued configurations and expired trials do not come from the store.
+        Enqueued configurations, those of other sources and expired trials do not come from the store.
         """
         if len(self._stored) >= n:
             return True
         history = self._run.state.history
         n -= len(history.queue)
+        n -= len(next_proposals(history, list(history.open_proposals), n))
         if self._sharing.lease is not None:
             n -= len(history.find_expired(read_clocks()))
         if n <= 0:

@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import SpaceWarning
-from baco_like.journal.events import Event, enqueued_event, observed_event, suggested_event
+from baco_like.journal.events import (
+    Event,
+    enqueued_event,
+    observed_event,
+    proposed_event,
+    suggested_event,
+)
 from baco_like.journal.header import Header, WarmStartResults, numbered
 from baco_like.journal.json_lines import write_journal
 from baco_like.optimizer.arguments import Config, default_points, plugin_versions, read_events
@@ -96,6 +102,11 @@ def migrate(
         *([suggested_event([], dequeued=len(queue))] if queue else []),
         *(observed_event([t], [t.outcome]) for t in observed if t.outcome is not None),
         *([enqueued_event([*fresh, *kept])] if fresh or kept else []),
+        *(
+            proposed_event(proposal.source, proposal.note, [config])
+            for proposal in past.open_proposals
+            if (config := move(proposal.config)) is not None
+        ),
     ]
     write_journal(Path(new), events)
     inside = sum(space.contains(trial.config) for trial in observed)

@@ -34,6 +34,7 @@ from baco_like.journal.events import (
     confirming_event,
     describe_error,
     enqueued_event,
+    proposed_event,
     renewed_event,
     suggested_event,
 )
@@ -59,6 +60,7 @@ from baco_like.optimizer.observing import (
     build_late_results,
     build_observation,
 )
+from baco_like.optimizer.proposing import ProposalAnswer, answer_proposals
 from baco_like.optimizer.server import Server
 from baco_like.optimizer.simplifying import Simplifier
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
@@ -80,8 +82,8 @@ _LOOK = 1.0
 """Seconds between two questions whether a worker of a server has lost the last trials of the budget."""
 
 
-class _NothingPending(Exception):
-    """No trial of a call is pending, so there is no event to write."""
+class _NothingToWrite(Exception):
+    """No trial of a call is pending, or no proposal is accepted, so there is no event."""
 
 
 Callback = Callable[["Optimizer", Trial], None]
@@ -282,7 +284,8 @@ class Optimizer(RunView):
 
         First come pending trials without a lease that a process has left behind, if no other process works on the
         journal: after a crash they have the same numbers again. Then come trials with an expired lease, enqueued
-        configurations, and the strategy's proposals: those in store if the optimizer has ``ahead``.
+        configurations, those that sources propose (see `propose`), and those of the strategy: from the store if the
+        optimizer has ``ahead``.
 
         Args:
             n: Number of trials; None returns one trial instead of a list.
@@ -346,6 +349,48 @@ class Optimizer(RunView):
             return Draft(enqueued_event([plain_config]))
 
         self._commit(draft)
+
+    @overload
+    def propose(self, config: Config, *, source: str, note: str = "") -> ProposalAnswer: ...
+    @overload
+    def propose(
+        self, config: Sequence[Config], *, source: str, note: str = ""
+    ) -> list[ProposalAnswer]: ...
+    def propose(
+        self, config: Config | Sequence[Config], *, source: str, note: str = ""
+    ) -> ProposalAnswer | list[ProposalAnswer]:
+        """Propose configurations that compete with those of the strategy, and return an answer to each.
+
+        `suggest` returns an accepted one when its source is due: sources that bring new best results get up to half of
+        the trials, others few, and one whose first trials all fail gets none. The trial has the origin ``proposed``,
+        and its tag has the source and the note. Use `enqueue` for a configuration that must be tried.
+
+        Args:
+            config: A configuration or a list of them.
+            source: Name of the person, script or program that has chosen them.
+            note: The reason, for `why` and the report.
+
+        Raises:
+            ValueError: The source has no name, or the note is not a text.
+            ConfigError: A configuration is not a mapping.
+            JournalError: The proposals could not be recorded; the run is unchanged.
+        """
+        if not isinstance(source, str) or not source.strip():
+            raise ValueError(f"source = {source!r:.60}: expected a name, such as 'expert'")
+        if not isinstance(note, str):
+            raise ValueError(f"note = {note!r:.60}: expected a text")
+        configs = [config] if isinstance(config, Mapping) else list(config)
+        answers: list[ProposalAnswer] = []
+
+        def draft(state: OptimizerState) -> Draft:
+            answers[:], accepted = answer_proposals(state, configs, source)
+            if not accepted:
+                raise _NothingToWrite
+            return Draft(proposed_event(source, note, accepted))
+
+        with suppress(_NothingToWrite):
+            self._commit(draft)
+        return answers[0] if isinstance(config, Mapping) else answers
 
     def claim(self, config: Config) -> Trial:
         """Return a pending trial of a configuration that was chosen elsewhere, before enqueued configurations.
@@ -500,10 +545,10 @@ class Optimizer(RunView):
         def draft(state: OptimizerState) -> Draft:
             pending = [i for i in ids if state.history.is_pending(i)]
             if not pending:
-                raise _NothingPending
+                raise _NothingToWrite
             return Draft(renewed_event(pending, Lease(seconds, read_clocks())))
 
-        with suppress(_NothingPending):
+        with suppress(_NothingToWrite):
             return self._find_trials(self._commit(draft, announce=False).event["ids"])
         return []
 
@@ -532,11 +577,11 @@ class Optimizer(RunView):
             begun = {i: (known[i].worker, known[i].started) for i in wanted if i in known}
             again = [i for i in begun if begun[i] == wanted[i]]
             if not again:
-                raise _NothingPending
+                raise _NothingToWrite
             lease = self._sharing.start_lease(read_clocks())
             return Draft(suggested_event([], 0, again, lease, self.worker))
 
-        with suppress(_NothingPending), self._run.taking_part():
+        with suppress(_NothingToWrite), self._run.taking_part():
             return self._find_trials(self._commit(draft, announce=False).ids)
         return []
 

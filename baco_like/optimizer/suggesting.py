@@ -1,4 +1,4 @@
-"""Choose the next trials: expired ones, enqueued ones, the strategy's proposals, then uniform draws.
+"""Choose the next trials: expired ones, enqueued ones, those of other sources, the strategy's, then uniform draws.
 
 Pure functions of the state and the time.
 """
@@ -23,6 +23,8 @@ from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Trial
 from baco_like.records.leases import Moment
 from baco_like.records.rows import row_keys
+from baco_like.records.sources import next_proposals
+from baco_like.records.trial import PROPOSED
 from baco_like.spaces.design import uniform
 from baco_like.strategies.multi_task import MultiTask
 from baco_like.strategies.protocol import Problem, Proposals, check_proposals
@@ -56,11 +58,10 @@ def build_suggestion(
             state = replace(state, problem=replace(state.problem, task=task))
     again = again[:n]
     trials, dequeued = _take_from_queue(state, n - len(again), task)
-    missing = n - len(again) - len(trials)
-    if missing:
-        if trials:
-            codes = history.space.encode([t.config for t in trials])
-            state = replace(state, history=history.add_pending(trials, codes))
+    state = _assume(state, trials)
+    proposed = _take_proposals(state, n - len(again) - len(trials), task)
+    state, trials = _assume(state, proposed), [*trials, *proposed]
+    if missing := n - len(again) - len(trials):
         trials += (
             ask_strategy(state, missing, sharing.stream) if ask is None else ask(state, missing)
         )
@@ -82,6 +83,14 @@ def build_single_suggestion(
     is_next = origin == "enqueued" and config == next(iter(state.history.queue), None)
     event = suggested_event([trial], int(is_next), (), sharing.start_lease(now), sharing.worker)
     return Draft(event, code)
+
+
+def _assume(state: OptimizerState, trials: Sequence[Trial]) -> OptimizerState:
+    """Return the state in which these new trials are pending."""
+    if not trials:
+        return state
+    codes = state.problem.space.encode([trial.config for trial in trials])
+    return replace(state, history=state.history.add_pending(trials, codes))
 
 
 def _exhausted(state: OptimizerState) -> SpaceExhausted:
@@ -137,6 +146,21 @@ def _take_from_queue(
             trials.append(Trial(history.next_id + len(trials), config, None, "enqueued"))
         seen.add(key)
     return trials, dequeued
+
+
+def _take_proposals(state: OptimizerState, n: int, task: int | None) -> list[Trial]:
+    """Return the trials among the next n for which a source has a proposal, see `baco_like.records.sources`."""
+    history = state.history
+    allowed = [
+        proposal
+        for proposal in history.open_proposals
+        if (task is None or is_of_task(history, proposal.config, task))
+        and not state.is_excluded(proposal.code[None, :])
+    ]
+    return [
+        Trial(i, p.config, {"source": p.source, "note": p.note}, PROPOSED)
+        for i, p in enumerate(next_proposals(history, allowed, n), history.next_id)
+    ]
 
 
 def ask_strategy(state: OptimizerState, n: int, stream: int | None = None) -> list[Trial]:

@@ -24,6 +24,7 @@ from baco_like.records.leases import Lease, Moment
 from baco_like.records.objective import Direction, Objective, sign_of
 from baco_like.records.plan import ConfirmationPlan
 from baco_like.records.rows import STATUSES, Buffer, PendingTrials, TrialRows, read_only, row_keys
+from baco_like.records.sources import OpenProposal
 from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial, read_metric
 from baco_like.spaces.space import Space
 
@@ -58,6 +59,8 @@ class History:
     _view: Callable[[Any], Any] | None = field(default=None, repr=False)
     _queue: TrialRows[Mapping[str, Any]] = field(default_factory=TrialRows, repr=False)
     _enqueued: int = 0
+    _proposals: TrialRows[OpenProposal] = field(default_factory=TrialRows, repr=False)
+    _proposed: int = 0
     _late: TrialRows[tuple[Trial, int]] = field(default_factory=TrialRows, repr=False)
 
     @classmethod
@@ -148,6 +151,11 @@ class History:
     def queue(self) -> Collection[Mapping[str, Any]]:
         """Enqueued configurations that were not suggested yet, oldest first."""
         return self._queue.values()
+
+    @property
+    def open_proposals(self) -> Collection[OpenProposal]:
+        """Configurations that sources have proposed and that no trial has had since, oldest first."""
+        return self._proposals.values()
 
     @property
     def codes(self) -> Codes:
@@ -393,7 +401,7 @@ class History:
             {t.id: (t, code) for t, code in zip(trials, codes, strict=True)}
         )
         next_id = max([self.next_id, *(t.id + 1 for t in trials)])
-        return self._with(_pending=pending, next_id=next_id)
+        return self._with(_pending=pending, next_id=next_id, **self._without_proposals(codes))
 
     def _with_tasks(self, trials: Sequence[Trial]) -> Sequence[Trial]:
         """Return the trials with the descriptors of their tasks."""
@@ -507,6 +515,7 @@ class History:
             _buffer=buffer,
             _length=len(buffer.trials),
             next_id=max([self.next_id, *(i + 1 for i in unsuggested)]),
+            **self._without_proposals([code for _, code in unsuggested.values()]),
         )
         late = [o.extra.get(LATE) for o in observations.values() if o.origin == LATE]
         if late:
@@ -554,6 +563,19 @@ class History:
         """Return the history with these configurations at the end of the queue."""
         queue = self._queue.add(dict(enumerate(configs, self._enqueued)))
         return self._with(_queue=queue, _enqueued=self._enqueued + len(configs))
+
+    def propose(self, proposals: Sequence[OpenProposal]) -> History:
+        """Return the history with more open proposals; each leaves when its configuration becomes a trial."""
+        added = self._proposals.add(dict(enumerate(proposals, self._proposed)))
+        return self._with(_proposals=added, _proposed=self._proposed + len(proposals))
+
+    def _without_proposals(self, codes: Iterable[Array | None]) -> dict[str, Any]:
+        """Return the field of the open proposals after trials with these rows of codes, if there are any."""
+        if not self._proposals:
+            return {}
+        keys = {key for code in codes if code is not None for key in row_keys(code[None, :])}
+        gone = [i for i, p in self._proposals.pairs() if row_keys(p.code[None, :])[0] in keys]
+        return {"_proposals": self._proposals.remove(gone)}
 
     def start_confirmation(self, plan: ConfirmationPlan) -> History:
         """Return the history in which a confirmation begins now."""

@@ -62,6 +62,9 @@ WARM = "warm"
 CONFIRMATION = "confirmation"
 """Origin of trials that measure a candidate again for a confirmation."""
 
+PROPOSED = "proposed"
+"""Origin of trials that a source beside the strategy has proposed; their tag has the ``source`` and its ``note``."""
+
 CONTROL = "control"
 """Origin of trials that measure the incumbent again."""
 
@@ -262,11 +265,11 @@ class Trial(Mapping[str, Any]):
         id: Its number in the run; a number is never used twice.
         config: The configuration as plain Python values.
         tag: The strategy's own note; the strategy gets it back with the observation.
-        origin: ``strategy``, ``fill`` (uniform draw), ``enqueued``, ``told`` (observed without a suggestion),
-            ``imported`` (the same, and possibly outside the space), ``warm`` (from a warm start), ``confirmation`` or
-            ``control`` (both: measured again), ``simplification`` or ``comparison`` (both: of `Optimizer.simplify`), or
-            ``late`` (a further result of a trial that was finished by another worker or abandoned; ``extra["late"]`` is
-            its number).
+        origin: ``strategy``, ``fill`` (uniform draw), ``enqueued``, ``proposed`` (by a source, see
+            `Optimizer.propose`), ``told`` (observed without a suggestion), ``imported`` (the same, and possibly outside
+            the space), ``warm`` (from a warm start), ``confirmation`` or ``control`` (both: measured again),
+            ``simplification`` or ``comparison`` (both: of `Optimizer.simplify`), or ``late`` (a further result of a
+            trial that was finished by another worker or abandoned; ``extra["late"]`` is its number).
         outcome: The outcome, or None while pending.
         lease: While the trial is pending, the lease of its worker, or None. When it expires, the trial is suggested
             again; the first reported outcome counts.
