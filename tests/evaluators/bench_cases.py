@@ -146,7 +146,7 @@ GROUPS = {
                 f"if (!has) {{ {TWICE} for (int i = 0; i < 16; i++) kept[i] = b[i]; has = 1; }}"
                 "for (int i = 0; i < 16; i++) b[i] = kept[i];",
                 "correctness",
-                "16 of 16 elements are wrong",
+                " of 16 elements are wrong",  # one may be right by chance
                 "int has; STATE int kept[16];",
                 STATIC,
             ),

@@ -27,6 +27,7 @@ from baco_like.evaluators import (
     load_problem,
     opencl_evaluator,
 )
+from baco_like.evaluators.comparison import Expected
 from baco_like.evaluators.kernels import c_worker as programs
 from baco_like.evaluators.kernels.arguments import Arguments, HostBlock
 from baco_like.evaluators.kernels.problems import draw_three
@@ -166,13 +167,16 @@ def test_unsupported_arguments_end_the_run_before_anything_is_compiled(
 
 
 @pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")
-def test_an_unsupported_argument_is_an_error_of_the_evaluator(tmp_path):
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_an_unsupported_argument_is_an_error_of_the_evaluator(tmp_path, is_compiled):
     file = tmp_path / "problem.py"
     text = {"declared": "", "inputs": "np.ones(3, np.longdouble),", "expected": "np.ones(3)"}
     file.write_text(PROBLEM.format(**text))
-    evaluator = CKernelEvaluator(Space({"x": [1, 2]}), CKernelSettings(file, 1))
-    with pytest.raises(EvaluatorError, match="argument 0 has elements of type"):
-        evaluate(evaluator, {"x": 1})
+    flags = () if is_compiled else ("-no-such-flag",)
+    evaluator = CKernelEvaluator(Space({"x": [1, 2]}), CKernelSettings(file, 1, flags=flags))
+    for _ in range(2):
+        with pytest.raises(EvaluatorError, match="argument 0 has elements of type"):
+            evaluate(evaluator, {"x": 1})
     evaluator.close()
 
 
@@ -196,6 +200,71 @@ def test_a_flush_writes_twice_the_largest_cache():
     assert flush._buffer.nbytes >= 2 * max(caches, default=0)
 
 
+def copy_kernel(folder, flush=None):
+    """Return a kernel that copies 37 numbers and counts its launches, and the count."""
+    file, library = folder / "problem.py", folder / "kernel.so"
+    text = {
+        "declared": "",
+        "inputs": "rng.integers(1, 9, 37).astype('i4'),",
+        "expected": "values[0]",
+    }
+    file.write_text(PROBLEM.format(**text))
+    source = "int launches; void kernel(const int *a, int *b) { launches++; for (int i = 0; i < 37; i++) b[i] = a[i]; }"
+    command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
+    subprocess.run(command, input=source, text=True, check=True)
+    launches = ctypes.c_int.in_dll(ctypes.CDLL(str(library)), "launches")
+    draws = draw_three(load_problem(file), {"size": 1, "seed": 0, "tolerances": {}})
+    harness = programs.Harness(["cc"])
+    harness.start(draws[0])
+    harness.load(60.0)
+    arguments = Arguments(draws, HostBlock, "auto")
+    return programs.CKernel(str(library), harness, arguments, flush), launches
+
+
+def measure(kernel, count):
+    """Return the problem of a kernel after so many samples."""
+    request = dict.fromkeys(("launch", "timeout", "enough"), 10.0)
+    report = SimpleNamespace(stage=lambda *_: None, note=lambda *_: None)
+    measurement = Measurement(kernel, KernelLimits(10.0, 10.0, 10.0, 2))
+    return measurement({**request, "count": count, "grace": 0.0}, report)["problem"]
+
+
+@pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")
+def test_a_write_after_the_return_of_a_kernel_is_found(tmp_path):
+    kernel, _ = copy_kernel(tmp_path)
+    _, output = kernel.arguments.blocks
+    for place in (0, 31, 32, 147):
+        kernel.arguments.place()
+        kernel.time(1, 10.0)
+        assert kernel.problem() is None
+        output.array[place] ^= 0x80
+        assert kernel.problem() == "argument 1 was still written after the kernel had returned"
+
+
+@pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")
+def test_equal_results_are_compared_once(tmp_path, monkeypatch):
+    kernel, launches = copy_kernel(tmp_path)
+    compared, compare = [], Expected.compare
+
+    def watch(expected, output):
+        compared.append(launches.value)
+        return compare(expected, output)
+
+    monkeypatch.setattr(Expected, "compare", watch)
+    assert measure(kernel, 30) is None
+    assert 2 <= len(compared) <= 3  # of each draw one
+    arguments = kernel.arguments
+    arguments.place()
+    kernel.time(1, 10.0)
+    (known,) = kernel.digests().values()
+    arguments.check(is_first=False, digests={1: known})
+    arguments.blocks[1].array[0] += 1
+    for digests, is_wrong in (({1: known}, False), ({1: known + 1}, True), ({}, True)):
+        for _ in range(2):
+            found = arguments.check(is_first=False, digests=digests)
+            assert (found.problem is not None) is is_wrong
+
+
 @pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")
 @pytest.mark.parametrize("flushes", [True, False])
 def test_caches_are_emptied_before_each_launch(tmp_path, flushes, monkeypatch):
@@ -203,29 +272,11 @@ def test_caches_are_emptied_before_each_launch(tmp_path, flushes, monkeypatch):
     monkeypatch.setattr(
         programs, "_reset_fault_handlers", lambda: False
     )  # those of this process stay
-    file, library = tmp_path / "problem.py", tmp_path / "kernel.so"
-    text = {
-        "declared": "",
-        "inputs": "rng.integers(1, 9, 4).astype('i4'),",
-        "expected": "values[0]",
-    }
-    file.write_text(PROBLEM.format(**text))
-    source = "int launches; void kernel(const int *a, int *b) { launches++; for (int i = 0; i < 4; i++) b[i] = a[i]; }"
-    command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
-    subprocess.run(command, input=source, text=True, check=True)
-    launches = ctypes.c_int.in_dll(ctypes.CDLL(str(library)), "launches")
-    draws = draw_three(load_problem(file), {"size": 1, "seed": 0, "tolerances": {}})
-    harness, found = programs._build_harness(["cc"], draws[0], 60.0), []
+    found = []
     flush = (lambda: found.append(launches.value)) if flushes else None
-    kernel = programs.CKernel(str(library), harness, Arguments(draws, HostBlock, "auto"), flush)
+    kernel, launches = copy_kernel(tmp_path, flush)
     assert (kernel.most_launches > 1) is not flushes
-    request = dict.fromkeys(("launch", "timeout", "enough"), 10.0) | {
-        "count": 2,
-        "grace": 0.0,
-    }
-    report = SimpleNamespace(stage=lambda *_: None, note=lambda *_: None)
-    answer = Measurement(kernel, KernelLimits(10.0, 10.0, 10.0, 2))(request, report)
-    assert answer["problem"] is None
+    assert measure(kernel, 2) is None
     assert launches.value >= 4  # the first one, a warm-up, two samples
     assert found == (list(range(launches.value)) if flushes else [])
 
@@ -271,6 +322,7 @@ def test_copies_are_fresh_and_exceed_the_caches(tmp_path, restore):
     draws = draw_three(load_problem(file), {"size": 64, "seed": 0, "tolerances": {}})
     arguments = Arguments(draws, HostBlock, restore, rotated=5000)
     arguments.place(is_new=True)
+    arguments.restore()
     used = []
     for _ in range(14):
         values, _, output = arguments.blocks

@@ -121,7 +121,13 @@ class Worker:
         self._environment, self._folder, self._cpus = dict(environment or {}), folder, cpus
         self._lock = threading.Lock()  # held during a request; `kill` must work without it
         self._channel: Channel | None = None
+        self._is_starting = False  # whether the process has yet to say that it can answer
         self.starts = 0  # number of processes started so far
+
+    def start(self) -> None:
+        """Start the process if it is not running. Only the next request waits until it can answer."""
+        with self._lock:
+            self._start()
 
     def request(
         self, request: Any, *, timeout: float, check: Callable[[Reply], object] | None = None
@@ -140,7 +146,9 @@ class Worker:
         """
         with self._lock:
             try:
-                reply = self._ensure_started().ask(request, timeout)
+                channel = self._ensure_started()
+                channel.send(request)
+                reply = channel.wait(timeout)
                 if check is not None:
                     _apply_check(check, reply)
             except BaseException:  # Ctrl-C, too: the next request must not read this one's reply
@@ -172,22 +180,30 @@ class Worker:
             self._end()
 
     def _ensure_started(self) -> Channel:
-        if self._channel is not None and self._channel.child.has_ended:
+        channel = self._start()
+        if self._is_starting:
+            reply = channel.wait(_START_TIMEOUT)
+            self._is_starting = False
+            if not reply.ok:
+                target = self._opening["target"]
+                raise EvaluatorError(f"the worker {target!r} does not start: {reply.describe()}")
+        return channel
+
+    def _start(self) -> Channel:
+        if self._channel is not None and not self._is_starting and self._channel.child.has_ended:
             self._end()  # it died between two requests
         if self._channel is None:
             with delayed_signals():
                 self._channel = _start_process(self._environment, self._folder, self._cpus)
             self.starts += 1
-            reply = self._channel.ask(self._opening, _START_TIMEOUT)
-            if not reply.ok:
-                target = self._opening["target"]
-                raise EvaluatorError(f"the worker {target!r} does not start: {reply.describe()}")
+            self._channel.send(self._opening)
+            self._is_starting = True
         return self._channel
 
     def _end(self) -> None:
         if self._channel is not None:
             self._channel.child.end()
-        self._channel = None
+        self._channel, self._is_starting = None, False
 
 
 def _apply_check(check: Callable[[Reply], object], reply: Reply) -> None:
@@ -444,13 +460,17 @@ class Channel:
         self._received = 0
         self._unsent, self._partial = b"", bytearray()
 
-    def ask(self, content: Any, timeout: float) -> Reply:
-        """Send a request and read until its answer, the end of the process or the end of the time."""
+    def send(self, content: Any) -> None:
+        """Send a request, or as much of it as the pipe accepts at once."""
         self._unsent = json.dumps({"number": self._count, "content": content}).encode() + b"\n"
-        exchange = _Exchange(self._count, self._first, timeout)
         self._count, self._received = self._count + 1, len(self._partial)
+        self._send_more()
+
+    def wait(self, timeout: float) -> Reply:
+        """Read until the answer to the last request, the end of the process or the end of the time."""
+        exchange = _Exchange(self._count - 1, self._first, timeout)
         with self.child.end_selector() as (selector, longest_wait):
-            selector.register(self._requests, selectors.EVENT_WRITE, self._send)
+            selector.register(self._requests, selectors.EVENT_WRITE, self._send_more)
             selector.register(self._replies, selectors.EVENT_READ, self._receive)
             selector.register(self._output, selectors.EVENT_READ, self._read_output)
             while exchange.is_open:
@@ -479,7 +499,7 @@ class Channel:
         os.dup2(null, self._requests)
         os.close(null)
 
-    def _send(self, exchange: _Exchange) -> bool:
+    def _send_more(self, exchange: _Exchange | None = None) -> bool:
         """Write as much as the pipe accepts; return whether there is more to send."""
         try:
             self._unsent = self._unsent[os.write(self._requests, self._unsent) :]

@@ -19,6 +19,7 @@ Ready files: ``examples/kernels/c_loop_nest.py`` and ``examples/kernels/taco_ker
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -29,7 +30,9 @@ from typing import Any
 
 from typing_extensions import override
 
+from baco_like._checks import is_whole
 from baco_like._tables import Natural, Positive, Table
+from baco_like.evaluators._processes.child import signal_name
 from baco_like.evaluators._processes.process import Stop, run_command
 from baco_like.evaluators._processes.temporary import (
     LazyFolder,
@@ -144,9 +147,22 @@ class CKernelBench(KernelBench):
         """
         given = dict(trial.config)
         size = int(given.pop(SIZE)) if self.has_sizes else self.settings.size
-        config, problem = self.complete(given), self.problem
+        config = self.complete(given)
+        if size not in self._sizes:
+            self.worker.start()
+        try:
+            program = self._compile(trial.id, config, size, seconds)
+        except StageFailure:
+            self._open(size)
+            raise
         self._open(size)
-        folder, name = self._folder.path, f"kernel-{trial.id}"
+        return program
+
+    def _compile(
+        self, trial_id: int, config: Mapping[str, Any], size: int, seconds: dict[str, float]
+    ) -> CProgram:
+        problem = self.problem
+        folder, name = self._folder.path, f"kernel-{trial_id}"
         # All sources have the same name, which compilers write into the program: equal programs are equal files.
         sources, program = folder / f"{name}.source", folder / name
         flags = list(problem.flags(config)) if hasattr(problem, "flags") else []
@@ -190,7 +206,7 @@ class CKernelBench(KernelBench):
         self._sizes = set()
 
     def _open(self, size: int) -> None:
-        """Let the worker make the inputs of a size before any kernel is compiled: what it refuses ends the run."""
+        """Let the worker make the inputs of a size before any kernel is measured: what it refuses ends the run."""
         with self._open_lock:
             if size not in self._sizes:
                 reply = self.request({}, size=size)
@@ -207,19 +223,20 @@ class CProgram(WorkerKernel):
         check = self.check_measurement
         reply = self.bench.request(self.seconds, check, **self.config, **request)
         if reply.ok and "ended" in reply.value:
-            # The kernel's own timer ends it by SIGALRM.
-            reply.timed_out = reply.value["ended"] == "SIGALRM"
-            limit = request["launch"] if reply.stage == "launch" else request["timeout"]
-            reply.ended = (
-                f"stopped after {limit:.3g} s"
-                if reply.timed_out
-                else f"ended by {reply.value['ended']}"
-            )
+            status = reply.value["ended"]
+            # The kernel's own timer ends it.
+            reply.timed_out = status == -signal.SIGALRM
+            if reply.timed_out:
+                limit = request["launch"] if reply.stage == "launch" else request["timeout"]
+                reply.ended = f"stopped after {limit:.3g} s"
+            else:
+                name = f"exit code {status}" if status >= 0 else signal_name(-status)
+                reply.ended = f"ended by {name}"
         return reply
 
     @override
     def check_measurement(self, reply: Reply) -> None:
-        if not (isinstance(reply.value, dict) and isinstance(reply.value.get("ended"), str)):
+        if not (isinstance(reply.value, dict) and is_whole(reply.value.get("ended"), -64, 255)):
             super().check_measurement(reply)
 
     @override

@@ -11,10 +11,11 @@ import ctypes
 import gc
 import os
 import resource
+import secrets
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from baco_like.evaluators._processes.child import signal_name
 from baco_like.evaluators._processes.worker_main import Report, describe_error
-from baco_like.evaluators.kernels.arguments import FIRST, Arguments, HostBlock, same_bytes
+from baco_like.evaluators.kernels.arguments import (
+    FIRST,
+    Argument,
+    Arguments,
+    HostBlock,
+    same_bytes,
+)
 from baco_like.evaluators.kernels.problems import draw_three, load_problem
 from baco_like.evaluators.kernels.timing import (
     ROTATE,
@@ -62,23 +68,26 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
     """Return the handler of requests: ``size`` alone prepares the inputs of a size, otherwise it measures a kernel."""
     problem = load_problem(settings["problem"]["path"], settings["problem"]["constants"])
     limits = KernelLimits(**settings["limits"])
-    opened: dict[int, tuple[Arguments, ctypes.CDLL]] = {}
+    opened: dict[int, tuple[Arguments, Harness]] = {}
     flush = CacheFlush() if settings["flush"] is True else None
     rotated = 2 * largest_cache() if settings["flush"] == ROTATE else 0
 
-    def open_size(size: int) -> tuple[Arguments, ctypes.CDLL]:
+    def open_size(size: int) -> tuple[Arguments, Harness]:
         if size not in opened:
-            draws = draw_three(problem, settings["problem"], size)
-            library = _build_harness(settings["compiler"], draws[0], limits.build_timeout)
+            harness = Harness(settings["compiler"])
+            draws = draw_three(problem, settings["problem"], size, harness.start)
             arguments = Arguments(draws, HostBlock, settings["restore"], rotated)
-            opened[size] = arguments, library
+            harness.load(limits.build_timeout)
+            opened[size] = arguments, harness
             arguments.keep()
             arguments.place(FIRST, is_new=True)
             gc.freeze()  # else a child copies the pages of all objects when it collects garbage
+            if hasattr(_LIBC, "malloc_trim"):
+                _LIBC.malloc_trim(0)  # each fork copies the table of all pages
         return opened[size]
 
     def handle(request: Mapping[str, Any], report: Report) -> Any:
-        arguments, library = open_size(request["size"])
+        arguments, harness = open_size(request["size"])
         if "program" not in request:
             return {}
         child = os.fork()
@@ -89,7 +98,7 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
                 os.environ.update(request["environment"])
                 os.chdir(Path(request["program"]).parent)  # a folder that is removed
                 report.stage("compile", limits.build_timeout)
-                kernel = CKernel(request["program"], library, arguments, flush)
+                kernel = CKernel(request["program"], harness, arguments, flush)
                 answer = Measurement(kernel, limits, is_placed=True)(request, report)
                 report.send({"answer": answer})
             except Exception as error:
@@ -99,43 +108,70 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)  # what the kernel has left behind
-        # Ignored if the child has answered.
-        return {"ended": f"exit code {status}" if status >= 0 else signal_name(-status)}
+        return {"ended": status}  # ignored if the child has answered
 
     return handle
 
 
-def _build_harness(compiler: list[str], arguments: list[Any], timeout: float) -> ctypes.CDLL:
-    """Compile and load the harness for these arguments.
+class Harness:
+    """The library that launches kernels; it is compiled while the other inputs are made.
 
-    Raises:
-        EvaluatorError: The compiler fails, for instance because it lacks the type of a scalar.
+    Args:
+        compiler: The compiler and its flags.
+
+    Attributes:
+        library: The library, once it is loaded.
+        step: Seconds between two values of its clock.
     """
-    types, values = [], []
-    for number, argument in enumerate(arguments):
-        if argument.role == "scalar":
-            name = argument.like.dtype.name
-            types.append(_C_TYPES.get(name, f"{name}_t"))
-            values.append(f"*({types[-1]} *)(a)[{number}]")
-        else:
-            types.append("void *")
-            values.append(f"(a)[{number}]")
-    cast = f"void (*)({', '.join(types) or 'void'})"
-    text = f"#define LAUNCH(kernel, a) (({cast})(kernel))({', '.join(values)})\n"
-    folder = Path(tempfile.mkdtemp())
-    (folder / "harness.c").write_text(text + _HARNESS.read_text(encoding="ascii"), encoding="ascii")
-    command = [*compiler, "-O2", "-shared", "-fPIC", "harness.c", "-o", "harness.so"]
-    built = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=timeout, check=False
-    )
-    if built.returncode:
-        lines = [line for line in built.stderr.splitlines() if "error" in line] or [
-            f"exit code {built.returncode}"
-        ]
-        raise EvaluatorError(f"the compiler {compiler[0]!r} fails on the harness: {lines[0][:300]}")
-    library = ctypes.CDLL(str(folder / "harness.so"))
-    library.launch.restype = library.clock_step.restype = ctypes.c_int64
-    return library
+
+    library: ctypes.CDLL
+    step: float
+    _build: subprocess.Popen[str]
+
+    def __init__(self, compiler: list[str]) -> None:
+        self._compiler, self._folder = compiler, Path(tempfile.mkdtemp())
+
+    def start(self, arguments: Sequence[Argument]) -> None:
+        """Start to compile the library for these arguments."""
+        types, values = [], []
+        for number, argument in enumerate(arguments):
+            if argument.role == "scalar":
+                name = argument.like.dtype.name
+                types.append(_C_TYPES.get(name, f"{name}_t"))
+                values.append(f"*({types[-1]} *)(a)[{number}]")
+            else:
+                types.append("void *")
+                values.append(f"(a)[{number}]")
+        cast = f"void (*)({', '.join(types) or 'void'})"
+        text = f"#define LAUNCH(kernel, a) (({cast})(kernel))({', '.join(values)})\n"
+        text += _HARNESS.read_text(encoding="ascii")
+        (self._folder / "harness.c").write_text(text, encoding="ascii")
+        command = [*self._compiler, "-O3", "-shared", "-fPIC", "harness.c", "-o", "harness.so"]
+        self._build = subprocess.Popen(
+            command,
+            cwd=self._folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def load(self, timeout: float) -> None:
+        """Load the library, at the latest after so many seconds.
+
+        Raises:
+            EvaluatorError: The compiler fails, for instance because it lacks the type of a scalar.
+        """
+        message = self._build.communicate(timeout=timeout)[1]
+        if code := self._build.returncode:
+            lines = [line for line in message.splitlines() if "error" in line]
+            problem = lines[0] if lines else f"exit code {code}"
+            raise EvaluatorError(
+                f"the compiler {self._compiler[0]!r} fails on the harness: {problem[:300]}"
+            )
+        self.library = ctypes.CDLL(str(self._folder / "harness.so"))
+        self.library.launch.restype = self.library.clock_step.restype = ctypes.c_int64
+        self.library.digest.restype = ctypes.c_uint64
+        self.step = self.library.clock_step() * 1e-9
 
 
 def _reset_fault_handlers() -> bool:
@@ -161,22 +197,23 @@ class CKernel(CompiledKernel):
 
     Args:
         program: Path of the shared object.
-        library: The harness.
+        harness: Launches it.
         arguments: The arguments, in the memory of this process.
         flush: Empties the caches before each launch; None to leave them.
     """
 
     def __init__(
-        self, program: str, library: ctypes.CDLL, arguments: Arguments, flush: CacheFlush | None
+        self, program: str, harness: Harness, arguments: Arguments, flush: CacheFlush | None
     ) -> None:
         kernel = ctypes.CDLL(program).kernel
         self._kernel = ctypes.cast(kernel, ctypes.c_void_p)
-        self._library, self.arguments, self._flush = library, arguments, flush
+        self._library, self.arguments, self._flush = harness.library, arguments, flush
+        self.step = harness.step
         _reset_fault_handlers()
-        self.step = library.clock_step() * 1e-9
         self._copies: dict[int, NDArray[np.uint8]] = {}  # of the last sample
-        # Touched now, so that no page is made while a result is captured.
-        self._captured = {n: np.ones_like(b.array) for n, b in self._outputs()}
+        # No kernel can make the digest of a right result.
+        self._seed = ctypes.c_uint64(secrets.randbits(64))
+        self._digests: dict[int, int] = {}  # of the outputs, at the end of the last launch
 
     def _outputs(self) -> list[tuple[int, HostBlock]]:
         return [
@@ -204,7 +241,7 @@ class CKernel(CompiledKernel):
             arguments[n].like.ctypes.data if b is None else b.address
             for n, b in enumerate(arguments.blocks)
         ]
-        addresses = np.tile(np.array(own, np.uintp), (launches, 1)).reshape(launches, count)
+        addresses = np.array([own] * launches, np.uintp).reshape(launches, count)
         self._copies = {}
         for number in arguments.written if launches > 1 else ():
             content = arguments.blocks[number].read(0, arguments[number].like.nbytes)
@@ -220,21 +257,28 @@ class CKernel(CompiledKernel):
             self._copies[number] = copy
         rows = addresses.ctypes.data + addresses.strides[0] * np.arange(launches, dtype=np.uintp)
         outputs = self._outputs()
-        from_ = np.array([b.address for _, b in outputs], np.uintp)
-        to = np.array([self._captured[n].ctypes.data for n, _ in outputs], np.uintp)
+        at = np.array([b.address for _, b in outputs], np.uintp)
         sizes = np.array([arguments[n].like.nbytes for n, _ in outputs], np.int64)
+        digests = np.empty(len(outputs), np.uint64)
         if self._flush is not None:
             self._flush()
-        pointers = [ctypes.c_void_p(a.ctypes.data) for a in (from_, to, sizes)]
+        pointers = [ctypes.c_void_p(a.ctypes.data) for a in (at, sizes, digests)]
         nanoseconds = self._library.launch(
             self._kernel,
             ctypes.c_void_p(rows.ctypes.data),
             ctypes.c_int64(launches),
             ctypes.c_double(max(limit, 1e-3)),
             len(outputs),
-            *pointers,
+            *pointers[:2],
+            self._seed,
+            pointers[2],
         )
+        self._digests = {n: int(each) for (n, _), each in zip(outputs, digests, strict=True)}
         return float(nanoseconds) * 1e-9
+
+    @override
+    def digests(self) -> Mapping[int, int]:
+        return self._digests
 
     @override
     def problem(self) -> str | None:
@@ -246,7 +290,9 @@ class CKernel(CompiledKernel):
         for number, block in self._outputs():
             argument = self.arguments[number]
             like, content = argument.like, block.array[: argument.like.nbytes]
-            if not same_bytes(content, self._captured[number][: content.size]):
+            size = ctypes.c_int64(content.size)
+            digest = self._library.digest(ctypes.c_void_p(block.address), size, self._seed)
+            if digest != self._digests[number]:
                 return f"{argument.name} was still written after the kernel had returned"
             for copy in self._copies.get(number, ()):
                 if argument.expected is None or same_bytes(copy[: content.size], content):

@@ -106,7 +106,10 @@ def load_problem(path: str | Path, constants: Mapping[str, Any] | None = None) -
 
 
 def draw_three(
-    problem: ModuleType, description: Mapping[str, Any], size: int | None = None
+    problem: ModuleType,
+    description: Mapping[str, Any],
+    size: int | None = None,
+    start: Callable[[list[Argument]], object] = list,
 ) -> list[list[Argument]]:
     """Return the arguments of a problem for its seed, and for two that are drawn at random.
 
@@ -116,12 +119,15 @@ def draw_three(
         problem: The problem file.
         description: ``size`` and ``seed``, and the ``tolerances`` as for `draw_arguments`.
         size: Another size.
+        start: Gets the first ones before the others are drawn, to start what may run meanwhile.
     """
-    seeds = (description["seed"], secrets.randbits(32), secrets.randbits(32))
-    return [
-        draw_arguments(problem, size or description["size"], seed, description["tolerances"])
-        for seed in seeds
-    ]
+    draws = list[list[Argument]]()
+    for seed in (description["seed"], secrets.randbits(32), secrets.randbits(32)):
+        size = size or description["size"]
+        draws.append(draw_arguments(problem, size, seed, description["tolerances"]))
+        if len(draws) == 1:
+            start(draws[0])
+    return draws
 
 
 def completion(

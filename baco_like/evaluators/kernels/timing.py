@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 
 from baco_like._checks import as_tuple
 from baco_like.evaluators._processes.worker_main import Report
-from baco_like.evaluators.kernels.arguments import FIRST, LATER, TIMED, Arguments
-from baco_like.records.reading import finite_number
+from baco_like.evaluators.kernels.arguments import CLEAREST, FIRST, LATER, TIMED, Arguments
 
 LONGEST = 1e9
 """Seconds, 30 years; JSON has no infinity."""
@@ -99,6 +98,10 @@ class CompiledKernel:
     def problem(self) -> str | None:
         """Return what is wrong with the last launch besides the values of the arguments."""
         return None
+
+    def digests(self) -> Mapping[int, int]:
+        """Return hashes of the outputs of the last launch, by number of the argument, where they take little time."""
+        return {}
 
     def metrics(self) -> Mapping[str, float]:
         """Return numbers that are known besides the time, such as registers."""
@@ -247,6 +250,7 @@ class Measurement:
         if problem is not None:
             # Mostly the timed inputs, too, have a wrong result, and their message is the same in each run.
             report.stage("launch", request["launch"] + grace)
+            arguments.restore(CLEAREST)
             self._launch(1, request["launch"])
             return self._check(report) or f"{problem}, with inputs of seed {seed}"
         is_short = bool(self._first[0] < _LONG)
@@ -301,7 +305,11 @@ class Measurement:
         arguments = self._arguments
         # The first launch with each of two inputs: a kernel may change inputs that others leave unchanged.
         is_first = self._checks < 2
-        found = arguments.check(is_first=is_first, has_inputs=is_first or has_inputs)
+        found = arguments.check(
+            is_first=is_first,
+            has_inputs=is_first or has_inputs,
+            digests=self.kernel.digests(),
+        )
         self._checks += 1
         if arguments.draw == TIMED:
             self._error = max(self._error, found.error)
@@ -343,6 +351,7 @@ class Measurement:
         for _ in range(2 + len(samples)):
             report.stage("run", self._limits.timeout + request["grace"])
             self._arguments.place(LATER)
+            self._arguments.restore()
             launches.append(self._launch(1, self._limits.timeout))
             first, last = launches[0], launches[-1]
             if (problem := self._check(report)) is not None:
@@ -360,7 +369,7 @@ class Measurement:
     def _answer(self, problem: str | None) -> dict[str, Any]:
         return {
             "problem": problem,
-            "error": finite_number(self._error),  # JSON has no infinity
+            "error": self._error if math.isfinite(self._error) else None,  # JSON has no infinity
             "notes": self._notes,
             "metrics": {} if problem is not None else dict(self.kernel.metrics()),
         }

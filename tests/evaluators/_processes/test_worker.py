@@ -53,6 +53,29 @@ def test_one_process_answers_many_requests(worker):
     assert worker.starts == 1
 
 
+def test_a_start_does_not_wait(worker):
+    worker.start()
+    worker.start()
+    assert worker.starts == 1
+    assert ask(worker, "echo", 1) == [1]
+    worker.close()
+    worker.start()  # without a request it ends, too
+    assert worker.starts == 2
+
+
+def test_a_start_that_fails_is_an_error_of_the_next_request(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    worker = Worker("worker_targets:absent")
+    worker.start()
+    time.sleep(LIMIT)
+    for _ in range(2):
+        with pytest.raises(
+            EvaluatorError, match="the worker 'worker_targets:absent' does not start"
+        ):
+            worker.request(None, timeout=PATIENCE)
+    assert worker.starts == 2
+
+
 def test_a_long_request_and_a_long_answer(worker):
     assert ask(worker, "long") == "x" * (1 << 20)
     text = "y" * (1 << 20)
