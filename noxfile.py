@@ -1,5 +1,7 @@
 """The sessions of continuous integration, for any machine: `nox -l` lists them, `nox -s minimal-3.12` runs one."""
 
+import glob
+
 import nox
 
 nox.options.sessions = ["lint", "tests-3.11", "minimal-3.11", "docs"]
@@ -82,6 +84,24 @@ def minimum(session):
         session.install(*MINIMUM)
     session.install("--no-deps", ".")
     session.run("python", ".ci/minimal_install.py", *session.posargs)
+
+
+@nox.session(python="3.11", reuse_venv=False)
+def package(session):
+    """Build the wheel and the source archive in dist/, check them, and tune with the wheel alone."""
+    session.run("rm", "-rf", "dist", external=True)
+    session.install("build", "twine", "check-wheel-contents")
+    session.run("python", "-m", "build")
+    session.run("twine", "check", "--strict", *glob.glob("dist/*"))
+    session.run("check-wheel-contents", *glob.glob("dist/*.whl"))
+    session.run("python", ".ci/check_package.py")
+    (wheel,) = glob.glob("dist/*.whl")
+    for extra in nox.project.load_toml("pyproject.toml")["project"]["optional-dependencies"]:
+        if extra not in ("dev", "test"):
+            session.run("pip", "install", "-q", "--dry-run", f"{wheel}[{extra}]")
+    install_torch(session)
+    session.install(wheel)
+    session.run("python", "-W", "error", ".ci/minimal_install.py")
 
 
 @nox.session(python="3.11")
