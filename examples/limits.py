@@ -1,7 +1,7 @@
 """Limits on what a configuration produces: the error of a sum in C, and the registers of a CUDA kernel.
 
 Run it with: python examples/limits.py [EVALUATIONS]
-The second part needs a GPU and the extra `cupy`; without them it names the missing part.
+The second part needs a GPU and the extra `cuda`; without them it names the missing part.
 """
 
 import sys
@@ -12,7 +12,7 @@ from baco_like.evaluators import (
     Commands,
     CudaSettings,
     command_evaluator,
-    cupy_evaluator,
+    cuda_evaluator,
     load_problem,
 )
 
@@ -57,7 +57,7 @@ def stencil_in_cuda(evaluations):
     """The fastest stencil whose threads use at most 64 registers."""
     problem = FOLDER / "kernels" / "cuda_hotspot.py"
     space = load_problem(problem).space(1024)
-    evaluator = cupy_evaluator(space, CudaSettings(problem, 1024, timeout=2.0))
+    evaluator = cuda_evaluator(space, CudaSettings(problem, 1024, timeout=2.0))
     optimizer = Optimizer(space, Aim({"time": "minimize"}, ["registers <= 64"]), seed=1)
     tune(optimizer, evaluator, evaluations)
 

@@ -43,7 +43,7 @@ def skip_without_target(name):
             cl.get_platforms()
         except cl.Error:
             pytest.skip("needs an OpenCL driver")
-    if name.startswith("cupy"):
+    if name.startswith("cuda"):
         cupy = pytest.importorskip("cupy")
         if not cupy.cuda.is_available():
             pytest.skip("needs a CUDA device")

@@ -327,7 +327,7 @@ PUBLIC = {
         "Worker",
         "command_evaluator",
         "content_hashes",
-        "cupy_evaluator",
+        "cuda_evaluator",
         "halide_evaluator",
         "isolated_evaluator",
         "isolated_function",

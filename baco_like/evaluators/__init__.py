@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from baco_like.evaluators.function.evaluator import *
     from baco_like.evaluators.kernels.bench import *
     from baco_like.evaluators.kernels.c import CKernelEvaluator, CKernelSettings
-    from baco_like.evaluators.kernels.cuda import CudaSettings, cupy_evaluator
+    from baco_like.evaluators.kernels.cuda import CudaSettings, cuda_evaluator
     from baco_like.evaluators.kernels.halide import HalideSettings, halide_evaluator
     from baco_like.evaluators.kernels.opencl import OpenCLSettings, opencl_evaluator
     from baco_like.evaluators.kernels.problems import load_problem
@@ -105,7 +105,7 @@ __all__ = [
     "Worker",
     "command_evaluator",
     "content_hashes",
-    "cupy_evaluator",
+    "cuda_evaluator",
     "halide_evaluator",
     "isolated_evaluator",
     "isolated_function",

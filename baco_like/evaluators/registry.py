@@ -61,7 +61,7 @@ It checks its arguments and makes no folders and no processes; these are made wh
 _KINDS: Mapping[str, tuple[Any, tuple[Callable[..., Any], ...]]] = {
     "c": (c_kernels, (c_kernels.CKernelSettings,)),
     "command": (command, (command.Commands,)),
-    "cupy": (cuda, (cuda.CudaSettings,)),
+    "cuda": (cuda, (cuda.CudaSettings,)),
     "function": (function, (function.isolated_function,)),
     "halide": (halide, (halide.HalideSettings,)),
     "llvm": (llvm, (llvm.LlvmSettings,)),
@@ -170,5 +170,5 @@ def _check_slots(table: Table, slots: Sequence[object]) -> None:
         raise table.error("slots", slots, 'another kind than "replay", which measures nothing')
     if entries.get("workers", 1) != 1:
         raise table.error("workers", entries["workers"], "1 with slots: each slot is a worker")
-    if entries["kind"] == "cupy" and entries.get("device", 0) != 0:
+    if entries["kind"] == "cuda" and entries.get("device", 0) != 0:
         raise table.error("device", entries["device"], "0 with slots: each process sees one GPU")

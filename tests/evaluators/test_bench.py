@@ -23,7 +23,7 @@ from baco_like.evaluators import (
     CudaSettings,
     OpenCLSettings,
     Repeats,
-    cupy_evaluator,
+    cuda_evaluator,
     load_problem,
     opencl_evaluator,
 )
@@ -39,7 +39,7 @@ FILE = Path(__file__).with_name("bench_cases.py")
 MAKE = {
     "c": (CKernelEvaluator, CKernelSettings),
     "opencl": (opencl_evaluator, OpenCLSettings),
-    "cuda": (cupy_evaluator, CudaSettings),
+    "cuda": (cuda_evaluator, CudaSettings),
 }
 
 

@@ -1,6 +1,6 @@
 """CUDA kernels by CuPy: compiled by NVRTC, launched, checked and timed by events in a worker process.
 
-Needs the extra ``cupy`` and an Nvidia GPU. A problem file (`baco_like.evaluators.kernels.problems`) has four more
+Needs the extra ``cuda`` and an Nvidia GPU. A problem file (`baco_like.evaluators.kernels.problems`) has four more
 names:
 
 - ``SOURCE``: the CUDA C++ source. Each parameter of the space is a macro of its name;
@@ -158,7 +158,7 @@ class CudaKernel(WorkerKernel):
         return notes[::2]
 
 
-def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) -> StagedEvaluator:
+def cuda_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) -> StagedEvaluator:
     """Return an evaluator of CUDA kernels.
 
     Args:
@@ -172,10 +172,10 @@ def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) 
         EvaluatorError: The file does not exist, it does not have a parameter or a value of the space, or a setting
             is wrong.
     """
-    require_installed("cupy", "cupy")
+    require_installed("cupy", "cuda")
     metering = settings.metering
     if metering.seconds > 0:
-        require_installed("pynvml", "cupy")
+        require_installed("pynvml", "cuda")
     if settings.memory is not None:
         raise EvaluatorError(
             f"memory = {settings.memory}: leave it out, CUDA reserves more address space than it uses"
@@ -210,9 +210,9 @@ def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
-        EvaluatorError: As for `cupy_evaluator`; also `MissingExtra`.
+        EvaluatorError: As for `cuda_evaluator`; also `MissingExtra`.
     """
     joules = _JOULES.get(run.unit)
     scale = None if joules is None else 1e3
     settings = read_settings(CudaSettings, table, run, scale, joules=joules)
-    return cupy_evaluator(run.space, settings, run.folder)
+    return cuda_evaluator(run.space, settings, run.folder)

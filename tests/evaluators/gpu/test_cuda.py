@@ -16,7 +16,7 @@ from baco_like.evaluators import (
     CudaSettings,
     Repeats,
     StagedEvaluator,
-    cupy_evaluator,
+    cuda_evaluator,
     registry,
 )
 from baco_like.evaluators.comparison import Expected
@@ -77,7 +77,7 @@ FAULTS = [
 
 
 def test_what_a_kernel_may_do(gpu):
-    evaluator = cupy_evaluator(SPACE, settings(), HERE)
+    evaluator = cuda_evaluator(SPACE, settings(), HERE)
     for config, word, message in FAULTS:
         outcome = evaluate(evaluator, patient.says(message), **config)
         assert outcome.failed == word, (config, outcome.message)
@@ -87,20 +87,20 @@ def test_what_a_kernel_may_do(gpu):
 
 
 def test_times_are_of_a_cold_cache_and_of_nothing_else(gpu):
-    evaluator = cupy_evaluator(SPACE, settings(warmup=3), HERE)
+    evaluator = cuda_evaluator(SPACE, settings(warmup=3), HERE)
     outcome = evaluate(evaluator, shared=65536)
     # 0.5 ms each of two launches, and 0.25 ms once for the cache; emptying it takes the fake device a second
     assert outcome.repeats == (1.25, 1.25)
     memory = {"registers": 40, "local_bytes": 8, "shared_bytes": 1024 + 65536}
     assert outcome.metrics == {"error": 0.0, **memory}
     evaluator.close()
-    warm = cupy_evaluator(SPACE, settings(flush=False), HERE)
+    warm = cuda_evaluator(SPACE, settings(flush=False), HERE)
     assert evaluate(warm).repeats == (1.0, 1.0)
     warm.close()
 
 
 def test_energy_beside_the_time(gpu):
-    evaluator = cupy_evaluator(SPACE, settings(energy_seconds=1e-6), HERE)
+    evaluator = cuda_evaluator(SPACE, settings(energy_seconds=1e-6), HERE)
     outcome = evaluate(evaluator)
     assert outcome.value == 1.25
     # half a joule in one batch of ten milliseconds
@@ -176,7 +176,7 @@ def test_forged_metrics_of_a_kernel_are_not_believed_and_the_run_goes_on(gpu, un
 )
 def test_what_is_missing(gpu, capability, device, message):
     gpu.setenv("FAKE_CAPABILITY", capability)
-    evaluator = cupy_evaluator(SPACE, settings(device=device), HERE)
+    evaluator = cuda_evaluator(SPACE, settings(device=device), HERE)
     with pytest.raises(EvaluatorError, match=message):
         evaluate(evaluator)
     evaluator.close()
@@ -190,7 +190,7 @@ def test_packages_that_are_missing(monkeypatch):
     for package, seconds in (("cupy", None), ("pynvml", 1.0)):
         absent |= {package}
         with pytest.raises(MissingExtra, match=package):
-            cupy_evaluator(SPACE, settings(energy_seconds=seconds), HERE)
+            cuda_evaluator(SPACE, settings(energy_seconds=seconds), HERE)
         absent -= {package}
 
 
@@ -202,13 +202,13 @@ def test_a_bound_of_time_is_none_of_energy(gpu):
 
 
 def table(**entries):
-    return Table("evaluator", {"kind": "cupy", "problem": "cuda_gemm.py", "size": 64, **entries})
+    return Table("evaluator", {"kind": "cuda", "problem": "cuda_gemm.py", "size": 64, **entries})
 
 
 @pytest.mark.parametrize("module", MODULES.values())
 def test_launches_are_such_as_a_device_takes(module):
     for config in module.space(128).sample(50, seed=2):
-        full = complete_config("cupy", module.domains(), config)
+        full = complete_config("cuda", module.domains(), config)
         grid, block = module.launch(full, 128)
         assert min(grid) >= 1
         assert np.prod(block) <= 1024
@@ -225,7 +225,7 @@ def test_spaces_are_those_of_the_papers():
 @pytest.mark.parametrize("module", MODULES.values())
 def test_example_kernels_compile(module):
     compiler = Compiler(nvrtc_library, "sm_80")
-    config = complete_config("cupy", module.domains(), SMALL[module.KERNEL])
+    config = complete_config("cuda", module.domains(), SMALL[module.KERNEL])
     binary = compiler.compile(module.SOURCE, module.KERNEL, {**config, **module.macros(256)})
     assert (binary.code[:4], binary.symbol) == (b"\x7fELF", module.KERNEL)
 
@@ -249,7 +249,7 @@ def test_what_the_compiler_says():
     with pytest.raises(CompileError, match="no_such_function"):
         compiler.compile(problem.SOURCE, "twice<8>", {"fault": 1})
     large = {"block_size_x": 128, "block_size_y": 8, "tile_size_x": 8, "tile_size_y": 8}
-    config = complete_config("cupy", hotspot.domains(), {**large, "temporal_tiling_factor": 4})
+    config = complete_config("cuda", hotspot.domains(), {**large, "temporal_tiling_factor": 4})
     with pytest.raises(CompileError, match="too much shared data"):
         compiler.compile(hotspot.SOURCE, "hotspot", {**config, **hotspot.macros(256)})
     for wrong in (Compiler(nvrtc_library, "sm_1"), Compiler(nvrtc_library, "sm_80", ("--foo",))):
@@ -290,7 +290,7 @@ def stencil(temperature, power):
 @pytest.mark.parametrize("module", MODULES.values())
 def test_example_kernels_are_correct_on_the_cpu(module, tmp_path):
     size = {"pnpoly": 700, "gemm": 64}.get(module.KERNEL, 45)
-    config = complete_config("cupy", module.domains(), SMALL[module.KERNEL])
+    config = complete_config("cuda", module.domains(), SMALL[module.KERNEL])
     arrays = module.inputs(size, np.random.default_rng(1))
     expected = module.expected(*arrays)
     result = cuda_on_cpu.run(module, config, size, arrays, expected, tmp_path)
@@ -303,7 +303,7 @@ def test_example_kernels_are_correct_on_the_cpu(module, tmp_path):
 def test_example_kernels_are_correct(problem):
     space = MODULES[problem].space(256)
     chosen = CudaSettings(f"cuda_{problem}.py", 256, repeats=Repeats(2), tolerance=1e-4)
-    evaluator = cupy_evaluator(space, chosen, KERNELS)
+    evaluator = cuda_evaluator(space, chosen, KERNELS)
     for config in [SMALL[problem], *space.sample(5, seed=1)]:
         evaluator.submit(Trial(1, config))
         (outcome,) = evaluator.wait()
@@ -316,7 +316,7 @@ def test_example_kernels_are_correct(problem):
 @pytest.mark.gpu
 @needs_device
 def test_what_a_kernel_may_do_to_a_device():
-    evaluator = cupy_evaluator(SPACE, settings(timeout=2.0), HERE)
+    evaluator = cuda_evaluator(SPACE, settings(timeout=2.0), HERE)
     for fault, word, message in (
         (3, "correctness", "instead of"),
         (1, "compile", "no_such_function"),

@@ -1,14 +1,14 @@
 """A CUDA kernel, tuned from Python: a stencil over time with eight parameters, 858,320 valid configurations.
 
-Run it with: python examples/cupy_hotspot.py [EVALUATIONS]
-Needs a GPU and the extra `cupy`; without them it names the missing part and exits with 1.
+Run it with: python examples/cuda_hotspot.py [EVALUATIONS]
+Needs a GPU and the extra `cuda`; without them it names the missing part and exits with 1.
 """
 
 import sys
 from pathlib import Path
 
 from baco_like import BacoError, MaxEvals, Optimizer, run
-from baco_like.evaluators import CudaSettings, Repeats, cupy_evaluator, load_problem
+from baco_like.evaluators import CudaSettings, Repeats, cuda_evaluator, load_problem
 
 PROBLEM = Path(__file__).parent / "kernels" / "cuda_hotspot.py"
 SIZE = 2048
@@ -17,7 +17,7 @@ SIZE = 2048
 def main(evaluations):
     space = load_problem(PROBLEM).space(SIZE)
     rule = Repeats(3, max_repeats=15, relative_error=0.02, slow_ratio=3.0)
-    evaluator = cupy_evaluator(space, CudaSettings(PROBLEM, SIZE, repeats=rule, timeout=2.0))
+    evaluator = cuda_evaluator(space, CudaSettings(PROBLEM, SIZE, repeats=rule, timeout=2.0))
     optimizer = Optimizer(space, {"time": "minimize"}, seed=1)
     try:
         run(optimizer, evaluator, MaxEvals(evaluations))
