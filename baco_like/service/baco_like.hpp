@@ -146,7 +146,12 @@ constexpr std::uint32_t replacement_character = 0xFFFD;
 inline void append_quoted(std::string_view text, std::string& out) {
   constexpr char digits[] = "0123456789abcdef";
   out += '"';
-  while (!text.empty()) {
+  const auto is_special = [](char c) { return (c & 0x80) != 0 || c < 0x20 || c == '"' || c == '\\'; };
+  for (;;) {
+    const auto plain = std::find_if(text.begin(), text.end(), is_special) - text.begin();
+    out += text.substr(0, static_cast<std::size_t>(plain));
+    text.remove_prefix(static_cast<std::size_t>(plain));
+    if (text.empty()) break;
     const char first = text.front();
     const std::size_t length = sequence_length(text);
     if (length == 0) {
