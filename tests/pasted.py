@@ -10,15 +10,17 @@ def blocks(page):
     return re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
 
 
-def write(page, folder, change=("", "")):
-    """Write the examples of a page to one script, in order, with a replaced text, and return its path."""
+def write(page, folder, *changes):
+    """Write the examples of a page to one script, in order, with replaced texts, and return its path."""
     script = folder / "pasted.py"
     code = "\n".join(blocks(page))
-    assert change[0] in code
-    script.write_text(code.replace(*change) if change[0] else code)
+    for old, new in changes:
+        assert old in code
+        code = code.replace(old, new)
+    script.write_text(code)
     return script
 
 
-def run(page, folder, change=("", "")):
+def run(page, folder, *changes):
     """Run the examples of a page together, in order, with `folder` as the working directory."""
-    return forked.run(write(page, folder, change), cwd=folder)
+    return forked.run(write(page, folder, *changes), cwd=folder)

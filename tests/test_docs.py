@@ -53,12 +53,18 @@ PAGES = sorted(
 
 
 SHORTER = {
-    "explain": ("range(40)", "range(16)"),
-    "studies": ("seeds=5", "seeds=2"),
-    "tutorials/from_idea_to_table": (
-        '"listed_tiles", "listed_flags"]\nresult = study(contenders, names, seeds=10, evaluations=30',
-        "][:3]\nresult = study(contenders, names, seeds=2, evaluations=12",
-    ),
+    "explain": [("range(40)", "range(16)")],
+    "report": [("MaxEvals(25)", "MaxEvals(12)")],
+    "strategies": [("MaxEvals(30)", "MaxEvals(12)"), ("MaxEvals(60)", "MaxEvals(12)")],
+    "studies": [
+        ("evaluations=12", "evaluations=7"),
+        ("seeds=5", "seeds=2"),
+        ('Path("figures"))', 'Path("figures"), ["png"])'),
+    ],
+    "tutorials/from_idea_to_table": [
+        ('"listed_tiles", "listed_flags"]', "][:3]"),
+        ("seeds=10, evaluations=30", "seeds=2, evaluations=7"),
+    ],
 }
 """Replacements in the examples of pages that would run long."""
 
@@ -72,7 +78,7 @@ def test_the_examples_of_a_page_run(page, tmp_path):
     package = PACKAGES.get(page, "baco_like")
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"needs the package {package}")
-    done = run(DOCS / f"{page}.md", tmp_path, SHORTER.get(page, ("", "")))
+    done = run(DOCS / f"{page}.md", tmp_path, *SHORTER.get(page, ()))
     assert done.returncode == 0, done.stderr
 
 
