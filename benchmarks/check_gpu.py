@@ -118,7 +118,8 @@ def run_for(arguments: Sequence[str], seconds: float) -> tuple[str, str]:
         ``passed``, ``failed`` or ``not checked``, and the output. A part has passed if its last line counts passed
         tests and no skipped ones.
     """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         [sys.executable, *arguments],
         cwd=ROOT,

@@ -90,6 +90,12 @@ def test_verdicts_of_processes(gpu: Any, program: str, verdict: str) -> None:
     assert gpu.run_for(("-S", "-c", program), 60.0)[0] == verdict
 
 
+def test_parts_find_what_this_process_finds(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/packages")
+    _, out = gpu.run_for(("-S", "-c", "import sys; print(sys.path)"), 60.0)
+    assert f"{str(ROOT)!r}, '/packages'" in out
+
+
 def test_a_part_ends_at_its_limit_with_its_children(
     gpu: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
