@@ -29,6 +29,19 @@ WITHOUT_TORCH = [
     "msgspec",
     "tomli; python_version<'3.11'",
 ]
+# The packages of a tool that an adapter needs, and the tests of the adapter.
+NEWEST = {
+    "ax": ("ax-platform", "test_ax_node.py"),
+    "configspace": ("ConfigSpace", "test_configspace.py"),
+    "gest": ("gest-api", "test_gest_generator.py"),
+    "helion": ("helion", "test_helion_search.py test_inside_compilers.py"),
+    "kernel-tuner": ("kernel-tuner", "test_kernel_tuner.py"),
+    "optuna": ("optuna", "test_optuna.py"),
+    "pyatf": ("pyatf", "test_pyatf_technique.py"),
+    "ray": ("ray[tune]", "test_ray_search.py"),
+    "triton": ("triton", "test_triton_autotune.py test_inside_compilers.py"),
+    "tvm": ("apache-tvm apache-tvm-ffi cloudpickle psutil", "test_inside_compilers.py"),
+}
 
 
 def install_torch(session, version="torch"):
@@ -111,6 +124,19 @@ def nightly(session):
     session.install("-c", "constraints.txt", "-e", ".[test]")
     session.run("pytest", "-n", "2", "-m", "nightly", env={"OMP_NUM_THREADS": "1"})
     session.run("pytest", ".ci/optuna_samplers.py", env={"OMP_NUM_THREADS": "1"})
+
+
+@nox.session(python="3.11")
+def newest(session):
+    """Test the adapters of tools with the newest releases: `nox -s newest -- helion tvm`."""
+    install_torch(session)
+    session.install("-e", ".[all]", "hypothesis", "jsonschema", "pytest")
+    for tool in session.posargs or NEWEST:
+        packages, tests = NEWEST[tool]
+        session.install("--upgrade", *packages.split())
+        session.run("python", "-m", "pip", "list")
+        files = [f"tests/integrations/{name}" for name in tests.split()]
+        session.run("pytest", *files, env={"OMP_NUM_THREADS": "1"})
 
 
 @nox.session(python="3.11")

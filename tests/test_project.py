@@ -44,7 +44,17 @@ def test_the_workflow_runs_sessions_that_exist(file):
         name.split("-")[0] for line in re.findall(r"nox -s (.*)", workflow) for name in line.split()
     }
     assert used
-    assert used - {"${{", "matrix.python", "}}"} <= sessions
+    assert used - {"", "${{", "matrix.python", "matrix.tool", "}}"} <= sessions
+
+
+def test_the_newest_release_of_every_tool_is_tested_at_night():
+    workflow = (ROOT / ".github/workflows/nightly.yml").read_text()
+    tools = re.search(r"tool: \[(.*)\]", workflow).group(1).split(", ")
+    listed = re.search(r"NEWEST = \{\n(.*?)\n\}", (ROOT / "noxfile.py").read_text(), re.S).group(1)
+    assert tools == re.findall(r'(?m)^    "([\w-]+)":', listed)
+    assert set(tools) <= set(PROJECT["optional-dependencies"])
+    for name in re.findall(r"test_\w+\.py", listed):
+        assert (ROOT / "tests/integrations" / name).is_file()
 
 
 def test_every_test_module_has_a_name_of_its_own():

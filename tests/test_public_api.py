@@ -154,6 +154,7 @@ PUBLIC = {
         "optuna_distributions",
         "read_samples",
         "read_scenario",
+        "smt",
         "suggest_config",
         "to_configspace",
         "to_configuration",
@@ -166,6 +167,7 @@ PUBLIC = {
         "write_samples",
     ],
     "baco_like.integrations.hypermapper": ["optimize"],
+    "baco_like.integrations.smt": ["Problem", "read_mlir", "read_smtlib"],
     "baco_like.constraints": [
         "Constraint",
         "Expression",

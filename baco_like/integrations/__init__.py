@@ -2,7 +2,7 @@
 
 The names of other tools are imported on first use, because they need the extra package of the tool. Where it is missing
 the `MissingExtra` error names the command that installs it. The adapters inside compilers are the modules `helion`,
-`triton` and `tvm`.
+`triton` and `tvm`; the module `smt` reads the problems that compilers state.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from baco_like.results.hypermapper import read_csv as read_samples
 from baco_like.results.hypermapper import write_csv as write_samples
 
 if TYPE_CHECKING:
-    from baco_like.integrations import helion, triton, tvm
+    from baco_like.integrations import helion, smt, triton, tvm
     from baco_like.integrations.ax import *
     from baco_like.integrations.configspace import *
     from baco_like.integrations.gest import *
@@ -41,6 +41,7 @@ __all__ = [
     "optuna_distributions",
     "read_samples",
     "read_scenario",
+    "smt",
     "suggest_config",
     "to_configspace",
     "to_configuration",
@@ -65,7 +66,7 @@ _NAMES = {
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
-_COMPILERS = ("helion", "triton", "tvm")
+_COMPILERS = ("helion", "smt", "triton", "tvm")
 """Modules whose names are not imported here, because two of them have an ``autotune``."""
 
 

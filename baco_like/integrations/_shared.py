@@ -134,11 +134,7 @@ class ForeignParameter:
         for own, value in zip(plain_values, given, strict=True):
             originals.setdefault(value_key(own), value)
         distinct = [key[1] for key in originals]
-        if not are_numbers(distinct):
-            return cls(Categorical(distinct, plain_values[-1]), originals)
-        numbers = sorted(distinct)
-        grows = numbers[0] > 0 and all(b >= 2 * a for a, b in itertools.pairwise(numbers))
-        return cls(Ordinal(numbers, log=grows, default=plain_values[-1]), originals)
+        return cls(listed_parameter(distinct, plain_values[-1]), originals)
 
     @classmethod
     def of_order(cls, length: int, default: Sequence[int]) -> ForeignParameter:
@@ -154,6 +150,15 @@ class ForeignParameter:
     def from_tool(self, value: Any) -> Any:
         """Return a value of the other tool in the form that the parameter has; the inverse of `to_tool`."""
         return _plain_value(value)
+
+
+def listed_parameter(values: Sequence[Any], default: Any) -> Parameter:
+    """Return an ordinal if all values are numbers, logarithmic if they grow by factors; else a categorical."""
+    if not are_numbers(values):
+        return Categorical(values, default)
+    numbers = sorted(values)
+    grows = numbers[0] > 0 and all(b >= 2 * a for a, b in itertools.pairwise(numbers))
+    return Ordinal(numbers, log=grows, default=default)
 
 
 def _plain_value(value: Any) -> Any:

@@ -244,8 +244,8 @@ class _Task:
         for _, entry in sorted(near, key=lambda pair: pair[0]):
             if (config := self._feasible(entry)) is not None:
                 warn_caller(
-                    f"kernel {self._kernel.__name__}: {file} has no result for {self._describe(own)}; that of "
-                    f"{self._describe(entry['key'])} is taken. Tune it with missing='tune'",
+                    f"kernel {self._kernel.__name__}: {file} has no result for {self._describe(own)}. It uses the "
+                    f"result for {self._describe(entry['key'])} instead. To tune these sizes, set missing='tune'",
                     BacoWarning,
                 )
                 return config

@@ -98,7 +98,7 @@ def test_the_nearest_key_is_taken_with_a_warning(tmp_path, options):
     for n in (100, 1000):
         launch(autotune(BLOCKS, **options, file=file)(scale), n)
     kernel = autotune(BLOCKS, **options, file=file, missing="nearest")(scale)
-    with pytest.warns(BacoWarning, match="no result for n = 300.*that of n = 100"):
+    with pytest.warns(BacoWarning, match="no result for n = 300.*the result for n = 100"):
         launch(kernel, 300)  # 300 / 100 < 1000 / 300
     launch(kernel, 300)  # one warning for a key
     assert not kernel.results
