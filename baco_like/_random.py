@@ -28,6 +28,7 @@ class Purpose(IntEnum):
     FALLBACK = 10
     HOLD = 11
     PROPOSE = 12
+    CHOOSE = 13
 
 
 def generator(seed: int, purpose: Purpose, index: int = 0, stream: int | None = None) -> Rng:

@@ -31,12 +31,13 @@ from baco_like.evaluators._processes.llvm_library import TARGET, find_library
 from baco_like.evaluators._processes.process import Cpus, Finished, Stop, check_cpus, run_command
 from baco_like.evaluators._processes.temporary import LazyFolder, locate_program, require_program
 from baco_like.evaluators._processes.worker import Worker
+from baco_like.evaluators.build_metrics import count_opcodes, program_metrics
 from baco_like.evaluators.command.measure import section_bytes
 from baco_like.evaluators.command.passes import LEVELS, PASSES, Passes, tool_beside
 from baco_like.evaluators.command.template import Template, to_text
 from baco_like.evaluators.protocol import KIND, RunArguments
 from baco_like.evaluators.repeats import ONCE, Repeats
-from baco_like.evaluators.staged import Built, StagedEvaluator, StageFailure
+from baco_like.evaluators.staged import ONE_BUILD, Builds, Built, StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Trial
 
@@ -80,6 +81,7 @@ class LlvmSettings:
         timeout: Limit of one run, in seconds.
         repeats: How often each program is measured.
         ahead: Builds during a measurement.
+        builds: What the run learns from builds.
         cpus: CPUs of the runs; None: all.
         scale: Units of the objective in one second.
         environment: Environment variables of the runs.
@@ -100,6 +102,7 @@ class LlvmSettings:
     timeout: Positive = 10.0
     repeats: Group[Repeats] = ONCE
     ahead: Natural = 0
+    builds: Group[Builds] = ONE_BUILD
     cpus: Cpus | None = None
     scale: Given[float] = 1.0
     environment: Given[Mapping[str, str]] = field(default_factory=dict)
@@ -470,6 +473,12 @@ class LlvmProgram(Built):
         return {name: self._metrics[name] for name in self._bench.metric_names}
 
     @override
+    def build_metrics(self) -> dict[str, float]:
+        """Return the instructions of the optimised module by opcode, and those of the object."""
+        opcodes = count_opcodes(self.path("program.ll").read_text(errors="replace"))
+        return {**opcodes, **program_metrics(self._make_object())}
+
+    @override
     def discard(self) -> None:
         """Remove the files."""
         self._folder.close()
@@ -488,7 +497,7 @@ class LlvmEvaluator(StagedEvaluator):
     def __init__(self, settings: LlvmSettings) -> None:
         self._llvm_bench = LlvmBench(settings)
         self.source_name = f"{Path(settings.source[0]).stem}.sh"
-        super().__init__(self._llvm_bench, settings.repeats, settings.ahead)
+        super().__init__(self._llvm_bench, settings.repeats, settings.ahead, settings.builds)
 
     def source(self, config: Mapping[str, Any]) -> str:
         """Return a shell script that builds the program of a configuration in the folder of the sources."""

@@ -7,13 +7,15 @@ times to measure and when to build ahead.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from baco_like._tables import Count
 from baco_like.evaluators.executors.base import end_calls, wait_for_first
 from baco_like.evaluators.repeats import BestValues, Repeats, takes_little
 from baco_like.exceptions import EvaluatorError
@@ -62,6 +64,23 @@ class StageFailure(Exception):
         return Outcome.failure(trial_id, self.word, self.message, extra=extra)
 
 
+@dataclass(frozen=True)
+class Builds:
+    """What a run learns from builds.
+
+    Attributes:
+        candidates: Configurations that are built for each one that is measured, by their
+            [build metrics](../build_metrics.md); fewer while builds take longer than measurements.
+        build_metrics: Whether to keep build metrics, such as the instructions by class; always with several candidates.
+    """
+
+    candidates: Count = 1
+    build_metrics: bool = False
+
+
+ONE_BUILD = Builds()
+
+
 class Built:
     """Base of a configuration that is built and can be measured.
 
@@ -99,6 +118,10 @@ class Built:
         """
         return {}
 
+    def build_metrics(self) -> Mapping[str, float]:
+        """Return finite numbers that are known before the first measurement, by name."""
+        return {}
+
     def discard(self) -> None:
         """Remove the built files; idempotent."""
 
@@ -132,6 +155,21 @@ class _Job:
     seconds: dict[str, float] = field(default_factory=dict)
     build: Future[Built] | None = None  # None: it is built when it is measured
     program: str | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+class BuildReport(NamedTuple):
+    """What a build says.
+
+    Attributes:
+        metrics: The build metrics.
+        program: Hash of the program, or None.
+        seconds: Seconds of the build.
+    """
+
+    metrics: Mapping[str, float]
+    program: str | None
+    seconds: float
 
 
 class StagedEvaluator:
@@ -150,22 +188,33 @@ class StagedEvaluator:
         bench: Builds and measures.
         repeats: The rule.
         ahead: Number of configurations that are built while another is measured. With 0, `wait` builds.
+        builds: What the run learns from builds.
 
     Attributes:
         is_accepted: Says whether an outcome may become the best; None: all may. The loop of a run excludes those beyond
             a limit.
     """
 
-    def __init__(self, bench: Bench, repeats: Repeats, ahead: int = 0) -> None:
+    def __init__(
+        self, bench: Bench, repeats: Repeats, ahead: int = 0, builds: Builds = ONE_BUILD
+    ) -> None:
         if ahead < 0:
             raise EvaluatorError(f"ahead = {ahead}: expected 0 or more builds")
-        self.capacity = 1 + ahead  # one trial that is measured, and those that are built ahead
-        self.bench, self._repeats, self._ahead = bench, repeats, ahead
+        # One trial that is measured, and those that are built ahead. Candidates are built between measurements.
+        self.capacity = 1 + ahead if builds.candidates == 1 else 1
+        self.bench, self.builds, self._repeats, self._ahead = bench, builds, repeats, ahead
         self._jobs: list[_Job] = []  # in the order of submission
+        self._kept: list[_Job] = []  # candidates that are built and may still be measured
+        self._numbers = itertools.count(1)
         self._pool: ThreadPoolExecutor | None = None
         self._best = BestValues()
         self._programs: dict[str, Trial] = {}  # the first measured trial of each program
         self.is_accepted: Callable[[Outcome], bool] | None = None
+
+    @property
+    def parallel_builds(self) -> int:
+        """Builds at a time."""
+        return max(1, self._ahead)
 
     def recall(self, trials: Sequence[Trial], fidelity: str | None = None) -> None:
         """Learn the best value and the measured programs of the trials that a resumed run has observed."""
@@ -176,11 +225,62 @@ class StagedEvaluator:
     def submit(self, trial: Trial) -> None:
         """Queue a trial; with ``ahead`` its build starts now."""
         job = _Job(trial)
-        if self._ahead:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._ahead, thread_name_prefix="build")
-            job.build = self._pool.submit(self.bench.build, trial, job.seconds)
+        kept = next((k for k in self._kept if dict(k.trial.config) == dict(trial.config)), None)
+        if kept is not None:
+            self._kept.remove(kept)
+            job = replace(kept, trial=trial)
+        elif self._ahead:
+            self._start_build(job)
         self._jobs.append(job)
+
+    def _start_build(self, job: _Job) -> Future[Built]:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.parallel_builds, thread_name_prefix="build")
+        job.build = self._pool.submit(self.bench.build, job.trial, job.seconds)
+        return job.build
+
+    def build(self, trials: Sequence[Trial]) -> list[Outcome | BuildReport]:
+        """Build configurations without measuring them: one result for each, in the same order.
+
+        It is an outcome if the build has failed, or if a measured trial had the same program. Some of the others stay
+        built until they are submitted or the evaluator is closed.
+
+        Raises:
+            EvaluatorError: No configuration can be built.
+        """
+        # Benches name files by the numbers of trials, and those of candidates are not final.
+        jobs = [_Job(replace(trial, id=-next(self._numbers))) for trial in trials]
+        builds = [self._start_build(job) for job in jobs]
+        found: list[Outcome | BuildReport] = []
+        for trial, job, build in zip(trials, jobs, builds, strict=True):
+            try:
+                built = build.result()
+            except StageFailure as failure:
+                found.append(failure.outcome(trial.id, _extra(job, ())))
+                continue
+            try:
+                job.program, job.metrics = built.identity, self._read_metrics(built)
+            except StageFailure as failure:
+                built.discard()
+                found.append(failure.outcome(trial.id, _extra(job, ())))
+                continue
+            known = self._find_program(job)
+            if known is None:
+                self._kept.append(job)
+                seconds = sum(job.seconds.values())
+                found.append(BuildReport(job.metrics, job.program, seconds))
+            else:
+                built.discard()
+                found.append(replace(known, trial_id=trial.id, build=job.metrics))
+        for job in self._kept[: -2 * self.builds.candidates]:
+            self._discard(job)
+        self._kept = self._kept[-2 * self.builds.candidates :]
+        return found
+
+    def _discard(self, job: _Job) -> None:
+        if job.build is not None:
+            with contextlib.suppress(BaseException):
+                job.build.result().discard()
 
     def wait(self) -> Sequence[Outcome]:
         """Measure the oldest built trial, in the calling thread.
@@ -199,12 +299,13 @@ class StagedEvaluator:
 
     def close(self) -> None:
         """Drop queued trials, end running builds, and remove all files."""
-        builds = [job.build for job in self._jobs if job.build is not None]
+        jobs = [*self._jobs, *self._kept]
+        builds = [job.build for job in jobs if job.build is not None]
         end_calls(builds, self.bench.close)
-        for build in builds:
-            with contextlib.suppress(BaseException):
-                build.result().discard()
+        for job in jobs:
+            self._discard(job)
         self._jobs.clear()
+        self._kept.clear()
         if self._pool is not None:
             self._pool.shutdown()
         self._pool = None
@@ -212,6 +313,8 @@ class StagedEvaluator:
 
     def _evaluate(self, job: _Job) -> Outcome:
         outcome = self._measure(job)
+        if job.metrics:
+            outcome = replace(outcome, build=job.metrics)
         self.note(job.trial.with_outcome(outcome))
         return outcome
 
@@ -235,6 +338,7 @@ class StagedEvaluator:
             built = build.result() if build else self.bench.build(job.trial, job.seconds)
             try:
                 job.program = built.identity
+                job.metrics = self._read_metrics(built)
                 if (known := self._find_program(job)) is not None:
                     return known
                 while count := self._repeats.missing(
@@ -265,6 +369,10 @@ class StagedEvaluator:
             # Constant ones, such as the size of a file, need no list.
             metric_repeats={n: r for n, r in metrics.repeats.items() if min(r) < max(r)},
         )
+
+    def _read_metrics(self, built: Built) -> Mapping[str, float]:
+        is_wanted = self.builds.build_metrics or self.builds.candidates > 1
+        return dict(built.build_metrics()) if is_wanted else {}
 
     def _find_program(self, job: _Job) -> Outcome | None:
         """Return the outcome of an earlier trial with the same program, for this trial; None if it must be measured."""

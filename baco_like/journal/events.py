@@ -24,7 +24,7 @@ from baco_like.journal.fields import PARTS, check_event
 from baco_like.records.leases import Lease, Moment
 from baco_like.records.plan import ConfirmationPlan, Simplification
 from baco_like.records.sources import OpenProposal
-from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial
+from baco_like.records.trial import LATE, Candidate, Observation, Outcome, Status, Trial
 
 if TYPE_CHECKING:  # else every start of a worker imports the spaces
     from baco_like.records.history import History
@@ -300,6 +300,35 @@ def proposed_event(source: str, note: str, configs: Sequence[Mapping[str, Any]])
     return {"event": "proposed", "source": source, **given, "configs": [dict(c) for c in configs]}
 
 
+def built_event(candidates: Sequence[Candidate]) -> Event:
+    """Return the event of one report of builds."""
+    rows = []
+    for trial, _, build, program, seconds in candidates:
+        known = {"program": program, "seconds": seconds}
+        row = {
+            "id": trial.id,
+            "config": dict(trial.config),
+            "origin": trial.origin,
+            "tag": trial.tag,
+        }
+        row |= {"build": dict(build), **{k: v for k, v in known.items() if v is not None}}
+        rows.append(row)
+    return {"event": "built", "builds": rows}
+
+
+def _read_built(event: Event, codes: Codes) -> list[Candidate]:
+    return [
+        Candidate(
+            Trial(row["id"], config_from_json(row["config"]), row["tag"], row["origin"]),
+            code,
+            row["build"],
+            row.get("program"),
+            row.get("seconds"),
+        )
+        for row, code in zip(event["builds"], codes, strict=True)
+    ]
+
+
 def confirming_event(plan: ConfirmationPlan) -> Event:
     """Return the event that begins a confirmation; its measurements are ``suggested`` and ``observed`` events.
 
@@ -346,7 +375,9 @@ def read_outcome(row: Mapping[str, Any]) -> Outcome:
 
 
 def new_configs(event: Event) -> list[dict[str, Any]]:
-    """Return the configurations of the trials that an event adds: suggested ones, or observed without a suggestion."""
+    """Return the configurations that an event adds: suggested, built, or observed without a suggestion."""
+    if event["event"] == "built":
+        return [config_from_json(row["config"]) for row in event["builds"]]
     if event["event"] == "suggested":
         return [config_from_json(row["config"]) for row in event["trials"]]
     if event["event"] == "observed":
@@ -376,6 +407,9 @@ def apply(
             return _apply_suggested(event, history, codes), ()
         case "observed":
             return _apply_observed(event, history, codes)
+        case "built":
+            codes = history.space.encode(new_configs(event)) if codes is None else codes
+            return history.add_built(_read_built(event, codes)) if len(codes) else history, ()
         case "renewed":
             return history.renew_leases(event["ids"], _read_lease(event), again=False), ()
         case "abandoned":

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from baco_like.exceptions import TrialError
-from baco_like.records.trial import AFTER_SEARCH, CONTROL, PROPOSED
+from baco_like.records.trial import AFTER_SEARCH, CANDIDATE, CONTROL, PROPOSED
 
 _LARGEST = sys.float_info.max
 
@@ -82,6 +82,7 @@ _TEXT = Field(lambda value: isinstance(value, str), "a text")
 _OBJECT = Field(_is_object, "a JSON object")
 _OBJECTS = Field(_list_of(_is_object), "a list of JSON objects")
 _NUMBERS = Field(_list_of(is_number), "a list of finite numbers")
+_NUMBERS_BY_NAME = Field(_object_of(is_number), "finite numbers by name")
 
 _REQUEST = Field(
     lambda value: (
@@ -123,6 +124,7 @@ _EVENTS: Mapping[str, Mapping[str, Field]] = {
         "until": _POSITIVE,
         "lease": Field(_is_lease, "seconds, and boot with uptime or neither"),
     },
+    "built": {"builds": _OBJECTS},
     "abandoned": {"id": _COUNT, "reason": _TEXT.optional()},
     "enqueued": {"configs": _OBJECTS},
     "proposed": {"source": _TEXT, "note": _TEXT.optional(), "configs": _OBJECTS},
@@ -156,12 +158,23 @@ _SIMPLIFICATION: Mapping[str, Field] = {
 _TRIAL: Mapping[str, Field] = {
     "id": _COUNT,
     "config": _OBJECT,
-    "origin": _one_of("strategy", "fill", "enqueued", PROPOSED, CONTROL, *AFTER_SEARCH),
+    "origin": _one_of("strategy", "fill", "enqueued", PROPOSED, CANDIDATE, CONTROL, *AFTER_SEARCH),
     "tag": Field(lambda value: True, "a JSON value"),
     "known": _COUNT.optional(),  # number of events that the strategy knew, of a proposal made ahead of time
     "ahead": _COUNT.optional(),  # number of proposals in store at that time
 }
 """The fields of a row of a ``suggested`` event."""
+
+_BUILT: Mapping[str, Field] = {
+    "id": _COUNT,  # of the trial that it would have been at that time
+    "config": _OBJECT,
+    "origin": _one_of("strategy", "fill", "enqueued", PROPOSED),
+    "tag": Field(lambda value: True, "a JSON value"),
+    "build": _NUMBERS_BY_NAME,
+    "program": _TEXT.optional(),
+    "seconds": _POSITIVE.optional(),
+}
+"""The fields of a row of a ``built`` event."""
 
 PARTS: Mapping[str, Field] = {
     "value": _NUMBER,
@@ -170,10 +183,11 @@ PARTS: Mapping[str, Field] = {
     "failed": _TEXT,
     "message": _TEXT,
     "bound": _NUMBER,
-    "metrics": Field(_object_of(is_number), "finite numbers by name"),
+    "metrics": _NUMBERS_BY_NAME,
     "extra": _OBJECT,
     "metric_repeats": Field(_object_of(_NUMBERS.is_valid), "lists of finite numbers by name"),
     "metric_sems": Field(_object_of(_POSITIVE.is_valid), "numbers from 0 by name"),
+    "build": _NUMBERS_BY_NAME,
 }
 """The parts of an outcome that a row has besides trial and status."""
 
@@ -230,6 +244,9 @@ def check_event(event: Mapping[str, Any]) -> None:
     elif kind == "suggested":
         for i, row in enumerate(event["trials"]):
             _check_fields(row, _TRIAL, f"trials[{i}].")
+    elif kind == "built":
+        for i, row in enumerate(event["builds"]):
+            _check_fields(row, _BUILT, f"builds[{i}].")
     elif kind == "observed":
         check_outcomes(event["outcomes"], "outcomes")
     elif kind == "confirming" and "simplification" in event:

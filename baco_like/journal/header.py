@@ -128,8 +128,8 @@ PEAK = "[objective] peak"
 CONTENT = "content of "
 """First words of the key of a file's hash in the context of a run; the path follows."""
 
-ORGANISING = ("ahead", "workers", "slots", "cache", "large")
-"""Keys of an evaluator that do not change measured values: parallel evaluations, cache, limit of a file's size."""
+ORGANISING = ("ahead", "candidates", "build_metrics", "workers", "slots", "cache", "large")
+"""Keys of an evaluator that do not change measured values: builds, parallel evaluations, cache, size of a file."""
 
 DEVICE_TYPE = "[evaluator] slots: device type"
 """Key of the context of a run with slots."""

@@ -288,7 +288,7 @@ class _Adapter:
                 if self._is_pending(event["id"], f"event {number}", "dropped"):
                     self.pending.remove(event["id"])
                     yield event
-            case "enqueued" | "proposed" | "confirming":
+            case "enqueued" | "proposed" | "confirming" | "built":
                 yield event
             case kind:
                 raise KeyError(kind)

@@ -14,7 +14,7 @@ from baco_like.journal.events import observed_event
 from baco_like.optimizer.arguments import Config, encode_feasible, encode_together
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Outcome, Trial
-from baco_like.records.reading import add_program, finite_number, outcome_from
+from baco_like.records.reading import add_program, finite_number, outcome_from, read_build
 from baco_like.records.trial import LATE
 
 
@@ -57,8 +57,10 @@ def build_observation(
         if code is not None:
             codes.append(code)
     name = state.options.aim.first.name
+    details = dict(details)
+    build = read_build(details.pop("build", None))
     outcomes = [
-        outcome_from(known.id, single_value, name, **details)
+        replace(outcome_from(known.id, single_value, name, **details), build=build)
         for known, single_value in zip(trials, values, strict=True)
     ]
     outcomes = [
@@ -111,19 +113,22 @@ def add_details(
     trial: Any,
     seconds: float | Mapping[str, float] | None,
     program: str | None,
+    build: Mapping[str, float] | None = None,
 ) -> Mapping[str, Any] | None:
     """Return ``extra`` with the program of one trial and the seconds of its stages.
 
     One number is the time of the stage ``run``.
 
     Raises:
-        TrialError: ``trial`` is a list, ``extra`` has one of them too, a number is not finite or below 0, or the
-            program is not a text.
+        TrialError: ``trial`` is a list, also with ``build``; ``extra`` has one of them too, a number is not finite or
+            below 0, or the program is not a text.
     """
-    if seconds is None and program is None:
+    if seconds is None and program is None and build is None:
         return extra
     if not isinstance(trial, Mapping):
-        raise TrialError("seconds and program belong to one trial; observe one trial at a time")
+        raise TrialError(
+            "seconds, program and build belong to one trial; observe one trial at a time"
+        )
     known = add_program(extra, program)
     if seconds is None:
         return known
@@ -154,6 +159,12 @@ def _draft(
     outcomes: Sequence[Outcome],
     codes: Sequence[Codes] = (),
 ) -> Draft:
+    outcomes = [
+        outcome
+        if outcome.build or trial.origin == "imported"
+        else replace(outcome, build=state.history.find_build(trial.config))
+        for trial, outcome in zip(trials, outcomes, strict=True)
+    ]
     outcomes = [state.options.aim.judge(outcome) for outcome in outcomes]
     for outcome in outcomes:
         if outcome.bound is not None and state.history.direction == "maximize":

@@ -31,6 +31,7 @@ from baco_like.journal import Journal, MemoryJournal, RemoteJournal, ServedJourn
 from baco_like.journal.events import (
     Event,
     abandoned_event,
+    built_event,
     confirming_event,
     describe_error,
     enqueued_event,
@@ -64,7 +65,13 @@ from baco_like.optimizer.proposing import ProposalAnswer, answer_proposals
 from baco_like.optimizer.server import Server
 from baco_like.optimizer.simplifying import Simplifier
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
-from baco_like.optimizer.suggesting import build_single_suggestion, build_suggestion, is_of_task
+from baco_like.optimizer.suggesting import (
+    build_choice,
+    build_single_suggestion,
+    build_suggestion,
+    find_candidates,
+    is_of_task,
+)
 from baco_like.optimizer.view import RunView
 from baco_like.optimizer.warm_start import warm_starts
 from baco_like.records import Aim, Outcome, StopRule, Trial
@@ -73,7 +80,8 @@ from baco_like.records.confirmation import measurement_budget
 from baco_like.records.leases import Lease, heartbeat, read_clocks
 from baco_like.records.objective import ObservedValue
 from baco_like.records.plan import ConfirmationPlan
-from baco_like.records.reading import number_within
+from baco_like.records.reading import number_within, read_build
+from baco_like.records.trial import Candidate
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies.protocol import Strategy
@@ -482,6 +490,72 @@ class Optimizer(RunView):
         recording = self.measure_again, self.start_confirmation
         return Simplifier(self, *recording, budget, last, plan, fits).simplify()
 
+    # Builds ----------------------------------------------------------------------------------------------------
+
+    def candidates(self, n: int = 8) -> list[Trial]:
+        """Return configurations to build before one of them is measured; they are not pending.
+
+        Report the metrics of each build by `report_build`; then `choose` returns the trial to measure. None was built
+        before. Until the metrics have predicted the values of some trials better than the parameters alone, there is
+        one candidate: the next suggestion. So it is for an enqueued configuration, and with several objectives, several
+        tasks or a fidelity.
+
+        Args:
+            n: Number of configurations; there may be fewer.
+
+        Raises:
+            ValueError: This optimizer is a worker of a server, which chooses the configurations.
+        """
+        count = whole_number("n", n, 1)
+        if self._server is not None:
+            raise ValueError("a server chooses the configurations of its workers; use suggest")
+        with self._run.lock, thread_limit(self._threads):
+            self._run.replay_new_events()
+            return find_candidates(self.state, count, self._sharing.stream)
+
+    def report_build(
+        self,
+        candidate: Trial,
+        build: Mapping[str, float],
+        *,
+        program: str | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        """Record the metrics of a candidate that was built; if the build fails, `observe` it as failed instead.
+
+        Args:
+            candidate: One of `candidates`.
+            build: Finite numbers by name, such as ``{"size.text": 1840, "code.vector": 12}``.
+            program: Text that identifies the program, as for `observe`. Of equal programs one is measured.
+            seconds: Seconds of the build.
+
+        Raises:
+            TrialError: A metric is not a finite number.
+            ConfigError: The configuration does not belong to the space.
+            JournalError: It could not be recorded; the run is unchanged.
+        """
+        _, code = encode_feasible(self.space, candidate.config)
+        known = Candidate(candidate, code[0], read_build(build), program, seconds)
+        self._commit(lambda state: Draft(built_event([known]), code))
+
+    def choose(self) -> Trial:
+        """Return the pending trial of the built configuration that is most promising by its build metrics.
+
+        All built configurations compete that were not measured, also those of earlier calls. One choice in four is the
+        strategy's own suggestion, and one in eight a configuration with a metric that was 0 in all measured ones. While
+        the metrics do not predict the values, and without a built configuration, it is the next suggestion. Trials that
+        a process has left behind come first, as in `suggest`.
+
+        Raises:
+            SpaceExhausted: As for `suggest`.
+            JournalError: The suggestion could not be recorded; the run is unchanged.
+        """
+        if self._server is not None or self.suggested_first:
+            return self.suggest()
+        with self._run.taking_part():
+            draft = self._commit(lambda s: build_choice(s, read_clocks(), self._sharing))
+        return self.history.get_pending(draft.ids[0])
+
     # Workers ---------------------------------------------------------------------------------------------------
 
     @property
@@ -679,6 +753,7 @@ class Optimizer(RunView):
         imported: bool = False,
         seconds: float | Mapping[str, float] | None = None,
         program: str | None = None,
+        build: Mapping[str, float] | None = None,
     ) -> Trial | list[Trial]:
         """Record the outcome of a trial, and return the completed trial, or a list of them for a list.
 
@@ -698,18 +773,21 @@ class Optimizer(RunView):
             program: Text that identifies the built program and all else that its measurement depends on, such as the
                 hash of its file and the arguments; kept as ``extra["program"]``. Equal texts are equal programs. A
                 mapping of metrics may have it as ``{"time": 1.2, "program": "5be1..."}``.
+            build: Numbers that the build alone gives, by name, such as ``{"size.text": 1840, "code.vector": 12}``.
 
         Raises:
             TrialError: The trial comes from another run or is not pending (a late result, after the lease or
                 `abandon`, is accepted); the lists differ in length; a mapping lacks the objective or a metric that a
                 limit reads; the value of one trial is a list of mappings; both a value and a failure are given; the
-                failure word is empty; seconds are negative or not numbers; the program is not a text; the bound is not
-                a finite number, or the run maximises; or ``extra`` is not a mapping.
+                failure word is empty; seconds are negative or not numbers; the program is not a text; a build metric or
+                the bound is not a finite number, or there is a bound and the run maximises; or ``extra`` is not a
+                mapping.
             ConfigError: A configuration does not belong to the space.
             JournalError: The outcome could not be recorded, or ``extra`` is not JSON; the run is unchanged.
         """
-        extra = add_details(extra, trial, seconds, program)
+        extra = add_details(extra, trial, seconds, program, build)
         details = {"failed": failed, "message": message, "bound": bound, "extra": extra}
+        details["build"] = build
         draft = self._commit(
             lambda state: build_observation(state, trial, value, details, imported)
         )

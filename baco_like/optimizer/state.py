@@ -501,7 +501,7 @@ def _is_independent(event: Event) -> bool:
     """Whether an event has the same effect behind events of other workers, as long as it fits them."""
     if event["event"] == "observed":
         return not any("origin" in row for row in event["outcomes"])  # else it has a new number
-    return event["event"] in ("abandoned", "enqueued")
+    return event["event"] in ("abandoned", "enqueued", "built")
 
 
 def _answering(event: Event, request: Sequence[Any], is_new: bool) -> Event:

@@ -26,6 +26,7 @@ from baco_like.records.rows import row_keys
 from baco_like.records.sources import next_proposals
 from baco_like.records.trial import PROPOSED
 from baco_like.spaces.design import uniform
+from baco_like.strategies.choosing import choose, metrics_count
 from baco_like.strategies.multi_task import MultiTask
 from baco_like.strategies.protocol import Problem, Proposals, check_proposals
 
@@ -77,9 +78,10 @@ def build_single_suggestion(
     now: Moment,
     sharing: Sharing,
     origin: str = "enqueued",
+    tag: Any = None,
 ) -> Draft:
     """Return the ``suggested`` event of one given configuration, with its codes, (1, w), and the trial's origin."""
-    trial = Trial(state.history.next_id, config, None, origin)
+    trial = Trial(state.history.next_id, config, tag, origin)
     is_next = origin == "enqueued" and config == next(iter(state.history.queue), None)
     event = suggested_event([trial], int(is_next), (), sharing.start_lease(now), sharing.worker)
     return Draft(event, code)
@@ -91,6 +93,43 @@ def _assume(state: OptimizerState, trials: Sequence[Trial]) -> OptimizerState:
         return state
     codes = state.problem.space.encode([trial.config for trial in trials])
     return replace(state, history=state.history.add_pending(trials, codes))
+
+
+def find_candidates(state: OptimizerState, n: int, stream: int | None) -> list[Trial]:
+    """Return at most n configurations to build that were not built before, see `Optimizer.candidates`."""
+    built = state.history.built
+    found = _find_given(state)
+    if not found and metrics_count(state.problem, state.history):
+        if built:
+            codes = np.array([candidate.code for candidate in built])
+            state = replace(state, history=state.history.leave_out(codes))
+        return ask_strategy(state, n, stream)
+    known = [candidate.trial.config for candidate in built]
+    found = found or ask_strategy(state, 1, stream)
+    return [trial for trial in found if trial.config not in known]
+
+
+def _find_given(state: OptimizerState) -> list[Trial]:
+    """Return the next trial if it is enqueued or proposed by a source."""
+    return _take_from_queue(state, 1)[0] or _take_proposals(state, 1)
+
+
+def build_choice(state: OptimizerState, now: Moment, sharing: Sharing) -> Draft:
+    """Return the ``suggested`` event of the most promising built configuration.
+
+    While the metrics do not count, it is the next suggestion. So it is without any built configuration, and if the next
+    one is enqueued or proposed by a source.
+    """
+    history, candidates = state.history, state.history.built
+    if not candidates or _find_given(state) or not metrics_count(state.problem, history):
+        return build_suggestion(state, 1, now, sharing)
+    own = (i for i, candidate in enumerate(candidates) if candidate.trial.id == history.next_id)
+    rng = state.generator(Purpose.CHOOSE, history.next_id, sharing.stream)
+    index, tag = choose(state.problem, history, candidates, next(own, None), rng)
+    trial, code, *_ = candidates[index]
+    known = trial.tag if isinstance(trial.tag, Mapping) else {}
+    given = now, sharing, trial.origin, {**known, **tag}
+    return build_single_suggestion(state, trial.config, code[None], *given)
 
 
 def _exhausted(state: OptimizerState) -> SpaceExhausted:

@@ -193,7 +193,7 @@ class RunView:
         """Return one row per observed trial: id, parameters, value, status, failure word and message, repeats, metrics.
 
         The columns ``worker``, ``started`` and ``ended`` (Unix seconds) describe the evaluation, and
-        ``seconds_compile``, for example, has the seconds of a stage.
+        ``seconds_compile``, for example, has the seconds of a stage, and ``build_size.text`` a metric of the build.
 
         The additional columns get the prefix ``trial_`` where a parameter has the same name, and so does a metric with
         the name of any other column. The cell of an inactive parameter is empty.

@@ -25,13 +25,25 @@ from baco_like.records.objective import Direction, Objective, sign_of
 from baco_like.records.plan import ConfirmationPlan
 from baco_like.records.rows import STATUSES, Buffer, PendingTrials, TrialRows, read_only, row_keys
 from baco_like.records.sources import OpenProposal
-from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial, read_metric
+from baco_like.records.trial import (
+    LATE,
+    Candidate,
+    Observation,
+    Outcome,
+    Status,
+    Trial,
+    read_metric,
+)
 from baco_like.spaces.space import Space
 
 T = TypeVar("T")
 
 Noise = Literal["none", "repeat"]
 """Whether an observed configuration may be suggested again (``repeat``) or not (``none``)."""
+
+
+_MOST_BUILT = 1000
+"""Most built configurations whose metrics are kept for a choice."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,8 @@ class History:
     _proposals: TrialRows[OpenProposal] = field(default_factory=TrialRows, repr=False)
     _proposed: int = 0
     _late: TrialRows[tuple[Trial, int]] = field(default_factory=TrialRows, repr=False)
+    _built: Mapping[bytes, Candidate] = field(default_factory=dict, repr=False)
+    _left_out: frozenset[bytes] = frozenset()
 
     @classmethod
     def start(
@@ -158,6 +172,31 @@ class History:
         return self._proposals.values()
 
     @property
+    def built(self) -> list[Candidate]:
+        """Configurations that were built and are neither observed nor pending, oldest first; of equal programs one."""
+        if not self._built:
+            return []
+        candidates = list(self._built.values())
+        gone = self.is_excluded(np.array([candidate.code for candidate in candidates]))
+        programs = {
+            name for (name, _), row in self._buffer.first_rows.items() if row < self._length
+        }
+        kept = []
+        for candidate, is_gone in zip(candidates, gone, strict=True):
+            if not is_gone and candidate.program not in programs:
+                kept.append(candidate)
+                if candidate.program is not None:
+                    programs.add(candidate.program)
+        return kept
+
+    def find_build(self, config: Mapping[str, Any]) -> Mapping[str, float]:
+        """Return the build metrics that were reported for a configuration before its measurement."""
+        if not self._built:
+            return {}
+        (key,) = row_keys(self.space.encode([config]))
+        return self._built[key].build if key in self._built else {}
+
+    @property
     def codes(self) -> Codes:
         """Codes of the observed trials, (n, w); NaN where an imported configuration lies outside the space."""
         return read_only(self._buffer.codes[: self._length])
@@ -219,10 +258,11 @@ class History:
     def is_excluded(self, codes: Codes, noise: Noise = "none") -> Mask:
         """Return which rows must not be suggested, (n, w) -> (n,).
 
-        These are pending and failed configurations and, unless ``noise="repeat"``, all observed ones.
+        These are pending and failed configurations and, unless ``noise="repeat"``, all observed ones; also those of
+        `leave_out`.
         """
         keys = row_keys(codes)
-        known, pending = self._buffer.rows_by_key, self._pending.keys_of_codes()
+        known, pending = self._buffer.rows_by_key, self._pending.keys_of_codes() | self._left_out
         excluded = [key in pending or (key in known and self._blocks(key, noise)) for key in keys]
         return np.array(excluded, bool)
 
@@ -576,6 +616,18 @@ class History:
         keys = {key for code in codes if code is not None for key in row_keys(code[None, :])}
         gone = [i for i, p in self._proposals.pairs() if row_keys(p.code[None, :])[0] in keys]
         return {"_proposals": self._proposals.remove(gone)}
+
+    def add_built(self, candidates: Sequence[Candidate]) -> History:
+        """Return the history with more built configurations; the latest `_MOST_BUILT` are kept."""
+        keys = row_keys(np.array([candidate.code for candidate in candidates]))
+        built = {**self._built, **dict(zip(keys, candidates, strict=True))}
+        return self._with(
+            _built=dict(islice(built.items(), max(0, len(built) - _MOST_BUILT), None))
+        )
+
+    def leave_out(self, codes: Codes) -> History:
+        """Return the history in which these rows, (n, w), must not be suggested."""
+        return self._with(_left_out=frozenset(row_keys(codes)))
 
     def start_confirmation(self, plan: ConfirmationPlan) -> History:
         """Return the history in which a confirmation begins now."""

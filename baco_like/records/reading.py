@@ -9,6 +9,7 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,6 +151,23 @@ def _kept_texts(trial_id: int, extra: JsonObject) -> Mapping[str, object]:
     return texts
 
 
+def read_build(values: object) -> dict[str, float]:
+    """Return build metrics: finite numbers by name; none for None.
+
+    Raises:
+        TrialError: They are not a mapping, or one is not a finite number.
+    """
+    if not isinstance(values, (Mapping, NoneType)):
+        raise TrialError(f"build = {_shown(values)}: expected a mapping of names to numbers")
+    read = {str(name): finite_number(value) for name, value in (values or {}).items()}
+    for name, number in read.items():
+        if number is None:
+            raise TrialError(
+                f"build[{name!r:.60}] is not a finite number; leave out what the build does not give"
+            )
+    return {name: number for name, number in read.items() if number is not None}
+
+
 class ReadMetrics(NamedTuple):
     """Metrics as an outcome keeps them, by name.
 
@@ -252,7 +270,8 @@ def unbounded(outcome: Outcome) -> Outcome:
     if outcome.bound is None:
         return outcome
     word = outcome.failed or "timeout"
-    return Outcome.failure(outcome.trial_id, word, outcome.message, extra=outcome.extra)
+    failure = Outcome.failure(outcome.trial_id, word, outcome.message, extra=outcome.extra)
+    return replace(failure, build=outcome.build)
 
 
 def _text(message: object) -> str:

@@ -16,6 +16,7 @@ from typing_extensions import Self, override
 from baco_like._typing import Array, Codes
 from baco_like.records.trial import (
     AFTER_SEARCH,
+    CANDIDATE,
     CONTROL,
     PROGRAM,
     WARM,
@@ -171,6 +172,8 @@ class Buffer:
             is_new = first == n or trial.origin in (WARM, CONTROL, *AFTER_SEARCH)
             if not is_new and dict(self.trials[first].config) != dict(trial.config):
                 self.equal.append(n)
+        if trial.origin == CANDIDATE and self.equal[-1:] != [n]:  # a build that has failed
+            self.equal.append(n)
         self.rows_by_id[trial.id] = n
         if trial.origin in AFTER_SEARCH:
             self.confirming.append(n)

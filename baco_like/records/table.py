@@ -19,6 +19,9 @@ TIMES = ("worker", "started", "ended")
 STAGE = "seconds_"
 """Prefix of the columns with the seconds of the stages."""
 
+BUILD = "build_"
+"""Prefix of the columns with the build metrics."""
+
 MARK = "trial_"
 """Prefix of our columns whose name is also the name of a parameter, and of metrics with the name of any column."""
 
@@ -44,7 +47,9 @@ def own_columns(
 def metric_column(name: str, parameters: tuple[str, ...], objective: str) -> str:
     """Return the name of a metric's column, with the prefix `MARK` until no other column has it."""
     own = own_columns(parameters, objective).values()
-    return _unused(name, {*own, *parameters, objective, column(objective, parameters)}, STAGE)
+    return _unused(
+        name, {*own, *parameters, objective, column(objective, parameters)}, (STAGE, BUILD)
+    )
 
 
 def _unused(name: str, taken: Container[str], prefix: str | tuple[str, ...] = ()) -> str:
@@ -88,7 +93,9 @@ def _row(
     row = {columns["id"]: trial.id, **config, column(objective, config): trial.value}
     row |= {columns[name]: value for name, value in ours.items()}
     for name, value in trial.metrics.items():
-        row[_unused(name, row, STAGE)] = value
+        row[_unused(name, row, (STAGE, BUILD))] = value
+    for name, value in trial.build.items():
+        row[_unused(f"{BUILD}{name}", row)] = value
     return row
 
 

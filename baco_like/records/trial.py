@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from typing_extensions import override
@@ -74,6 +74,9 @@ SIMPLIFICATION = "simplification"
 COMPARISON = "comparison"
 """Origin of trials that compare such a configuration with the winner, in rounds."""
 
+CANDIDATE = "candidate"
+"""Origin of trials that were built for a choice and need no measurement: the build failed, or its value is known."""
+
 MEASURED_AGAIN = (CONFIRMATION, CONTROL, COMPARISON)
 """Origins of trials whose configuration is measured again on purpose."""
 
@@ -122,6 +125,7 @@ class Outcome:
         extra: Further JSON values, such as the seconds of each stage.
         metric_repeats: All values of the metrics that were measured several times, in order.
         metric_sems: Standard errors of metrics that a `Measurement` states.
+        build: Numbers that the build alone gives, by name, such as the bytes of the program; known before it runs.
         problem: Reason the measurement is invalid; shown in the warning, not written to the journal.
 
     Raises:
@@ -140,6 +144,7 @@ class Outcome:
     extra: JsonObject = field(default_factory=dict)
     metric_repeats: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     metric_sems: Mapping[str, float] = field(default_factory=dict)
+    build: Mapping[str, float] = field(default_factory=dict)
     problem: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -267,7 +272,8 @@ class Trial(Mapping[str, Any]):
         tag: The strategy's own note; the strategy gets it back with the observation.
         origin: ``strategy``, ``fill`` (uniform draw), ``enqueued``, ``proposed`` (by a source, see
             `Optimizer.propose`), ``told`` (observed without a suggestion), ``imported`` (the same, and possibly outside
-            the space), ``warm`` (from a warm start), ``confirmation`` or ``control`` (both: measured again),
+            the space), ``warm`` (from a warm start), ``candidate`` (only built, see `Optimizer.candidates`),
+            ``confirmation`` or ``control`` (both: measured again),
             ``simplification`` or ``comparison`` (both: of `Optimizer.simplify`), or ``late`` (a further result of a
             trial that was finished by another worker or abandoned; ``extra["late"]`` is its number).
         outcome: The outcome, or None while pending.
@@ -400,6 +406,11 @@ class Trial(Mapping[str, Any]):
         """Standard errors of the metrics that have one."""
         return {} if self.outcome is None else self.outcome.metric_sems
 
+    @property
+    def build(self) -> Mapping[str, float]:
+        """Numbers that the build alone gives, by name."""
+        return {} if self.outcome is None else self.outcome.build
+
     def with_outcome(self, outcome: Outcome) -> Trial:
         """Return this trial with an outcome."""
         return Trial(
@@ -409,6 +420,24 @@ class Trial(Mapping[str, Any]):
             started=self.started,
             ended=self.ended,
         )
+
+
+class Candidate(NamedTuple):
+    """A configuration that was built and not measured.
+
+    Attributes:
+        trial: The trial that it becomes if it is chosen, without its final number.
+        code: Its row of codes, ``(w,)``.
+        build: The build metrics.
+        program: Text that identifies the built program, or None.
+        seconds: Seconds of the build, or None.
+    """
+
+    trial: Trial
+    code: Array
+    build: Mapping[str, float]
+    program: str | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -18,7 +18,7 @@ from typing import Any
 
 from baco_like._checks import reject_constant
 from baco_like.journal.events import config_from_json, outcome_row, read_outcome
-from baco_like.records.table import MARK, OURS, STAGE, TIMES
+from baco_like.records.table import BUILD, MARK, OURS, STAGE, TIMES
 from baco_like.records.trial import Trial
 from baco_like.results.hypermapper import literal, read_configs
 from baco_like.results.recording import Recording, recording
@@ -28,6 +28,9 @@ FIXED = ("status", "failed", "message", "bound", "sem", "repeats", "metrics", "e
 
 _OF_METRICS = ("metric_repeats", "metric_sems")
 """Columns behind them if a metric has repeats or a standard error."""
+
+_BUILD = "build"
+"""The last column if a build has metrics."""
 
 _INACTIVE = "null"
 
@@ -48,6 +51,7 @@ def table_bytes(recorded: Recording) -> bytes:
     ]
     has_more = any(o.metric_repeats or o.metric_sems for o in recorded.outcomes)
     fixed = (*FIXED, *_OF_METRICS) if has_more else FIXED
+    fixed = (*fixed, _BUILD) if any(o.build for o in recorded.outcomes) else fixed
     lines = [[*titles, *fixed]]
     for values, outcome in zip(recorded.rows, recorded.outcomes, strict=True):
         row = (_INACTIVE if value is None else _cell(value) for value in values)
@@ -83,7 +87,7 @@ def is_table(header: Sequence[str]) -> bool:
 
 def _fixed_columns(header: Sequence[str]) -> tuple[str, ...]:
     """Return the last columns of a table, or nothing if these are not the columns of one."""
-    known = ((*FIXED, *_OF_METRICS), FIXED)
+    known = [(*FIXED, *more, *last) for more in (_OF_METRICS, ()) for last in ((_BUILD,), ())]
     return next((names for names in known if tuple(header[-len(names) :]) == names), ())
 
 
@@ -168,9 +172,12 @@ def from_frame(lines: Sequence[Sequence[str]]) -> Recording:
         cells = dict(zip(header[end:], line[end:], strict=True))
         stages = {name: cells.pop(name) for name in list(cells) if name.startswith(STAGE)}
         seconds = {name.removeprefix(STAGE): float(text) for name, text in stages.items() if text}
+        builds = {name: cells.pop(name) for name in list(cells) if name.startswith(BUILD)}
+        build = {name.removeprefix(BUILD): float(text) for name, text in builds.items() if text}
         extra: dict[str, Any] = {"seconds": seconds} if seconds else {}
         extra |= {n: ours[n] if n == "worker" else float(ours[n]) for n in TIMES if ours[n]}
         parts |= {"metrics": {n: float(text) for n, text in cells.items() if text}, "extra": extra}
+        parts |= {"build": build}
         outcome = read_outcome({"id": 0, "status": ours["status"], **parts})
         rows.append((config_from_json(config), outcome))
     return recording(rows, None, names, names=names, objective=objective)

@@ -318,6 +318,7 @@ def describe_trial(view: JournalView, trial: Trial) -> str:
         facts.append((name, value))
         if repeats := trial.metric_repeats.get(name):
             facts.append((f"repeats, {name}", _list_numbers(repeats)))
+    facts += [(f"build, {name}", value) for name, value in sorted(trial.build.items())]
     if trial.outcome is not None:
         facts += [(f"seconds, {stage}", f"{s:.3g}") for stage, s in trial.outcome.seconds.items()]
     sections = [

@@ -8,7 +8,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from typing import Any
@@ -44,7 +44,7 @@ from baco_like.records import (
 from baco_like.records.aim import GivenObjectives
 from baco_like.records.confirmation import winner_of
 from baco_like.records.reading import without_bound
-from baco_like.records.trial import CONTROL
+from baco_like.records.trial import CANDIDATE, CONTROL
 from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.machine import describe_machine
 from baco_like.running.measuring import Measuring, Recheck, Workers
@@ -52,6 +52,7 @@ from baco_like.running.progress import Display, Progress, show_progress
 from baco_like.running.stopping import time_limit
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
+from baco_like.strategies.per_second import affordable_builds
 
 
 @dataclass
@@ -454,7 +455,7 @@ def _loop(running: RunningTrials, stop: StopRule, recheck: Recheck) -> str:
             if reason is None:
                 checked_failures = checked_failures or _check_first_failures(optimizer.history)
                 free = running.evaluator.capacity - len(running.trials)
-                trials, exhausted = _next_trials(optimizer, stop, waiting, free, recheck)
+                trials, exhausted = _next_trials(running, stop, waiting, free, recheck)
         running.outcomes, running.late = [], []
         running.submit(trials)
         if not running.trials:
@@ -465,10 +466,45 @@ def _loop(running: RunningTrials, stop: StopRule, recheck: Recheck) -> str:
             running.wait()
 
 
+def find_builder(evaluator: Evaluator) -> StagedEvaluator | None:
+    """Return the evaluator that builds several candidates for each measurement, or None."""
+    inner = find_innermost(evaluator)
+    staged = inner[0]
+    has_many = isinstance(staged, StagedEvaluator) and staged.builds.candidates > 1
+    return staged if len(inner) == 1 and has_many else None  # type: ignore[return-value]
+
+
+def _choose(running: RunningTrials, staged: StagedEvaluator) -> Trial:
+    """Build candidates, and return the trial to measure.
+
+    A candidate whose build fails, or whose program was measured, is observed at once and does not count as evaluation.
+    """
+    optimizer, most = running.optimizer, staged.builds.candidates
+    history = optimizer.history
+    known = [c.seconds for c in history.built if c.seconds is not None]
+    count = affordable_builds(history.trials, known, most, staged.parallel_builds)
+    if count == 1:
+        return optimizer.suggest()
+    candidates = optimizer.candidates(count)
+    earlier, running.outcomes = running.outcomes, []
+    for candidate, found in zip(candidates, staged.build(candidates), strict=True):
+        if isinstance(found, Outcome):
+            trial = optimizer.measure_again(candidate.config, CANDIDATE)
+            running.trials[trial.id] = trial
+            running.outcomes.append(replace(found, trial_id=trial.id))
+        else:
+            build, program, seconds = found
+            optimizer.report_build(candidate, build, program=program, seconds=seconds)
+    running.record()
+    running.outcomes = earlier
+    return optimizer.choose()
+
+
 def _next_trials(
-    optimizer: Optimizer, stop: StopRule, waiting: list[Trial], free: int, recheck: Recheck
+    running: RunningTrials, stop: StopRule, waiting: list[Trial], free: int, recheck: Recheck
 ) -> tuple[list[Trial], bool]:
     """Return the trials to submit now, waiting ones first, and whether the space is exhausted."""
+    optimizer = running.optimizer
     history = optimizer.history
     # Another optimizer of the same journal has reported a trial whose lease had expired.
     waiting[:] = [trial for trial in waiting if trial.id in history.pending]
@@ -485,6 +521,8 @@ def _next_trials(
     if config is not None:
         return [*trials, optimizer.measure_again(config, CONTROL)], False
     try:
+        if (staged := find_builder(running.evaluator)) is not None:
+            return [*trials, _choose(running, staged)], False
         return trials + optimizer.suggest(optimizer.size_of_next(missing)), False
     except SpaceExhausted:
         return trials, not trials

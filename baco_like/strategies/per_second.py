@@ -76,6 +76,26 @@ def _times(trial: Trial) -> dict[str, float]:
     }
 
 
+def affordable_builds(
+    trials: Sequence[Trial], seconds: Sequence[float], most: int, parallel: int = 1
+) -> int:
+    """Return how many builds take at most as long as a measurement, 1 to ``most``, by medians.
+
+    Args:
+        trials: Measured trials.
+        seconds: Seconds of builds without a measurement.
+        most: The number where too little is known.
+        parallel: Builds at a time.
+    """
+    times = stage_seconds(trials)
+    builds = np.array([*times.build[~np.isnan(times.build)], *seconds])
+    runs = times.run[~np.isnan(times.run)] * times.repeats
+    if not len(builds) or not len(runs):
+        return most
+    build = max(float(np.median(builds)), _LEAST_SECONDS) / parallel
+    return int(np.clip(np.median(runs) / build, 1, most))
+
+
 def stage_seconds(trials: Sequence[Trial]) -> StageSeconds:
     """Return the times by stage.
 

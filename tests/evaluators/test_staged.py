@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from baco_like import MaxEvals, Optimizer, run
+from baco_like import Integer, MaxEvals, Optimizer, Space, run
 from baco_like.evaluators import Built, RepeatedEvaluator, Repeats, StagedEvaluator, StageFailure
+from baco_like.evaluators.staged import Builds
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status, Trial
 
@@ -318,3 +319,82 @@ def test_the_loop_shows_the_history_to_the_evaluator_and_its_wrappers():
     run(optimizer, RepeatedEvaluator(inner, Repeats(2, slow_ratio=1.5)), MaxEvals(2))
     assert bench.log[1] == "measure 1 1 8.0"
     assert optimizer.trials[1].status is Status.CENSORED  # by the limit of the wrapper, 6
+
+
+class Measured(Compiled):
+    """A bench whose builds have the metric ``size``."""
+
+    def build(self, trial, seconds):
+        made = super().build(trial, seconds)
+        made.build_metrics = lambda: {"size": float(trial["n"])}
+        return made
+
+
+MANY = Builds(candidates=3)
+
+
+def test_candidates_are_built_and_only_the_chosen_one_is_measured():
+    bench = Measured()
+    evaluator = StagedEvaluator(bench, Repeats(1), ahead=2, builds=MANY)
+    assert (evaluator.capacity, evaluator.parallel_builds) == (1, 2)
+    trials = [compiled(0, "a", 5.0), compiled(1, "b", 6.0), compiled(2, "c", fails="compile")]
+    first, second, failed = evaluator.build(trials)
+    assert first == ({"size": 0.0}, "a", 0.25)
+    assert second.metrics == {"size": 1.0}
+    assert (failed.trial_id, failed.failed, failed.seconds) == (2, "compile", {"compile": 0.25})
+    outcome = evaluate(evaluator, replace(trials[1], id=7))
+    assert (outcome.trial_id, outcome.value, outcome.build) == (7, 6.0, {"size": 1.0})
+    assert outcome.seconds == {"compile": 0.25, "run": 1.0}
+    assert sum(line.startswith("build") for line in bench.log) == 3
+    (known,) = evaluator.build([compiled(3, "b")])
+    assert (known.trial_id, known.value, known.extra["same_program"]) == (3, 6.0, 7)
+    assert known.build == {"size": 3.0}
+    evaluator.close()
+    assert sum(line.startswith("discard") for line in bench.log) == 3
+
+
+def test_only_the_latest_candidates_stay_built():
+    bench = Measured()
+    evaluator = StagedEvaluator(bench, Repeats(1), builds=MANY)
+    for number in range(8):
+        evaluator.build([compiled(number, f"p{number}", 1.0)])
+    assert [line for line in bench.log if "discard" in line] == ["discard -1", "discard -2"]
+    evaluator.close()
+
+
+class Counted(Told):
+    """A bench for numbers ``n``: the metric gives the value, some builds fail, and n and n + 1 have equal programs."""
+
+    def __init__(self, build_seconds):
+        super().__init__()
+        self.build_seconds = build_seconds
+
+    def build(self, trial, seconds):
+        number = trial["n"]
+        self.log.append(f"build {number}")
+        seconds["compile"] = self.build_seconds
+        if number % 7 == 0:
+            raise StageFailure("compile", "build: no")
+        value = float((number // 2 * 37) % 211)  # nothing that the parameter predicts
+        made = Made(self, Trial(trial.id, {"fails": ""}), seconds, iter([value] * 9))
+        made.identity = str(number // 2)
+        made.build_metrics = lambda: {"size.text": value}
+        return made
+
+
+@pytest.mark.parametrize(("seconds", "most"), [(0.01, 4), (0.4, 2), (5.0, 1)])
+def test_a_run_builds_as_many_candidates_as_take_the_time_of_a_measurement(seconds, most):
+    space, bench = Space({"n": Integer(1, 400)}), Counted(seconds)
+    optimizer = Optimizer(space, seed=1)
+    evaluator = StagedEvaluator(bench, Repeats(1), builds=Builds(candidates=4))
+    assert run(optimizer, evaluator, MaxEvals(16)) == "16 evaluations"
+    measured = sum(line.startswith("measure") for line in bench.log)
+    failed = [t for t in optimizer.trials if t.failure == "compile" and t.origin != "candidate"]
+    assert measured + len(failed) == optimizer.history.searched == 16
+    assert all(trial.build for trial in optimizer.trials if trial.value is not None)
+    built = sum(line.startswith("build") for line in bench.log)
+    if most == 1:
+        assert built == len(optimizer.trials)
+        assert not any(trial.origin == "candidate" for trial in optimizer.trials)
+    else:
+        assert 16 + 4 * (most - 1) <= built <= 16 * (most + 1)

@@ -635,7 +635,8 @@ def test_any_measurement_of_a_journal_may_count(tmp_path):
 def test_a_data_frame_of_ours_that_pandas_has_written(tmp_path, index):
     space = Space({"id": [1, 2, 4], "on": [True, False], "p": Permutation(["i", "j"])})
     opt = Optimizer(space, {"time": "minimize"}, strategy="exhaustive")
-    opt.observe(opt.suggest(), {"time": [1.0, 2.0, 4.0], "energy": 9.0})
+    built = {"size.text": 1840.0, "code.loads": 0.1 + 0.2}
+    opt.observe(opt.suggest(), {"time": [1.0, 2.0, 4.0], "energy": 9.0}, build=built)
     opt.observe(opt.suggest(), failed="compile", message="no register\nleft, 'sorry'")
     opt.observe(opt.suggest(), failed="timeout", bound=5.5)
     opt.observe(opt.suggest(), 3.0)
@@ -649,6 +650,8 @@ def test_a_data_frame_of_ours_that_pandas_has_written(tmp_path, index):
         if t.outcome is not None
     ]
     assert list(found.outcomes) == told
+    assert opt.export("csv", tmp_path / "table.csv") == 4
+    assert [o.build for o in read(tmp_path / "table.csv").outcomes] == [built, {}, {}, {}]
     again = Optimizer(space, {"time": "minimize"}, warm_start=tmp_path / "run.csv")
     assert [t.value for t in again.trials] == [2.0, None, None, 3.0]
     assert read(tmp_path / "run.csv", "energy").outcomes[0].value == 9.0

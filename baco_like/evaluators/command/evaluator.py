@@ -40,6 +40,7 @@ from baco_like.evaluators._processes.temporary import (
     require_program,
 )
 from baco_like.evaluators._processes.worker import MESSAGE_LENGTH
+from baco_like.evaluators.build_metrics import program_metrics
 from baco_like.evaluators.command.flags import Flags
 from baco_like.evaluators.command.measure import METHODS, CommandMetrics, Measure
 from baco_like.evaluators.command.passes import PASSES, Passes
@@ -49,7 +50,13 @@ from baco_like.evaluators.comparison import TOLERANCES_BY_TYPE, Tolerances
 from baco_like.evaluators.protocol import KIND, Evaluator, RunArguments, unwrap
 from baco_like.evaluators.repeats import ONCE, Repeats
 from baco_like.evaluators.sources import missing_sources
-from baco_like.evaluators.staged import Built, StagedEvaluator, StageFailure
+from baco_like.evaluators.staged import (
+    ONE_BUILD,
+    Builds,
+    Built,
+    StagedEvaluator,
+    StageFailure,
+)
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.parameters import Permutation
 from baco_like.parameters.protocol import is_sequence
@@ -93,6 +100,7 @@ class Commands:
         restore: ``auto``: each run gets ``{workdir}`` as the build left it; ``never``: also with the files of earlier
             runs.
         ahead: Builds during a measurement.
+        builds: What the run learns from builds.
         cpus: CPUs of the runs; None: all.
         memory: Limit of the memory of a run; a number is in bytes; None: no limit.
         flags: Replace the placeholder ``{flags}``; or None.
@@ -118,6 +126,7 @@ class Commands:
     warmup: Annotated[int, whole(0, 1_000_000)] = 0
     restore: Literal["auto", "never"] = "auto"
     ahead: Natural = 0
+    builds: Group[Builds] = ONE_BUILD
     cpus: Cpus | None = None
     memory: Bytes | None = None
     flags: Given[Flags | None] = None
@@ -320,7 +329,7 @@ def command_evaluator(
 ) -> StagedEvaluator:
     """Return an evaluator that runs commands; the arguments are those of `CommandBench`."""
     bench = CommandBench(space, commands, folder, unit, environment)
-    return StagedEvaluator(bench, commands.repeats, commands.ahead)
+    return StagedEvaluator(bench, commands.repeats, commands.ahead, commands.builds)
 
 
 def from_table(table: Table, run: RunArguments) -> StagedEvaluator:
@@ -377,6 +386,7 @@ class BuiltProgram(Built):
         is_repeated = trial.origin in MEASURED_AGAIN
         self._is_default = dict(trial.config) == bench.default and not is_repeated
         self._snapshot: FolderSnapshot | None = None
+        self._program: Path | None = None
         self._is_checked = False
         self._metrics: dict[str, list[float]] = {}
         self._error: float | None = None
@@ -389,10 +399,17 @@ class BuiltProgram(Built):
         if bench.program is None:
             return
         folder, (name, *_) = str(self._folder.path), bench.program.fill(self._texts)
+        self._program = bench.folder / name
         stages = [part for stage, part in bench.templates.items() if stage != "build"]
         # The folder of the trial differs each time, and is in the same places of the lines.
         lines = [[word.replace(folder, "") for word in part.fill(self._texts)] for part in stages]
-        self.identity = hash_program(bench.folder / name, lines)
+        self.identity = hash_program(self._program, lines)
+
+    @override
+    def build_metrics(self) -> dict[str, float]:
+        """Return the sizes and the instructions of the built file; none if it is unknown."""
+        is_file = self._program is not None and self._program.is_file()
+        return program_metrics(self._program) if self._program and is_file else {}
 
     @override
     def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:

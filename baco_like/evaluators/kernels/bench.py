@@ -21,7 +21,7 @@ from baco_like.evaluators.kernels.problems import Complete, completion, find_pro
 from baco_like.evaluators.kernels.timing import KEPT, LONGEST, KernelLimits, is_seconds
 from baco_like.evaluators.protocol import KIND, RunArguments
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.staged import Built, StageFailure
+from baco_like.evaluators.staged import ONE_BUILD, Builds, Built, StageFailure
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Trial
@@ -40,6 +40,7 @@ class KernelSettings(Tolerances):
         problem: Path of the problem file.
         size: Size of the problem, passed to the file's functions: rows of a matrix, number of points.
         repeats: How many runs are measured after the warm-up.
+        builds: What the run learns from builds.
         timeout: Limit of one run, in seconds.
         build_timeout: Limit of the compilation, in seconds.
         input_seed: Seed of the inputs; other inputs, for one check of the kernel, have a seed that is drawn at random.
@@ -58,6 +59,7 @@ class KernelSettings(Tolerances):
     problem: Annotated[str | Path, TEXT]
     size: Count
     repeats: Group[Repeats] = FIVE_REPEATS
+    builds: Group[Builds] = ONE_BUILD
     timeout: Positive = 10.0
     build_timeout: Positive = 30.0
     input_seed: Natural = 0
@@ -260,6 +262,7 @@ class WorkerKernel(Built):
     error: float = 0.0
     notes: Mapping[str, str] = field(default_factory=dict)
     numbers: dict[str, float] = field(default_factory=dict)
+    built: dict[str, float] = field(default_factory=dict)
 
     def compile(self) -> None:
         """Compile the configuration.
@@ -269,7 +272,7 @@ class WorkerKernel(Built):
         """
         reply = self._confirm(self._request_compilation)
         self.read(reply)
-        self.identity = reply.value["identity"]
+        self.identity, self.built = reply.value["identity"], reply.value["build"]
 
     @override
     def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:
@@ -298,6 +301,11 @@ class WorkerKernel(Built):
     def metrics(self) -> Mapping[str, Any]:
         """Return the largest relative error of the results, and the numbers of the language."""
         return {ERROR: self.error, **self.numbers}
+
+    @override
+    def build_metrics(self) -> Mapping[str, float]:
+        """Return the numbers of the compiled kernel."""
+        return self.built
 
     @override
     def discard(self) -> None:
@@ -392,11 +400,14 @@ def _check_compilation(reply: Reply) -> None:
     """Refuse an answer to a compilation that a `KernelServer` does not send."""
     if not reply.ok:
         return
-    if not isinstance(reply.value, dict) or reply.value.keys() != {"identity"}:
+    if not isinstance(reply.value, dict) or reply.value.keys() != {"identity", "build"}:
         raise ValueError(f"the answer is {reply.value!r:.80}")
     identity = reply.value["identity"]
     if identity is not None and not isinstance(identity, str):
         raise ValueError(f"the identity is {identity!r:.80}")
+    build = dict(reply.value["build"])
+    if any(finite_number(number) is None for number in build.values()):
+        raise ValueError(f"the build metrics are {build!r:.80}")
 
 
 def _is_wrong(reply: Reply, begin: str = "") -> bool:

@@ -41,6 +41,7 @@ from baco_like.evaluators._processes.temporary import (
     require_program,
 )
 from baco_like.evaluators._processes.worker import Reply
+from baco_like.evaluators.build_metrics import program_metrics
 from baco_like.evaluators.command.measure import section_bytes
 from baco_like.evaluators.command.reference import ERROR
 from baco_like.evaluators.kernels.bench import (
@@ -248,6 +249,11 @@ class CProgram(WorkerKernel):
         }
 
     @override
+    def build_metrics(self) -> dict[str, float]:
+        """Return the sizes and the instructions of the program."""
+        return program_metrics(Path(self.config["program"]))
+
+    @override
     def discard(self) -> None:
         """Remove the program."""
         Path(self.config["program"]).unlink(missing_ok=True)
@@ -270,7 +276,7 @@ class CKernelEvaluator(StagedEvaluator):
     def __init__(self, space: Space, settings: CKernelSettings, folder: Path = Path()) -> None:
         self._c_bench = CKernelBench(space, settings, folder)
         self.source_name = f"{self._c_bench.path.stem}.c"
-        super().__init__(self._c_bench, settings.repeats, settings.ahead)
+        super().__init__(self._c_bench, settings.repeats, settings.ahead, settings.builds)
 
     def source(self, config: Mapping[str, Any]) -> str:
         """Return the C source of a configuration.

@@ -198,7 +198,8 @@ def cuda_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) 
         energy=metering.seconds > 0,
     )
     count = metering.count
-    return StagedEvaluator(bench, settings.repeats if metering.scale is None else Repeats(count))
+    rule = settings.repeats if metering.scale is None else Repeats(count)
+    return StagedEvaluator(bench, rule, builds=settings.builds)
 
 
 def from_table(table: Table, run: RunArguments) -> StagedEvaluator:

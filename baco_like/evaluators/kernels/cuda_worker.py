@@ -429,7 +429,7 @@ class CudaKernel(CompiledKernel):
             for arguments in call_optional("launches", [()], config, size)
         ]
         self.identity = hash_parts(code, self._grid, self._block, self._shared, self._scalars)
-        self._seconds = 0.0
+        self._seconds, self._bytes = 0.0, len(code)
 
     @override
     def time(self, launches: int, limit: float) -> float:
@@ -449,6 +449,12 @@ class CudaKernel(CompiledKernel):
             "local_bytes": self._function.local_size_bytes,
             "shared_bytes": self._function.shared_size_bytes + self._shared,
         }
+
+    @override
+    def build_metrics(self) -> dict[str, float]:
+        """Return the bytes of the machine code, and the `metrics`; local bytes are mostly spilled registers."""
+        numbers = {f"gpu.{name}": float(number) for name, number in self.metrics().items()}
+        return {"size.bytes": float(self._bytes), **numbers}
 
     @override
     def meter(self, seconds: float) -> tuple[float, float]:

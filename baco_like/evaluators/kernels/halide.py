@@ -65,7 +65,7 @@ def halide_evaluator(
         environment={} if threads is None else {"HL_NUM_THREADS": str(threads)},
         target=settings.target,
     )
-    return StagedEvaluator(bench, settings.repeats)
+    return StagedEvaluator(bench, settings.repeats, builds=settings.builds)
 
 
 def from_table(table: Table, run: RunArguments) -> StagedEvaluator:

@@ -66,7 +66,7 @@ def opencl_evaluator(
         device=settings.device,
         options=list(settings.options),
     )
-    return StagedEvaluator(bench, settings.repeats)
+    return StagedEvaluator(bench, settings.repeats, builds=settings.builds)
 
 
 def from_table(table: Table, run: RunArguments) -> StagedEvaluator:

@@ -58,9 +58,10 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
         program.build(options=options, devices=[device])
         kernel = cl.Kernel(program, problem.KERNEL)
         global_size, local_size = problem.launch(config, size)
-        binaries = program.get_info(cl.program_info.BINARIES)
+        binaries: Any = program.get_info(cl.program_info.BINARIES)
         identity = hash_parts(binaries, global_size, local_size)
-        return _OpenCLKernel(session, kernel, global_size, local_size, identity)
+        size_of_code = sum(len(binary) for binary in binaries)
+        return _OpenCLKernel(session, kernel, global_size, local_size, identity, size_of_code)
 
     return KernelServer(compile, KernelLimits(**settings["limits"]))
 
@@ -206,9 +207,10 @@ class _OpenCLKernel(CompiledKernel):
         global_size: tuple[int, ...],
         local_size: tuple[int, ...],
         identity: str,
+        size: int,
     ) -> None:
         self._session, self._kernel, self._is_checked = session, kernel, False
-        self._sizes, self.identity = (global_size, local_size), identity
+        self._sizes, self.identity, self._bytes = (global_size, local_size), identity, size
         self.arguments = session.arguments
         self.is_on_host = bool(session.queue.device.type & session.cl.device_type.CPU)
         self.step = session.queue.device.profiling_timer_resolution * 1e-9
@@ -230,6 +232,17 @@ class _OpenCLKernel(CompiledKernel):
             session.failed = True
             raise
         return float(event.profile.end - event.profile.start) * 1e-9
+
+    @override
+    def build_metrics(self) -> dict[str, float]:
+        """Return the bytes of the binary, and the memory of a work item and a work group as the driver says."""
+        device, info = self._session.queue.device, self._session.cl.kernel_work_group_info
+        named = {"private": info.PRIVATE_MEM_SIZE, "local": info.LOCAL_MEM_SIZE}
+        sizes = {name: self._kernel.get_work_group_info(i, device) for name, i in named.items()}
+        return {
+            "size.bytes": float(self._bytes),
+            **{f"gpu.{n}": float(v) for n, v in sizes.items()},
+        }
 
     def _require_local_memory(self) -> None:
         """Raise `OutOfResources` if the kernel needs too much local memory.

@@ -107,6 +107,10 @@ class CompiledKernel:
         """Return numbers that are known besides the time, such as registers."""
         return {}
 
+    def build_metrics(self) -> Mapping[str, float]:
+        """Return numbers that are known before the first launch."""
+        return {}
+
 
 @dataclass(frozen=True)
 class KernelLimits:
@@ -150,8 +154,8 @@ class KernelServer:
             report: Receives the stages, and the time of each run as a note.
 
         Returns:
-            For a compilation ``{"identity": ...}``, see `CompiledKernel`. For a measurement see `Measurement`. None if
-            there is no kernel under ``key``.
+            For a compilation ``{"identity": ..., "build": ...}``, see `CompiledKernel`. For a measurement see
+            `Measurement`. None if there is no kernel under ``key``.
         """
         if "config" not in request:
             measurement = self._kernels.get(request["key"])
@@ -163,7 +167,7 @@ class KernelServer:
         config = {name: as_tuple(value) for name, value in request["config"].items()}
         kernel = self._compile(config)
         self._kernels[request["key"]] = Measurement(kernel, self._limits)
-        return {"identity": kernel.identity}
+        return {"identity": kernel.identity, "build": dict(kernel.build_metrics())}
 
 
 class Measurement:

@@ -116,7 +116,7 @@ def test_a_hang_is_stopped(hasty, config, message):
         [{"answer": {"problem": 3}}],
         [{"answer": {"problem": None}}],
         [{"answer": None}],
-        [{"answer": {"identity": "p"}}],
+        [{"answer": {"identity": "p", "build": {}}}],
         [{"note": "x"}, {"answer": {"problem": None}}],
         [{"note": 1e308}, {"answer": {"problem": None}}],
         [{"number": 7, "answer": None}],
