@@ -111,7 +111,7 @@ def find_candidates(state: OptimizerState, n: int, stream: int | None) -> list[T
 
 def _find_given(state: OptimizerState) -> list[Trial]:
     """Return the next trial if it is enqueued or proposed by a source."""
-    return _take_from_queue(state, 1)[0] or _take_proposals(state, 1)
+    return _take_from_queue(state, 1)[0] or _take_proposals(state, 1, None)
 
 
 def build_choice(state: OptimizerState, now: Moment, sharing: Sharing) -> Draft:

@@ -81,9 +81,12 @@ def test_the_choice_follows_a_metric_that_predicts_the_value():
     counts = [len(candidates) for _, candidates, _ in rounds]
     assert counts[:2] == [1, 1]
     assert counts[8:] == [6] * 10
-    ranks = [sorted(map(cost, rivals)).index(cost(t)) for t, _, rivals in rounds[-8:]]
-    assert sum(rank < 3 for rank in ranks) >= 4, ranks  # by chance less than one
-    reasons = [optimizer.why(trial)["build"] for trial, _, _ in rounds[-8:]]
+    built = sorted(cost(candidate) for _, candidates, _ in rounds[:-2] for candidate in candidates)
+    assert len(built) > 50
+    assert (
+        optimizer.best.value <= built[1]
+    )  # 18 of them by chance would have one of the best two in every third run
+    reasons = [optimizer.why(trial).get("build", "") for trial, _, _ in rounds[4:]]
     assert any("lower code.loads than usual" in reason for reason in reasons), reasons
     assert all(trial.build == useful(trial) for trial in optimizer.trials)
     assert optimizer.trials[-1].origin == "strategy"
