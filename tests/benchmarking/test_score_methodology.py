@@ -14,15 +14,17 @@ import pytest
 from baco_like.benchmarking import score as sc
 from baco_like.evaluators.replay import load
 
-methodology = pytest.importorskip(
-    "autotuning_methodology.report_experiments",
-    reason="compares with the package autotuning-methodology, which is not installed",
-)
-from autotuning_methodology.curves import StochasticOptimizationAlgorithm  # noqa: E402
-from autotuning_methodology.searchspace_statistics import SearchspaceStatistics  # noqa: E402
-
 RECORDED = Path(__file__).parents[2] / "benchmarks" / "recorded"
 STAGES = ["compilation", "benchmark", "validation"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def packages() -> None:
+    """Import the package for the first test: it takes a second, which each worker would spend to collect the tests."""
+    global methodology, StochasticOptimizationAlgorithm, SearchspaceStatistics
+    methodology = pytest.importorskip("autotuning_methodology.report_experiments")
+    from autotuning_methodology.curves import StochasticOptimizationAlgorithm
+    from autotuning_methodology.searchspace_statistics import SearchspaceStatistics
 
 
 def runs(name: str, count: int, length: int) -> tuple[np.ndarray, np.ndarray]:
@@ -66,7 +68,7 @@ def on_all_points(self: Any, x: Any, y: Any, at: Any, **_: Any) -> np.ndarray:
 @pytest.fixture(
     scope="module", params=[("hidden", 220), ("loop_nest", 220), ("loop_nest", 8)], ids=str
 )
-def compared(request, tmp_path_factory):
+def compared(packages, request, tmp_path_factory):
     name, length = request.param
     tmp_path = tmp_path_factory.mktemp(name)
     path = RECORDED / f"{name}.json.gz"

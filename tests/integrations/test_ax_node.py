@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -12,24 +13,50 @@ from baco_like import Aim, Categorical, Integer, Ordinal, Permutation, Real, Spa
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.strategies import RandomSearch
 
-pytest.importorskip("ax.generation_strategy")
+ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ax's own, of the packages that it uses
 
-from ax.api.client import Client  # noqa: E402
-from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig  # noqa: E402
-from ax.exceptions.core import SearchSpaceExhausted  # noqa: E402
-from ax.generation_strategy.generation_strategy import GenerationStrategy  # noqa: E402
 
-from baco_like.integrations import BacoNode  # noqa: E402
-from baco_like.integrations.ax import from_search_space  # noqa: E402
+@pytest.fixture(scope="module", autouse=True)
+def packages():
+    """Import Ax for the first test: it takes three seconds, which each worker would spend to collect the tests."""
+    global Client, ChoiceParameterConfig, RangeParameterConfig, SearchSpaceExhausted
+    global GenerationStrategy, BacoNode, from_search_space, PARAMETERS, HIERARCHICAL
+    pytest.importorskip("ax.generation_strategy")
+    from ax.api.client import Client
+    from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+    from ax.exceptions.core import SearchSpaceExhausted
+    from ax.generation_strategy.generation_strategy import GenerationStrategy
 
-PARAMETERS = [
-    RangeParameterConfig(name="x", bounds=(1, 4), parameter_type="int"),
-    RangeParameterConfig(name="y", bounds=(1, 4), parameter_type="int"),
-    ChoiceParameterConfig(name="tile", values=[1, 2, 4], parameter_type="int", is_ordered=True),
-    ChoiceParameterConfig(name="order", values=["i,j", "j,i"], parameter_type="str"),
-    ChoiceParameterConfig(name="one", values=[7], parameter_type="int"),
-]
+    from baco_like.integrations import BacoNode
+    from baco_like.integrations.ax import from_search_space
+
+    PARAMETERS = [
+        RangeParameterConfig(name="x", bounds=(1, 4), parameter_type="int"),
+        RangeParameterConfig(name="y", bounds=(1, 4), parameter_type="int"),
+        ChoiceParameterConfig(name="tile", values=[1, 2, 4], parameter_type="int", is_ordered=True),
+        ChoiceParameterConfig(name="order", values=["i,j", "j,i"], parameter_type="str"),
+        ChoiceParameterConfig(name="one", values=[7], parameter_type="int"),
+    ]
+    HIERARCHICAL = [
+        ChoiceParameterConfig(
+            name="schedule",
+            values=["plain", "tiled", "both"],
+            parameter_type="str",
+            is_ordered=False,
+            dependent_parameters={"tiled": ["tile"], "both": ["x"]},
+        ),
+        ChoiceParameterConfig(
+            name="tile",
+            values=[1, 2, 4],
+            parameter_type="int",
+            is_ordered=True,
+            dependent_parameters={4: ["y"]},
+        ),
+        *PARAMETERS[:2],
+    ]
+
+
 SPACE = Space(
     {
         "x": Integer(1, 4),
@@ -41,8 +68,9 @@ SPACE = Space(
 )
 
 
-def client(node, objective="-time", parameters=PARAMETERS, constraints=(), **options):
+def client(node, objective="-time", parameters=None, constraints=(), **options):
     made = Client()
+    parameters = PARAMETERS if parameters is None else parameters
     made.configure_experiment(
         name="kernels", parameters=parameters, parameter_constraints=list(constraints)
     )
@@ -208,10 +236,11 @@ def test_sums_of_metrics_are_rejected():
         _ = BacoNode().optimizer
 
 
-def test_the_documentation_page_runs(capsys):
-    page = Path(__file__).parents[2] / "docs" / "ax.md"
-    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
+def test_the_documentation_page_and_the_example_run(capsys):
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs/ax.md").read_text(), re.S):
         exec(code, {})
+    assert "best" in capsys.readouterr().out
+    runpy.run_path(str(ROOT / "examples/ax_client.py"))["main"](8)
     assert "best" in capsys.readouterr().out
 
 
@@ -226,25 +255,6 @@ def test_standard_errors_reach_the_model():
     trials = node.optimizer.trials
     assert [trial.sem for trial in trials] == [0.25, None]
     assert [len(trial.repeats) for trial in trials] == [1, 1]
-
-
-HIERARCHICAL = [
-    ChoiceParameterConfig(
-        name="schedule",
-        values=["plain", "tiled", "both"],
-        parameter_type="str",
-        is_ordered=False,
-        dependent_parameters={"tiled": ["tile"], "both": ["x"]},
-    ),
-    ChoiceParameterConfig(
-        name="tile",
-        values=[1, 2, 4],
-        parameter_type="int",
-        is_ordered=True,
-        dependent_parameters={4: ["y"]},
-    ),
-    *PARAMETERS[:2],
-]
 
 
 def test_dependent_parameters_are_conditional():

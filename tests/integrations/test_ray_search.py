@@ -15,17 +15,22 @@ import pytest
 from baco_like import Aim, Ordinal, Permutation, Space
 from baco_like.exceptions import JournalError, TrialError
 
-tune = pytest.importorskip("ray.tune")
-import ray  # noqa: E402
-from ray.tune.search import Searcher  # noqa: E402
-
-from baco_like.integrations import BacoSearch  # noqa: E402
-
 ROOT = Path(__file__).parents[2]
 SPACE = Space(
     {"tile": Ordinal([1, 2, 4, 8], log=True), "loops": Permutation(["i", "j"])},
     constraints=["tile > 1 or pos(loops, 'i') == 0"],
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def packages():
+    """Import Ray for the first test: it takes a second, which each worker would spend to collect the tests."""
+    global ray, tune, Searcher, BacoSearch
+    tune = pytest.importorskip("ray.tune")
+    import ray
+    from ray.tune.search import Searcher
+
+    from baco_like.integrations import BacoSearch
 
 
 def measured(config):
@@ -152,7 +157,7 @@ INIT = {"num_cpus": 2, "include_dashboard": False, "log_to_driver": False}
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(packages):
     handler = signal.getsignal(signal.SIGINT)  # Ray Tune replaces it, for good
     ray.init(**INIT)
     yield
