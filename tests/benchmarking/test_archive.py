@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 from recorded_table import t4
 
 from baco_like import StrategyError
 from baco_like.benchmarking import problems, studies, study
 from baco_like.cli import main
-
-pytest.importorskip("matplotlib")
-pytest.importorskip("pandas")
 
 MODULE = """
 from baco_like import Integer
@@ -53,7 +50,7 @@ exact = true
 
 [evaluator]
 kind = "command"
-run = "python3 length.py {word}"
+run = "sh length.sh {word}"
 measure = "regex"
 pattern = "([0-9]+)"
 
@@ -61,18 +58,20 @@ pattern = "([0-9]+)"
 evaluations = 3
 """
 
-LENGTH = "import sys\nif sys.argv[1] == 'wrong':\n    sys.exit(1)\nprint(len(sys.argv[1]))\n"
+LENGTH = "[ $1 != wrong ] && echo ${#1}\n"
 
 FILES = ("table.md", "table.tex", "figures.csv", "evaluations.csv")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_figures: None) -> Path:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables/one.json").write_text(json.dumps(t4()))
-    (tmp_path / "length.py").write_text(LENGTH)
+    (tmp_path / "length.sh").write_text(LENGTH)
     (tmp_path / "word.toml").write_text(RUN_FILE)
     (tmp_path / "archived.py").write_text(MODULE)
     monkeypatch.delitem(sys.modules, "archived", raising=False)
@@ -119,7 +118,7 @@ def test_an_archive_makes_the_same_tables_and_repeats_the_study(
         *(
             "archived.py",
             "recorded/one.json",
-            "run_files/word/length.py",
+            "run_files/word/length.sh",
             "run_files/word/word.toml",
         )
     }
@@ -135,12 +134,14 @@ def test_an_archive_makes_the_same_tables_and_repeats_the_study(
     assert [row[2:4] for row in rows] == [["6 of 6", "6 of 6"]] * 4
     assert [row[-1] for row in rows] == ["+0 |"] * 4
     # A changed program gives other values.
-    changed = other / "opened/again/inputs/run_files/word/length.py"
+    changed = other / "opened/again/inputs/run_files/word/length.sh"
     assert changed.read_text() == LENGTH
     with zipfile.ZipFile("paper.zip") as old, zipfile.ZipFile("new.zip", "w") as new:
         for name in old.namelist():
             data = old.read(name)
-            new.writestr(name, data + b"print(9)\n" if name.endswith("length.py") else data)
+            new.writestr(
+                name, data + b"[ $1 != wrong ] && echo 9\n" if name.endswith("length.sh") else data
+            )
     assert compare("new.zip", "--out", "changed", "--again") == 0
     (row,) = (
         r for r in capfd.readouterr().out.split("Again:")[1].splitlines() if "own | word" in r
@@ -153,7 +154,7 @@ def test_a_study_in_python_has_an_archive_with_its_script(folder: Path) -> None:
     sys.path.insert(0, str(folder))
     import archived  # type: ignore[import-not-found]
 
-    result = study({"own": archived.Draws}, [archived.line, "branin"], 2, 4)
+    result = study({"own": archived.Draws}, [archived.line], 2, 4)
     studies.write_archive(result, "own.zip")
     found = studies.read_archive("own.zip")
     assert found.to_dataframe().equals(result.to_dataframe())
@@ -167,7 +168,8 @@ def test_a_study_in_python_has_an_archive_with_its_script(folder: Path) -> None:
         assert archive.read("inputs/archived.py").decode() == MODULE
         for name in ("again.py", "study.json", "evaluations.csv"):
             archive.extract(name, "unpacked")
-    subprocess.run([sys.executable, "unpacked/again.py", "made"], check=True)
+    done = forked.run("unpacked/again.py", "made")
+    assert done.returncode == 0, done.stderr
     assert Path("made/table.md").read_text() == studies.to_markdown(result.figures)
     assert Path("made/curves.pdf").read_bytes().startswith(b"%PDF")
 

@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -82,7 +82,6 @@ NAMES = st.sampled_from(
 )
 
 
-@settings(max_examples=40)
 @given(
     st.integers(0, 2**32 - 1), NAMES, st.booleans(), st.sampled_from([0.2, 0.7, 1.0]), st.booleans()
 )
@@ -112,7 +111,6 @@ def test_graph_minima_pagerank_and_proportion_agree_with_networkx(
         assert graph.centrality_curve((p,))[0] == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
 def test_pagerank_of_any_graph_agrees_with_networkx(seed):
     """Also with cycles, which a flow graph has not."""

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like.benchmarking import score as sc
@@ -14,7 +14,6 @@ COSTS = st.lists(
 ).filter(lambda row: any(v == v for v in row))
 
 
-@settings(max_examples=40)
 @given(COSTS, st.data())
 def test_random_curve_is_the_mean_over_all_samples(costs, data):
     k = data.draw(st.integers(1, len(costs)))

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -392,13 +393,9 @@ def test_an_error_in_a_run_names_the_run(
     assert list(store.runs) == [jobs[0].key]  # the finished run is kept
 
 
-def divmod_by(n: int) -> tuple[int, int]:
-    return divmod(1, n)
-
-
 def test_an_error_in_a_process_is_raised_here() -> None:
     with pytest.raises(ZeroDivisionError):
-        list(run_parallel(divmod_by, [1, 0, 2], 2))
+        list(run_parallel(partial(divmod, 1), [1, 0, 2], 2))
 
 
 # Studies
@@ -451,7 +448,7 @@ def test_processes_give_the_same_results(module: str, one: RecordedProblem) -> N
 def test_a_frame_survives_files_and_concatenation(module: str, one: RecordedProblem) -> None:
     pandas = pytest.importorskip("pandas")
     given = [f"{module}:bowl", f"{module}:height", "tour_8", one]
-    frame = study(["auto", f"{module}:Last:offset=1"], given, 2, 9).to_dataframe()
+    frame = study(["auto", f"{module}:Last:offset=1"], given, 1, 9).to_dataframe()
     text = io.StringIO(frame.to_csv(index=False))
     pandas.testing.assert_frame_equal(pandas.read_csv(text), frame, check_exact=True)
     parts = [rows for _, rows in frame.groupby("problem", sort=False)]
@@ -847,7 +844,7 @@ def test_tables_and_plots_without_any_success(tmp_path: Path) -> None:
     assert "| exhaustive | 100% |" in studies.to_markdown(result.figures)
     assert result.figures.ranks is None
     pytest.importorskip("matplotlib")
-    studies.save_figures(result, tmp_path)
+    studies.save_figures(result, tmp_path, ["png"])
 
 
 def test_with_noise_the_cost_is_the_recorded_cost_of_the_incumbent(one: RecordedProblem) -> None:
@@ -1012,7 +1009,7 @@ def test_a_folder_without_recorded_spaces_ends_with_one_line(tmp_path: Path, cap
 
 
 def test_the_command_writes_all_files_and_continues(
-    folder: Path, module: str, tmp_path: Path, capsys: Any
+    folder: Path, module: str, tmp_path: Path, capsys: Any, request: pytest.FixtureRequest
 ) -> None:
     pytest.importorskip("matplotlib")
     out = tmp_path / "out"
@@ -1028,6 +1025,7 @@ def test_the_command_writes_all_files_and_continues(
     assert "## bowl, 2 runs, 6 evaluations" in text
     assert text in capsys.readouterr().out
     kept = (out / "runs.jsonl").read_bytes()
+    request.getfixturevalue("quick_figures")
     assert main([*words, "--repeats", "3"]) == 0
     assert (out / "runs.jsonl").read_bytes().startswith(kept)
     # The plan, the runs, and each evaluation of the function.
@@ -1037,17 +1035,15 @@ def test_the_command_writes_all_files_and_continues(
 
 
 def test_a_budget_too_small_to_score_leaves_the_score_out(
-    folder: Path, tmp_path: Path, capsys: Any
+    folder: Path, tmp_path: Path, capsys: Any, quick_figures: None
 ) -> None:
-    words = ["compare", "--strategies", "random_search", str(folder / "one.json")]
+    words = ["compare", "--strategies", "random_search", str(folder / "one.json"), "--jobs", "1"]
     assert main([*words, "--repeats", "2", "--budget", "1", "--out", str(tmp_path)]) == 0
     assert "Traceback" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_study_continues(
-    folder: Path, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_an_interrupted_study_continues(folder: Path, tmp_path: Path, quick_figures: None) -> None:
+    """test_growing_studies.py kills one."""
     out = tmp_path / "out"
     words = ["--strategies", "random_search", str(folder), "--budget", "30"]
     words += ["--out", str(out), "--repeats"]
@@ -1060,12 +1056,11 @@ def test_an_interrupted_study_continues(
         while not (runs.exists() and runs.read_bytes().count(b"\n") > 8):
             assert time.monotonic() < ends
             time.sleep(0.02)
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         # The children close the pipe at their end, not before.
         said, _ = process.communicate(timeout=200)
-    if number == signal.SIGINT:
-        assert process.returncode == 130
-        assert "interrupted" in said
+    assert process.returncode == 130
+    assert "interrupted" in said
     kept = runs.read_bytes()
     assert main(["compare", *words, "2", "--jobs", "1"]) == 0
     assert runs.read_bytes().startswith(kept[: kept.rindex(b"\n") + 1])

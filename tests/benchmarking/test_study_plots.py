@@ -198,6 +198,12 @@ def test_wrong_names_and_missing_times_are_refused() -> None:
         studies.plot_scores(TWO)
 
 
+def test_figures_are_files_in_pdf_and_png(tmp_path: Path, quick_figures: None) -> None:
+    written = studies.save_figures(TWO, tmp_path)
+    assert {path.suffix for path in written} == {".pdf", ".png"}
+    assert set(written) == set(tmp_path.iterdir())
+
+
 def test_files_have_embedded_fonts_and_are_the_same_again(tmp_path: Path) -> None:
     written = studies.save_figures(TWO, tmp_path, ("pdf",))
     names = {path.stem for path in written}
