@@ -119,10 +119,12 @@ def package(session):
 
 @nox.session(python="3.11")
 def nightly(session):
-    """Tests that take minutes: further combinations, and Optuna's own tests of samplers."""
+    """Tests that take minutes: further combinations, new examples of properties, Optuna's own tests of samplers."""
     install_torch(session)
     session.install("-c", "constraints.txt", "-e", ".[test]")
     session.run("pytest", "-n", "2", "-m", "nightly", env={"OMP_NUM_THREADS": "1"})
+    properties = ["-m", "hypothesis", "--hypothesis-profile=explore"]
+    session.run("pytest", "-n", "2", *properties, env={"OMP_NUM_THREADS": "1"})
     session.run("pytest", ".ci/optuna_samplers.py", env={"OMP_NUM_THREADS": "1"})
 
 

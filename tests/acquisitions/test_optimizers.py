@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
@@ -330,7 +330,6 @@ def test_rows_without_a_finite_score_do_not_move():
 NUMBERS = st.lists(st.sampled_from([0.0, 1.0, 2.5, np.nan, -np.inf]), min_size=1, max_size=60)
 
 
-@settings(max_examples=40)
 @given(scores=NUMBERS, n=st.integers(0, 70), free=st.integers(0, 2**60 - 1))
 def test_best_rows_equal_those_of_sorting_all(scores, n, free):
     scores = np.array(scores)

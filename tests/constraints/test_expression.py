@@ -251,7 +251,6 @@ def test_a_negative_zero_keeps_its_parentheses():
     assert read(write(node, {}), PARAMETERS) == node
 
 
-@settings(max_examples=60)
 @given(st.lists(texts, min_size=1, max_size=4), st.integers(0, 99))
 def test_conjuncts_say_the_same_together(parts, seed):
     text = " and ".join(parts)

@@ -112,7 +112,6 @@ def space_of(text):
     return Space(DOMAINS, when={**WHEN, "q": Expression(text, PARAMETERS)})
 
 
-@settings(max_examples=40)
 @given(CONDITIONS)
 def test_a_condition_holds_where_it_is_true_and_not_where_it_is_unknown(condition):
     text, holds = condition

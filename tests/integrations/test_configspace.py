@@ -5,7 +5,7 @@ import itertools
 import sys
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Gaussian, Integer, Optimizer, Ordinal, Permutation, Real, Space
@@ -140,7 +140,6 @@ def legal_default(clauses):
     return min(free, key=str, default=None)
 
 
-@settings(max_examples=40)
 @given(st.data())
 def test_forbidden_configurations_are_infeasible(data):
     parts = st.lists(st.sampled_from(CLAUSES), min_size=2, max_size=2, unique_by=repr)
@@ -350,7 +349,6 @@ def sources(draw):
     return source
 
 
-@settings(max_examples=40)
 @given(sources())
 def test_both_packages_accept_the_same_configurations(source):
     space = Space.from_configspace(source)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Optimizer, Permutation, Sequence, Space, TrialError
@@ -48,7 +48,6 @@ def simplify(optimizer, measure, evaluations=1000):
 SIX = flags(6, constraints=["f0 or not f1", "f2 or f3 or not f4"])
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from([5, 6, 7, 8, None]), min_size=64, max_size=64), st.data())
 def test_no_parameter_of_the_result_can_return(costs, data):
     """Of any function, interactions and failures included, under a constraint."""
@@ -226,7 +225,6 @@ def test_what_cannot_be_simplified_is_an_error():
         next(trials)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.sampled_from("abcd"), max_size=8),
     st.sets(st.sampled_from(["a", "b", "ab", "bc"]), min_size=1),

@@ -296,7 +296,6 @@ def test_the_same_script_resumes_though_its_source_is_gone(tmp_path):
     assert len(Optimizer(SPACE, storage=tmp_path / "run.jsonl").trials) == 12
 
 
-@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(
@@ -339,7 +338,6 @@ def test_a_bad_source_is_refused_or_harmless(rows, mode):
     continued(optimizer, 1)
 
 
-@settings(max_examples=40)
 @given(st.data())
 def test_a_forged_warm_start_is_refused(tmp_path_factory, data):
     """Whatever somebody writes there is read as a warm start or refused as a journal."""

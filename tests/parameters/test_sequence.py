@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import ExpressionError, Optimizer, RunFileError, Sequence, Space, SpaceError, Subset
@@ -34,7 +34,6 @@ def values_of(parameter):
 
 
 @given(sequences())
-@settings(max_examples=40, deadline=None)
 def test_rows_counts_ranks_and_the_unit_scale_agree_with_enumeration(parameter):
     values = values_of(parameter)
     feasible = Space({"p": parameter}).feasible
@@ -47,7 +46,6 @@ def test_rows_counts_ranks_and_the_unit_scale_agree_with_enumeration(parameter):
 
 
 @given(sequences(most=3, longest=3), st.integers(0, 2**20))
-@settings(max_examples=30, deadline=None)
 def test_rows_that_are_no_sequences_are_refused(parameter, seed):
     rng = np.random.default_rng(seed)
     rows = rng.integers(-1, len(parameter.elements), (50, parameter.width)).astype(np.float64)
@@ -97,7 +95,6 @@ def one_move(value, parameter):
 
 
 @given(sequences(), st.integers(0, 2**20))
-@settings(max_examples=40, deadline=None)
 def test_neighbours_are_the_sequences_after_one_move(parameter, seed):
     codes = parameter.sample_uniform(3, np.random.default_rng(seed))
     rows, owner = parameter.neighbours(codes)
@@ -109,7 +106,6 @@ def test_neighbours_are_the_sequences_after_one_move(parameter, seed):
 
 
 @given(sequences(longest=4), st.integers(0, 2**20))
-@settings(max_examples=40, deadline=None)
 def test_random_moves_and_children_are_sequences(parameter, seed):
     rng = np.random.default_rng(seed)
     mothers, fathers = (parameter.sample_uniform(40, rng) for _ in range(2))
@@ -137,7 +133,6 @@ def test_all_kinds_of_moves_occur_and_keep_what_they_do_not_change():
 
 
 @given(st.lists(st.tuples(*[st.lists(st.sampled_from("abc"), max_size=5)] * 2), min_size=1))
-@settings(max_examples=50, deadline=None)
 def test_levenshtein_is_that_of_the_textbook(pairs):
     def textbook(a, b):
         if not a or not b:
@@ -253,7 +248,6 @@ def subsets_of(parameter):
 
 
 @given(subsets(), st.integers(0, 2**20))
-@settings(max_examples=40, deadline=None)
 def test_a_subset_agrees_with_enumeration(parameter, seed):
     rng = np.random.default_rng(seed)
     values = subsets_of(parameter)
@@ -273,7 +267,6 @@ def test_a_subset_agrees_with_enumeration(parameter, seed):
 
 
 @given(subsets(), st.integers(0, 2**20))
-@settings(max_examples=30, deadline=None)
 def test_neighbours_differ_in_one_element_or_in_one_pair(parameter, seed):
     values = subsets_of(parameter)
     rows = parameter.encode(values)
@@ -312,7 +305,6 @@ CONSTRAINTS = {
 
 
 @given(st.sets(st.sampled_from(sorted(CONSTRAINTS)), max_size=3))
-@settings(max_examples=25, deadline=None)
 def test_constraints_count_and_draw_exactly(texts):
     parameter = Subset(["a", "b", "c", "d", "e"], 4)
     given = {"p": parameter, "u": [1, 2, 3]}

@@ -4,7 +4,7 @@ import itertools
 import pickle
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import Integer, Optimizer, Outcome, Space
@@ -22,7 +22,6 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=40)
 @given(CHANGES)
 def test_it_equals_a_dictionary_that_is_copied_for_every_change(changes):
     known, next_id, versions = {}, 0, [(PendingTrials(), {})]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import Optimizer, Ordinal, Permutation, Sequence, Space, WarmStart, cli
@@ -90,7 +90,6 @@ def same(one: Recording, other: Recording) -> bool:
 
 
 @pytest.mark.parametrize("kind", EXACT)
-@settings(max_examples=40)
 @given(found=recordings())
 def test_there_and_back_nothing_changes(
     tmp_path_factory: pytest.TempPathFactory, kind: str, found: Recording

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from serving import TABLES, Client, Killable, in_process, line, new_id
 
@@ -114,7 +114,6 @@ class Model:
 
 
 @given(steps=STEPS)
-@settings(max_examples=40)
 def test_a_server_does_what_a_python_program_does_once(tmp_path_factory, steps):
     model = Model(tmp_path_factory.mktemp("runs"))
     for step in steps:

@@ -241,7 +241,6 @@ def violation(config, task, optimizer, texts, own, when):
     return None
 
 
-@settings(max_examples=40)
 @given(problems())
 def test_no_task_gets_a_configuration_that_violates_a_constraint(tmp_path_factory, problem):
     optimizer, *rules = problem

@@ -118,7 +118,6 @@ def _key(config):
     return frozenset(config.items())
 
 
-@settings(max_examples=40)
 @given(cases())
 def test_the_space_is_what_enumeration_finds(case):
     space = case.space
@@ -141,7 +140,6 @@ def test_the_space_is_what_enumeration_finds(case):
     assert space.feasible.contains(nearest(space, anything, RNG(2))).all()
 
 
-@settings(max_examples=40)
 @given(cases())
 def test_a_condition_that_never_holds_is_refused(case):
     parameters, texts, when = case.given
@@ -166,7 +164,6 @@ def test_draws_are_uniform(case):
     assert (np.abs(counts - 200) < 6 * np.sqrt(200)).all()
 
 
-@settings(max_examples=30)
 @given(cases())
 def test_neighbours_change_one_parameter_and_those_that_it_switches(case):
     space, rows = case.space, case.space.feasible.listed
@@ -415,7 +412,6 @@ def test_a_run_file_and_a_command_know_conditions(tmp_path, capfd):
     assert "in the condition of 'tile'" in capfd.readouterr().err
 
 
-@settings(max_examples=40)
 @given(cases())
 def test_a_table_of_all_configurations_gives_the_space_again(case):
     message = ""

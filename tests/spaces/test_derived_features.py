@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
@@ -121,7 +121,6 @@ def test_without_lists_of_positive_numbers_nothing_is_added():
     np.testing.assert_array_equal(space.derived_features.features(rows), space.features(rows))
 
 
-@settings(max_examples=40)
 @given(
     st.lists(
         st.sets(st.integers(1, 300) | st.sampled_from([0.5, 1.5, 2.25]), min_size=1, max_size=6),

@@ -52,7 +52,6 @@ def test_merging_partial_configurations_loses_none(case: Case) -> None:
     assert space.feasible.contains(codes).tolist() == case.feasible
 
 
-@settings(max_examples=50)
 @given(cases(satisfiable=True))
 def test_index_is_a_bijection_onto_the_feasible_rows(case: Case) -> None:
     space = case.space()
@@ -64,7 +63,6 @@ def test_index_is_a_bijection_onto_the_feasible_rows(case: Case) -> None:
     assert space.feasible.index(listed) == list(range(len(rows)))
 
 
-@settings(max_examples=40)
 @given(cases(satisfiable=True), st.integers(0, 2**32 - 1))
 def test_samples_and_walks_are_feasible_and_reach_every_row_of_small_spaces(
     case: Case, seed: int

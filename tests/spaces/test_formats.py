@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
@@ -444,7 +444,6 @@ parameters = st.one_of(
 )
 
 
-@settings(max_examples=40)
 @given(st.dictionaries(st.text(min_size=1, max_size=4), parameters, min_size=1, max_size=3))
 def test_there_and_back_nothing_changes(given: dict[str, Any]) -> None:
     space = Space(given)

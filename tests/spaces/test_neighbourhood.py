@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 from brute_force import Case, cases, index_distances
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
@@ -99,7 +99,6 @@ def is_step_of(places: list[float]) -> bool:
     ],
     ids=["hamming", "adjacent", "strictly", "jointly"],
 )
-@settings(max_examples=40)
 @given(case=cases(satisfiable=True))
 def test_neighbours_are_those_of_the_definition(
     found: Callable, defined: Callable, case: Case
@@ -117,7 +116,6 @@ def test_neighbours_are_those_of_the_definition(
         assert set(got) == expected
 
 
-@settings(max_examples=40)
 @given(cases(satisfiable=True))
 def test_index_distance_gives_all_rows_at_the_least_distance(case: Case) -> None:
     space = case.space()
@@ -250,7 +248,6 @@ def test_a_space_of_constants_has_no_random_changes():
     assert RandomChanges.of(space) is RandomChanges.of(space)
 
 
-@settings(max_examples=60)
 @given(cases(satisfiable=True), st.integers(0, 1000))
 def test_nearest_is_feasible_and_at_the_least_distance(case: Case, seed: int) -> None:
     space = case.space()
@@ -264,7 +261,6 @@ def test_nearest_is_feasible_and_at_the_least_distance(case: Case, seed: int) ->
         assert index_distances(space, row, near[None]) == least
 
 
-@settings(max_examples=40)
 @given(cases(satisfiable=True), st.integers(0, 1000))
 def test_nearest_takes_any_numbers(case: Case, seed: int) -> None:
     space = case.space()
@@ -309,7 +305,6 @@ def test_reals_are_moved_no_further_than_needed() -> None:
     assert np.abs(found[0] - [0.9, 0.9, 0.0]).sum() < 2.0
 
 
-@settings(max_examples=40)
 @given(cases(satisfiable=True), st.integers(0, 1000))
 def test_the_cascade_gives_the_first_definition_that_has_any(case: Case, seed: int) -> None:
     space = case.space()

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import ExpressionError, Integer, Sequence, Space, SpaceError
@@ -109,7 +109,6 @@ def folds(draw, names):
     return draw(st.sampled_from(CONDITIONS)).format(f"({whole})")
 
 
-@settings(max_examples=50)
 @given(st.data())
 def test_random_folds_against_brute_force(data):
     names = [f"x{i}" for i in range(data.draw(st.integers(2, 5)))]
@@ -422,7 +421,6 @@ def check_by_enumeration(space):
     st.booleans(),
     st.integers(0, 1),
 )
-@settings(max_examples=25, deadline=None)
 def test_counts_and_draws_are_those_of_enumeration(alone, others, when, distinct, shortest):
     parameters = {
         "p": Sequence(["a", "b", "c"], 3, shortest, distinct),

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from brute_force import Case, cases
-from hypothesis import given, settings
+from hypothesis import given
 
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.optimizer import Optimizer
@@ -106,7 +106,6 @@ def test_encode_and_decode_are_inverse() -> None:
     assert space.decode(np.empty((0, space.width))) == []
 
 
-@settings(max_examples=40)
 @given(cases(satisfiable=True))
 def test_contains_validate_and_explain_agree(case: Case) -> None:
     space = case.space()

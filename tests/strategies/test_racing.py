@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import friedmanchisquare
 from scipy.stats import t as student
@@ -32,7 +32,6 @@ def run(optimizer, n, noise, seed=0):
 
 
 @given(st.integers(3, 8), st.integers(2, 7), st.integers(0, 10**6))
-@settings(max_examples=40)
 def test_friedmans_statistic_and_conovers_difference_are_the_textbooks(m, blocks, seed):
     rng = np.random.default_rng(seed)
     costs = np.round(rng.normal(size=(blocks, m)) + np.linspace(0, 2, m), 1)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Outcome, Permutation, Real, Space, Trial
@@ -218,7 +218,6 @@ LISTED = Space(
 
 @pytest.mark.parametrize("space", [BENT, LISTED], ids=["bent", "listed"])
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25)
 def test_every_point_stands_for_a_feasible_row_and_a_row_for_itself(space, seed):
     rng = np.random.default_rng(seed)
     box = RepairedBox(space)
@@ -234,7 +233,6 @@ def test_every_point_stands_for_a_feasible_row_and_a_row_for_itself(space, seed)
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25)
 def test_no_feasible_row_is_nearer_than_the_one_that_a_point_stands_for(seed):
     box = RepairedBox(LISTED)
     point = np.random.default_rng(seed).random(box.unit.axes)

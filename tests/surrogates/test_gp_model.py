@@ -336,7 +336,6 @@ VALUES = st.lists(
 )
 
 
-@settings(max_examples=40)
 @given(VALUES, st.randoms(use_true_random=False), st.booleans())
 def test_any_values_give_a_finite_model(values, random, duplicates):
     y = np.array(values)

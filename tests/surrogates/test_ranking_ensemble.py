@@ -194,7 +194,6 @@ def count_differently_ranked_pairs(f, g, y):
     )
 
 
-@settings(max_examples=40)
 @given(
     st.integers(1, 6).flatmap(
         lambda n: st.tuples(
@@ -231,7 +230,6 @@ def weights_by_hand(sources, target):
     return won / len(target)
 
 
-@settings(max_examples=40)
 @given(
     arrays(float, (2, 6), elements=st.integers(0, 9).map(float)),
     arrays(float, 6, elements=st.integers(0, 9).map(float)),

@@ -80,7 +80,7 @@ def test_the_passes_of_a_level(level):
 
 
 @needs_opt
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.sampled_from(MANAGED), min_size=1, max_size=8))
 def test_opt_accepts_every_sequence(sequence):
     passes = Passes(sorted(set(sequence)), opt=find_opt(), start=[])
