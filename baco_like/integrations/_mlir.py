@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from baco_like.exceptions import SpaceError
 from baco_like.integrations._shared import listed_parameter
 from baco_like.integrations._smt_terms import Draft, Sort, Term, Where, apply, constant, refuse
 from baco_like.parameters import Categorical
@@ -107,6 +108,15 @@ class Reader:
         Raises:
             SpaceError: A condition or a choice has no meaning in a space.
         """
+        try:
+            self._read()
+        except (IndexError, ValueError) as error:
+            if isinstance(error, SpaceError):
+                raise
+            refuse(self._line, "this operation cannot be read; check it by mlir-opt")
+        return self._draft
+
+    def _read(self) -> None:
         opening: _Region | None = None  # the region that the next brace opens
         place = 0
         while match := _STATEMENT.search(self._text, place):
@@ -150,7 +160,6 @@ class Reader:
                 self._values[result] = self._computed(match["operation"], rest)
             elif _GENERIC.match(match[0]):
                 refuse(self._line, f"{match[0]} is the generic form; print the usual form")
-        return self._draft
 
     def _operands(self, text: str) -> list[Term]:
         names = _NAME.findall(text)

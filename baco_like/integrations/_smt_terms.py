@@ -214,6 +214,8 @@ def _operate(head: str, indices: Sequence[int], *arguments: Term) -> Term:
             )
     _, gives, text = _OPERATORS[head]
     sort: Any = gives if gives in ("Int", "Bool") else int(_evaluate(_template(gives), known).low)
+    if isinstance(sort, int) and sort < 1:
+        raise ValueError(f"a bit vector of {sort} bits")
     return replace(_evaluate(_template(text), known), sort=sort)
 
 
@@ -247,7 +249,7 @@ def _make(operator: str, *parts: Term) -> Term:
             return constant(decisive if decisive in known else not decisive, "Bool")
     a, b = parts[0], parts[-1]
     match operator:
-        case "and" | "or" if a is b:
+        case "and" | "or" if len(parts) == 1:
             return a
         case "if" if isinstance(parts[1].node, tree.Literal):
             return a if parts[1].node.value else b
@@ -342,11 +344,10 @@ class Draft:
 
     def range(self, name: str) -> tuple[float, float]:
         """Return the bounds of a variable that are known so far."""
-        sort, own = self.sorts[name], _UNBOUNDED
-        if name in self.listed:
-            own = (self.listed[name].extent.low, self.listed[name].extent.high)
-        elif isinstance(sort, int):
-            own = (0, 2**sort - 1)
+        sort = self.sorts[name]
+        if name in self.listed:  # all of its values stay
+            return self.listed[name].extent.low, self.listed[name].extent.high
+        own = (0, 2**sort - 1) if isinstance(sort, int) else _UNBOUNDED
         return _meet(own, self.bounds.get(name, _UNBOUNDED))
 
     def require(self, term: Term, line: int, where: Where = frozenset()) -> None:
@@ -360,9 +361,7 @@ class Draft:
         for part in term.parts if term.is_made_by("and") else [term]:
             for name in tree.names(part.node):
                 if not self.where[name] <= where:
-                    refuse(
-                        line, f"{name!r} exists in one alternative only; move the condition there"
-                    )
+                    refuse(line, f"{name!r} exists in one alternative; move the condition there")
             if part.node == tree.Literal(False):
                 refuse(line, "this condition and those before it never hold together")
             self.assertions.append((part, line, where))
@@ -379,10 +378,7 @@ class Draft:
                 if where <= self.where[name]:
                     low, high = bounds[name] = _meet(bounds[name], implied)
                     if low > high:
-                        refuse(
-                            line,
-                            f"no value of {name!r} satisfies this condition and those before it",
-                        )
+                        refuse(line, f"this condition and those before it leave {name!r} no value")
         return bounds
 
     def to_space(self) -> Space:
@@ -421,15 +417,11 @@ class Draft:
     def _integer(self, name: str) -> Integer:
         low, high = self.range(name)
         if math.isinf(low) or math.isinf(high):
-            known = (
-                "no bounds"
-                if low == -high
-                else f"no {'upper' if math.isinf(high) else 'lower'} bound"
+            which = (
+                "bounds" if low == -high else "upper bound" if high == math.inf else "lower bound"
             )
-            refuse(
-                self.lines[name],
-                f"the conditions give {name!r} {known}; give bounds={{{name!r}: (LOW, HIGH)}}",
-            )
+            way_out = f"give bounds={{{name!r}: (LOW, HIGH)}}"
+            refuse(self.lines[name], f"the conditions give {name!r} no {which}; {way_out}")
         return Integer(int(low), int(high))
 
 
@@ -447,10 +439,8 @@ def find_space(read_text: Callable[[Bounds], Draft], given: Bounds | None) -> tu
     try:
         draft = read_text(bounds)
         for name in bounds:
-            if draft.sorts.get(name) in (None, "Bool"):
-                raise SpaceError(
-                    f"bounds: {name!r} is not an integer; the variables are {', '.join(draft.sorts)}"
-                )
+            if name not in (numbers := draft.sorts.keys() - draft.listed):
+                raise SpaceError(f"bounds: {name!r} is not one of the integers {sorted(numbers)}")
         for _ in range(_ROUNDS):
             before, bounds = bounds, draft.implied_bounds()
             if bounds == before:

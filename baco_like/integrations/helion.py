@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import time
@@ -87,7 +88,13 @@ def autotuner(**options: Any) -> Callable[..., BaseAutotuner]:
     """Return the value of ``@helion.kernel(autotuner_fn=...)``, with options of `BacoAutotuner`.
 
     Helion's cache is used as for its own algorithms: a kernel that is in the cache is not tuned again.
+
+    Raises:
+        TypeError: An option does not exist.
+        ValueError: The strategy or a setting does not exist.
     """
+    inspect.signature(BacoAutotuner).bind(None, (), **options)
+    check_options(options.get("strategy", "auto"), None)
 
     def make(bound_kernel: Any, args: Sequence[Any], **kwargs: Any) -> BaseAutotuner:
         def search() -> BacoAutotuner:

@@ -173,9 +173,9 @@ class _Script:
                         )
                     self.execute(form, command)
                 ended = ended or command == "(reset ...)"
-            except SpaceError:
-                raise
-            except (AttributeError, IndexError, TypeError, ValueError):
+            except (AttributeError, TypeError, ValueError) as error:
+                if isinstance(error, SpaceError):
+                    raise
                 refuse(form.line, f"{command} is not SMT-LIB; check its parentheses")
         return self.draft
 

@@ -176,6 +176,13 @@ def test_effort_decides_the_number_of_evaluations(bound):
     assert counts == [{"evaluations": 50}, {"evaluations": 200}]
 
 
+def test_a_wrong_option_is_an_error_where_the_kernel_is_decorated():
+    with pytest.raises(TypeError, match="'evaluation'"):
+        autotuner(evaluation=5)
+    with pytest.raises(ValueError, match="'bayes' is unknown"):
+        autotuner(strategy="bayes")
+
+
 def test_the_function_for_a_decorator_uses_helions_cache(bound, monkeypatch):
     made = {}
 
