@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -25,27 +24,26 @@ import numpy as np
 
 from baco_like._random import Purpose
 from baco_like._threads import thread_limit
-from baco_like._typing import Array, Codes, Rng
+from baco_like._typing import Array, Codes
 from baco_like.exceptions import SpaceExhausted
 from baco_like.journal import JsonlJournal
 from baco_like.optimizer.arguments import Sharing
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
-from baco_like.optimizer.suggesting import ask_strategy, build_suggestion
-from baco_like.records import History, Status, Trial
+from baco_like.optimizer.suggesting import (
+    ask_strategy,
+    build_suggestion,
+    draw_uniform,
+    step_from_best,
+)
+from baco_like.records import Status, Trial
 from baco_like.records.leases import read_clocks
 from baco_like.records.sources import next_proposals
-from baco_like.spaces.design import uniform
-from baco_like.strategies.moves import step_to_neighbours
-from baco_like.strategies.protocol import Problem
 
 _ATTEMPTS = 3
 """Number of fills whose proposals other writers take away before the fallback is used."""
 
 FALLBACK = "fallback"
 """The phase in the tag of a trial that was drawn without a model, because no proposal was in store."""
-
-_PARENTS = 5
-"""Smallest number of best configurations around which the fallback draws; otherwise it is a tenth of the successes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,7 +329,7 @@ def _draw_fallback(
     rng = state.generator(Purpose.FALLBACK, history.next_id + len(chosen), stream)
     ok = np.flatnonzero(history.where(Status.OK))
     near = (n + int(rng.integers(2))) // 2 if len(ok) else 0
-    for number, source in ((near, _step_from_best), (n, _draw_uniform)):
+    for number, source in ((near, step_from_best), (n, draw_uniform)):
         missing = min(number, n + len(chosen) - len(codes))
         assumed = history.assume_pending(codes)
         if missing > 0:
@@ -341,17 +339,3 @@ def _draw_fallback(
         Stored(Trial(0, config, {"phase": FALLBACK}, "fill"), row)
         for config, row in zip(space.decode(rows), rows, strict=True)
     ]
-
-
-def _step_from_best(problem: Problem, history: History, n: int, rng: Rng) -> Codes:
-    """Return at most n new rows one or two steps from the best tenth of the successes."""
-    ok = np.flatnonzero(history.where(Status.OK))
-    best = ok[np.argsort(history.costs[ok], kind="stable")[: max(_PARENTS, len(ok) // 10)]]
-    parents = history.codes[rng.choice(best, n)]
-    steps = np.arange(max(2, len(problem.space.active))) < rng.integers(1, 3, (n, 1))
-    rows = np.unique(step_to_neighbours(problem.space, parents, steps, rng), axis=0)
-    return rng.permutation(rows[~problem.is_excluded(history, rows)])  # whole rows
-
-
-def _draw_uniform(problem: Problem, history: History, n: int, rng: Rng) -> Codes:
-    return uniform(problem.space, n, rng, partial(problem.is_excluded, history))

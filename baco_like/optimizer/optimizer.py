@@ -496,8 +496,9 @@ class Optimizer(RunView):
         """Return configurations to build before one of them is measured; they are not pending.
 
         Report the metrics of each build by `report_build`; then `choose` returns the trial to measure. None was built
-        before. Until the metrics have predicted the values of some trials better than the parameters alone, there is
-        one candidate: the next suggestion. So it is for an enqueued configuration, and with several objectives, several
+        before. Half of them come from the strategy, the others are random steps from the best ones and uniform draws.
+        Until the metrics have predicted the values of some trials better than the parameters alone, there is one
+        candidate: the next suggestion. So it is for an enqueued configuration, and with several objectives, several
         tasks or a fidelity.
 
         Args:
@@ -541,7 +542,7 @@ class Optimizer(RunView):
     def choose(self) -> Trial:
         """Return the pending trial of the built configuration that is most promising by its build metrics.
 
-        All built configurations compete that were not measured, also those of earlier calls. One choice in four is the
+        All built configurations compete that were not measured, also those of earlier calls. One choice in eight is the
         strategy's own suggestion, and one in eight a configuration with a metric that was 0 in all measured ones. While
         the metrics do not predict the values, and without a built configuration, it is the next suggestion. Trials that
         a process has left behind come first, as in `suggest`.

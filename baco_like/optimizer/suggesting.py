@@ -20,13 +20,14 @@ from baco_like.exceptions import PluginError, SpaceExhausted
 from baco_like.journal.events import suggested_event
 from baco_like.optimizer.arguments import Sharing, default_points, resolve_task
 from baco_like.optimizer.state import Draft, OptimizerState
-from baco_like.records import History, Trial
+from baco_like.records import History, Status, Trial
 from baco_like.records.leases import Moment
 from baco_like.records.rows import row_keys
 from baco_like.records.sources import next_proposals
 from baco_like.records.trial import PROPOSED
 from baco_like.spaces.design import uniform
 from baco_like.strategies.choosing import choose, metrics_count
+from baco_like.strategies.moves import step_to_neighbours
 from baco_like.strategies.multi_task import MultiTask
 from baco_like.strategies.protocol import Problem, Proposals, check_proposals
 
@@ -103,10 +104,29 @@ def find_candidates(state: OptimizerState, n: int, stream: int | None) -> list[T
         if built:
             codes = np.array([candidate.code for candidate in built])
             state = replace(state, history=state.history.leave_out(codes))
-        return ask_strategy(state, n, stream)
+        return _draw_candidates(state, n, stream)
     known = [candidate.trial.config for candidate in built]
     found = found or ask_strategy(state, 1, stream)
     return [trial for trial in found if trial.config not in known]
+
+
+def _draw_candidates(state: OptimizerState, n: int, stream: int | None) -> list[Trial]:
+    """Return half of the candidates from the strategy, the others by random steps from the best and by uniform draws.
+
+    The strategy knows the parameters alone, and stays where they predict good values.
+    """
+    trials = ask_strategy(state, (n + 1) // 2, stream)
+    rng = state.generator(Purpose.FALLBACK, state.history.next_id, stream)
+    for draw, most in ((step_from_best, (3 * n + 3) // 4), (draw_uniform, n)):
+        history = _assume(state, trials).history
+        missing = min(most, n) - len(trials)
+        if missing > 0:
+            codes = draw(state.problem, history, missing, rng)
+            configs = state.problem.space.decode(codes)
+            trials += [
+                Trial(history.next_id + i, config, None, "fill") for i, config in enumerate(configs)
+            ]
+    return trials
 
 
 def _find_given(state: OptimizerState) -> list[Trial]:
@@ -248,3 +268,22 @@ def _draw_missing(problem: Problem, n: int, rng: Rng, is_excluded: IsExcluded) -
         space.at_task(task), n, rng, lambda rows: is_excluded(columns.with_task(rows, task))
     )
     return columns.with_task(rows, task)
+
+
+_PARENTS = 5
+"""Smallest number of best configurations around which random steps begin; otherwise it is a tenth of the successes."""
+
+
+def step_from_best(problem: Problem, history: History, n: int, rng: Rng) -> Codes:
+    """Return at most n new rows one or two steps from the best tenth of the successes."""
+    ok = np.flatnonzero(history.where(Status.OK))
+    best = ok[np.argsort(history.costs[ok], kind="stable")[: max(_PARENTS, len(ok) // 10)]]
+    parents = history.codes[rng.choice(best, n)]
+    steps = np.arange(max(2, len(problem.space.active))) < rng.integers(1, 3, (n, 1))
+    rows = np.unique(step_to_neighbours(problem.space, parents, steps, rng), axis=0)
+    return rng.permutation(rows[~problem.is_excluded(history, rows)])  # whole rows
+
+
+def draw_uniform(problem: Problem, history: History, n: int, rng: Rng) -> Codes:
+    """Return at most n new uniform rows."""
+    return uniform(problem.space, n, rng, partial(problem.is_excluded, history))

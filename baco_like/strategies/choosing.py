@@ -25,20 +25,20 @@ from baco_like.records.trial import Candidate
 from baco_like.strategies.auto import MANY_PARAMETERS, model_of_auto, model_of_many
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.fitting import (
-    SURROGATE,
     ModelValues,
     model_values,
     tag_of,
 )
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates import Data
+from baco_like.surrogates.effects import EffectsModel, SparseEffects
 from baco_like.surrogates.protocol import Featured
 from baco_like.surrogates.registry import fit_surrogate
 
 COVERAGE = 1 / 8
 """Share of the choices for candidates with a metric that was 0 in all measured ones."""
 
-OWN = 1 / 4
+OWN = 1 / 8
 """Share of the choices for the next suggestion of the strategy, which may explore on purpose."""
 
 FEWEST = 4
@@ -193,9 +193,39 @@ class _Values(NamedTuple):
 
     def fit(self, recipe: Bayesian, space: Featured, rng: Rng) -> Any:
         """Return the model of the values that sees these features."""
-        is_alone = isinstance(space, _WithMetrics) and space.space is None
-        surrogate: Any = SURROGATE if is_alone else recipe.surrogate
-        return fit_surrogate(surrogate, space, self.data, rng)
+        surrogate: Any = recipe.surrogate
+        if not isinstance(space, _WithMetrics):
+            return fit_surrogate(surrogate, space, self.data, rng)
+        alone = replace(space, space=None)
+        trend = SparseEffects().fit(alone, self.data, rng)
+        if space.space is None:
+            return trend
+        left = replace(self.data, y=self.data.y - trend.predict(self.data.codes)[0])
+        return _WithTrend(trend, fit_surrogate(surrogate, space, left, rng))
+
+
+@dataclass(frozen=True, eq=False)
+class _WithTrend:
+    """A model of what the linear effects of the metrics leave unexplained; the effects hold beyond measured numbers.
+
+    Attributes:
+        trend: The effects of the metrics.
+        rest: The model of the rest.
+    """
+
+    trend: EffectsModel
+    rest: Any
+
+    @property
+    def hyperparameters(self) -> Mapping[str, Any]:
+        """Those of the rest."""
+        known: Mapping[str, Any] = self.rest.hyperparameters
+        return known
+
+    def predict(self, codes: Codes) -> tuple[Array, Array]:
+        """Return mean and variance, ``(n, w)`` -> ``(n,)``, ``(n,)``."""
+        mean, variance = self.rest.predict(codes)
+        return mean + self.trend.predict(codes)[0], variance
 
 
 def _options(names: Sequence[str]) -> list[str]:
@@ -306,13 +336,14 @@ def choose(
 def _describe(model: Any, space: _WithMetrics, row: Codes) -> str:
     """Return which metrics speak for a configuration, compared with the mean of the measured ones."""
     (own,) = row_keys(row)
+    trend: EffectsModel = getattr(model, "trend", model)
     gains: dict[str, float] = {}
-    mean = float(model.predict(row)[0][0])
+    mean = float(trend.predict(row)[0][0])
     for j, name in enumerate(space.names):
         numbers = space.table[own].copy()
         numbers[j] = 0.0
-        moved = replace(space, table={**space.table, own: numbers})
-        gains[name] = float(replace(model, space=moved).predict(row)[0][0]) - mean
+        moved = replace(space, space=None, table={**space.table, own: numbers})
+        gains[name] = float(replace(trend, space=moved).predict(row)[0][0]) - mean
     helpful = sorted((n for n in gains if gains[n] > _NOTABLE), key=lambda n: -gains[n])[:2]
     rises = space.table[own] > 0.0
     words = {n: "higher" if up else "lower" for n, up in zip(space.names, rises, strict=True)}

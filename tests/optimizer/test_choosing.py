@@ -9,6 +9,7 @@ import pytest
 
 from baco_like import Integer, Optimizer, Space
 from baco_like.exceptions import SpaceExhausted, TrialError
+from baco_like.strategies import choosing
 
 SPACE = Space({"x": Integer(0, 20), "y": Integer(0, 20)})
 
@@ -89,7 +90,7 @@ def test_the_choice_follows_a_metric_that_predicts_the_value():
     reasons = [optimizer.why(trial).get("build", "") for trial, _, _ in rounds[4:]]
     assert any("lower code.loads than usual" in reason for reason in reasons), reasons
     assert all(trial.build == useful(trial) for trial in optimizer.trials)
-    assert optimizer.trials[-1].origin == "strategy"
+    assert {trial.origin for trial in optimizer.trials} == {"strategy", "fill"}
 
 
 def test_with_metrics_that_predict_nothing_the_trials_are_those_without():
@@ -143,18 +144,31 @@ def well_predicted(seed):
     return optimizer
 
 
-def test_a_metric_that_was_always_zero_gets_its_share():
-    chosen = 0
-    for seed in range(24):
-        optimizer = well_predicted(seed)
-        first, second = optimizer.candidates(2)
-        optimizer.report_build(first, {"code.loads": 0, "code.vector": 0})
-        optimizer.report_build(second, {"code.loads": 900, "code.vector": 3})
-        trial = optimizer.choose()
-        if "was 0 in all" in optimizer.why(trial)["build"]:
-            chosen += 1
-            assert dict(trial) == dict(second)
-    assert 1 <= chosen <= 8
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_metric_that_was_always_zero_gets_its_share(monkeypatch, share):
+    assert choosing.COVERAGE == 1 / 8
+    monkeypatch.setattr(choosing, "COVERAGE", share)
+    monkeypatch.setattr(choosing, "OWN", 0.0)
+    optimizer = well_predicted(1)
+    first, second = optimizer.candidates(2)
+    optimizer.report_build(first, {"code.loads": 0, "code.vector": 0})
+    optimizer.report_build(second, {"code.loads": 900, "code.vector": 3})
+    trial = optimizer.choose()
+    assert dict(trial) == dict(second if share else first)
+    reason = "it has a metric that was 0 in all measured ones" if share else "lower code.loads"
+    assert reason in optimizer.why(trial)["build"]
+
+
+def test_a_share_is_the_own_suggestion_of_the_strategy(monkeypatch):
+    monkeypatch.setattr(choosing, "OWN", 1.0)
+    monkeypatch.setattr(choosing, "COVERAGE", 0.0)
+    optimizer = well_predicted(1)
+    first, second = optimizer.candidates(2)
+    optimizer.report_build(second, {"code.loads": 0})
+    optimizer.report_build(first, {"code.loads": 900})
+    trial = optimizer.choose()
+    assert dict(trial) == dict(first)
+    assert optimizer.why(trial)["build"].endswith("the next suggestion of the strategy")
 
 
 def test_of_equal_programs_one_is_a_candidate():
