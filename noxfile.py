@@ -34,7 +34,7 @@ NEWEST = {
     "ax": ("ax-platform", "test_ax_node.py"),
     "configspace": ("ConfigSpace", "test_configspace.py"),
     "gest": ("gest-api", "test_gest_generator.py"),
-    "helion": ("helion", "test_helion_search.py test_inside_compilers.py"),
+    "helion": ("helion triton", "test_helion_search.py test_inside_compilers.py"),
     "kernel-tuner": ("kernel-tuner", "test_kernel_tuner.py"),
     "optuna": ("optuna", "test_optuna.py"),
     "pyatf": ("pyatf", "test_pyatf_technique.py"),

@@ -424,6 +424,46 @@ def test_the_choices_are_written_into_the_schedule():
         problem.write_schedule({**first, "fuse": False})
 
 
+INT_OPERATIONS = {
+    "int.add": "+",
+    "int.sub": "-",
+    "int.mul": "*",
+    "int.div": "div",
+    "int.mod": "mod",
+}
+COMPARISONS = {"int.cmp lt": "<", "int.cmp le": "<=", "int.cmp gt": ">", "int.cmp ge": ">="}
+BOOL_OPERATIONS = {"and": "and", "or": "or", "xor": "xor", "implies": "=>", "eq": "="}
+
+
+@pytest.mark.parametrize(
+    ("operation", "head"),
+    [*INT_OPERATIONS.items(), *COMPARISONS.items(), *BOOL_OPERATIONS.items()],
+)
+def test_an_operation_has_the_meaning_of_its_operator(operation, head):
+    is_bool = operation in BOOL_OPERATIONS
+    kind, sort = ("bool", "Bool") if is_bool else ("int", "Int")
+    lines = [f'%{n} = smt.declare_fun "{n}" : !smt.{kind}' for n in "ab"]
+    script = [f"(declare-const {n} {sort})" for n in "ab"]
+    lines += [f"%r = smt.{operation} %a, %b", "%one = smt.int.constant 1"]
+    term = f"({head} a b)"
+    if operation in INT_OPERATIONS:
+        lines += ["%large = smt.int.cmp ge %r, %one", "smt.assert %large"]
+        script += [f"(assert (>= {term} 1))"]
+    else:
+        lines += ["%no = smt.not %r", "%x = smt.int.constant -3", "%y = smt.int.abs %x"]
+        lines += [
+            "%z = smt.ite %no, %x, %y : !smt.int",
+            "%t = smt.int.cmp lt %z, %one",
+            "smt.assert %t",
+        ]
+        script += [f"(assert (not {term}))"]
+    bounds = None if is_bool else {"a": (-3, 4), "b": (-2, 3)}
+    problem = read_mlir("\n".join(lines), bounds=bounds)
+    expected = [*read_smtlib("\n".join(script), bounds=bounds).space]
+    assert sorted(map(str, problem.space)) == sorted(map(str, expected))
+    assert 0 < len(expected) < (4 if is_bool else 48)
+
+
 def test_a_solver_region_declares_variables():
     problem = read_mlir("""
     iree_codegen.smt.constraints target = <set = 0>, knobs = {m = #iree_codegen.smt.int_knob<"m">} dims(%d) {
