@@ -280,7 +280,8 @@ class Arguments:
         self._turn = len(self.copies) - 1  # the copy in use
         self._kept: Sequence[int] = ()  # inputs whose timed values have separate pages
         self.restored = set[int]()  # inputs that get their value before each launch, by number
-        self._right: dict[tuple[int, int, int | None], Comparison] = {}  # by draw, number, digest
+        # The outputs with a digest, by the draw, the number and the digest.
+        self._compared: dict[tuple[int, int, int | None], Comparison] = {}
 
     def __getitem__(self, number: int) -> Argument:
         return self._draws[self.draw][number]
@@ -369,7 +370,7 @@ class Arguments:
         Args:
             is_first: Whether only the first launch has run. Inputs that it has changed are restored from now on.
             has_inputs: Whether the inputs are compared, too. A change of one that is not restored can be found later.
-            digests: Hashes of outputs, by number; one that was right before is not compared again.
+            digests: Hashes of outputs, by number; equal ones are compared once.
         """
         errors, problems = [0.0], []
         several = sum(a.expected is not None for a in self._draws[self.draw]) > 1
@@ -380,14 +381,14 @@ class Arguments:
             problems += self._find_writes_outside(number, block, is_first)
             if argument.expected is not None:
                 key = self.draw, number, digests.get(number)
-                found = self._right.get(key)
+                found = self._compared.get(key)
                 if found is None:
                     content = block.read(0, argument.like.nbytes)
                     found = argument.expected.compare(
                         content.view(argument.like.dtype).reshape(argument.like.shape)
                     )
-                    if key[2] is not None and found.problem is None:
-                        self._right[key] = found
+                    if key[2] is not None:
+                        self._compared[key] = found
                 errors.append(found.error)
                 if found.problem is not None:
                     problems.append(
