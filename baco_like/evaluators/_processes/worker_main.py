@@ -23,11 +23,15 @@ Handler = Callable[[Any, "Report"], Any]
 
 
 class Report:
-    """Lets a handler report its progress; the other side gets it at once, so that a crash does not lose it."""
+    """Lets a handler report its progress; the other side gets it at once, so that a crash does not lose it.
+
+    Attributes:
+        number: Number of the request.
+    """
 
     def __init__(self, replies: IO[bytes], number: int) -> None:
         self._replies = replies
-        self._number = number
+        self.number = number
 
     def stage(self, name: str, limit: float | None = None) -> None:
         """Enter a stage, such as ``compile``, ``run`` or ``check``.
@@ -48,7 +52,7 @@ class Report:
         Raises:
             TypeError, ValueError: The message is not JSON: it holds an object, NaN or an infinity.
         """
-        fields = {"number": self._number, "at": time.perf_counter(), **message}
+        fields = {"number": self.number, "at": time.perf_counter(), **message}
         line = json.dumps(fields, allow_nan=False)
         self._replies.write(line.encode("ascii") + b"\n")
         self._replies.flush()

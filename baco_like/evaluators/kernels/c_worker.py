@@ -1,14 +1,15 @@
 """The worker of kernels in C: it has the inputs, and measures each kernel in a separate child process.
 
-A child is a copy of the worker, so that the inputs need not be made again. The variables and the memory limit of a
-configuration are set there. A child that dies or hangs, or whose kernel leaves threads, variables or modes of the
-processor behind, does not change the worker.
+A child is a copy of the worker, so that the inputs need not be made again. It is forked while its kernel is compiled.
+The variables and the memory limit of a configuration are set there. A child that dies or hangs, or whose kernel leaves
+threads, variables or modes of the processor behind, does not change the worker.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import json
 import os
 import resource
 import secrets
@@ -26,6 +27,7 @@ from typing_extensions import override
 
 from baco_like.evaluators._processes.worker_main import Report, describe_error
 from baco_like.evaluators.kernels.arguments import (
+    CLEAREST,
     FIRST,
     Argument,
     Arguments,
@@ -86,14 +88,12 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
                 _LIBC.malloc_trim(0)  # each fork copies the table of all pages
         return opened[size]
 
-    def handle(request: Mapping[str, Any], report: Report) -> Any:
-        arguments, harness = open_size(request["size"])
-        if "program" not in request:
-            return {}
-        child = os.fork()
-        if not child:
+    def fork(size: int, report: Report) -> tuple[int, int, int]:
+        """Return the size of a new child, its number, and a descriptor through which it gets its request."""
+        arguments, harness = open_size(size)
+
+        def measure(request: Mapping[str, Any]) -> None:
             try:
-                os.setpgid(0, 0)
                 _limit_memory(settings["memory"])
                 os.environ.update(request["environment"])
                 os.chdir(Path(request["program"]).parent)  # a folder that is removed
@@ -103,11 +103,43 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
                 report.send({"answer": answer})
             except Exception as error:
                 report.send({"error": describe_error(error)})
-            finally:
-                os._exit(0)
+
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child:
+            os.close(reader)
+            return size, child, writer
+        try:
+            os.close(writer)
+            os.setpgid(0, 0)
+            arguments.restore(CLEAREST)  # makes the pages of the outputs
+            with os.fdopen(reader, "rb") as pipe:
+                content = pipe.read()
+            if content:  # otherwise there is no further kernel
+                report.number, request = json.loads(content)
+                measure(request)
+        finally:
+            os._exit(0)
+
+    waiting: tuple[int, int, int] | None = None
+
+    def handle(request: Mapping[str, Any], report: Report) -> Any:
+        nonlocal waiting
+        if "program" not in request:
+            open_size(request["size"])
+            return {}
+        if waiting is not None and waiting[0] != request["size"]:
+            os.close(waiting[2])
+            os.waitpid(waiting[1], 0)
+            waiting = None
+        _, child, writer = waiting or fork(request["size"], report)
+        waiting = None
+        with suppress(BrokenPipeError), os.fdopen(writer, "wb") as pipe:
+            pipe.write(json.dumps([report.number, request]).encode())
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)  # what the kernel has left behind
+        waiting = fork(request["size"], report)  # while the next kernel is compiled
         return {"ended": status}  # ignored if the child has answered
 
     return handle

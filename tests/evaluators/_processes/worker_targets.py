@@ -101,7 +101,7 @@ def _scribble():
 def _forge(report, *lines):
     """Write lines into the pipe of replies, with the number of the request for @."""
     for line in lines:
-        text = line.replace("@", f'"number": {report._number}, "at": {time.perf_counter()}')
+        text = line.replace("@", f'"number": {report.number}, "at": {time.perf_counter()}')
         os.write(report._replies.fileno(), text.encode() + b"\n")
     time.sleep(60)
 

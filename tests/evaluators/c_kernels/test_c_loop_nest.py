@@ -3,9 +3,11 @@
 import contextlib
 import os
 import shutil
+import signal
 import stat
 import sys
 import tempfile
+import time
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import patient
 import pytest
 from c_loop_nest import LOOPS, PRAGMAS, Schedule, check, domains, flags, source
 from kernel_checks import KERNELS
+from process_checks import PATIENCE
 
 from baco_like.evaluators import CKernelEvaluator, CKernelSettings, Repeats
 from baco_like.evaluators.kernels import complete_config
@@ -334,11 +337,41 @@ def test_equal_programs_are_measured_once(tmp_path):
 
 
 @needs_cc
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_the_process_of_the_next_kernel_ends_with_the_worker(is_killed):
+    evaluator = CKernelEvaluator(Space({"ti": [1, 2]}), settings(repeats=Repeats()))
+    assert evaluate(evaluator).status is Status.OK
+    bench = evaluator._c_bench
+    bench.request({}, size=SIZE)  # when this is answered, the process of the last kernel is gone
+    pid = bench.worker._channel.child.process.pid
+    (waiting,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    assert is_running(waiting)
+    if is_killed:
+        os.kill(pid, signal.SIGKILL)
+    else:
+        evaluator.close()
+    deadline = time.monotonic() + PATIENCE
+    while is_running(waiting):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    evaluator.close()
+
+
+def is_running(process):
+    try:
+        text = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] not in "ZX"
+
+
+@needs_cc
 def test_the_size_may_be_the_fidelity():
     space = Space({"ti": [1, 2]}, fidelity={"size": [8, 16]})
     evaluator = CKernelEvaluator(space, settings(repeats=Repeats()))
-    outcomes = [evaluate(evaluator, ti=2, size=size) for size in (8, 16)]
-    assert [o.status for o in outcomes] == [Status.OK] * 2, outcomes
+    outcomes = [evaluate(evaluator, ti=ti, size=size) for size, ti in ((8, 2), (16, 2), (8, 1))]
+    assert [o.status for o in outcomes] == [Status.OK] * 3, outcomes
     assert "same_program" not in outcomes[1].extra
     assert "8" in evaluator.source({"ti": 2, "size": 8})
     evaluator.close()
