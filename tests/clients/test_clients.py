@@ -57,7 +57,7 @@ def test_a_client_shows_the_error_of_the_server(client):
     assert "no JSON" in done.stderr
 
 
-# ---- The examples in C++: a toy compiler, and a plug-in for LLVM ----
+# ---- The examples in C++: a toy compiler, and a plug-in for LLVM. In each run, that of the header's page is built ----
 
 
 SERVER = [sys.executable, "-m", "baco_like", "serve", "--json"]
@@ -71,7 +71,7 @@ def call(*words, **settings):
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory):
-    """Build the examples without optimization, which takes a third of the time."""
+    """Build the examples, without optimization: that would take three times as long."""
     for program in ("cmake", "c++"):
         if shutil.which(program) is None:
             pytest.skip(f"needs {program}")
@@ -86,6 +86,7 @@ def build(tmp_path_factory):
     return out
 
 
+@pytest.mark.nightly
 def test_the_toy_compiler_tunes_and_continues(build, tmp_path):
     journal = tmp_path / "toy.jsonl"
     for evaluations in (5, 8):
@@ -111,6 +112,7 @@ def count_instructions(module):
     return len(re.findall(r"^  [%a-z]", text, re.M))
 
 
+@pytest.mark.nightly
 def test_the_plug_in_of_llvm_leaves_fewer_instructions_and_the_same_program(build, tmp_path):
     plug_in = build / "tuned_inline.so"
     if not plug_in.exists():
@@ -134,6 +136,7 @@ def test_the_plug_in_of_llvm_leaves_fewer_instructions_and_the_same_program(buil
     )
 
 
+@pytest.mark.nightly
 def test_the_plug_in_without_a_server_changes_nothing(build, tmp_path):
     plug_in = build / "tuned_inline.so"
     if not plug_in.exists():
