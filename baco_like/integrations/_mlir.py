@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 from baco_like.exceptions import SpaceError
 from baco_like.integrations._shared import listed_parameter
-from baco_like.integrations._smt_terms import Draft, Sort, Term, Where, apply, constant, refuse
+from baco_like.integrations._smt_terms import (
+    Choice,
+    Draft,
+    Sort,
+    Term,
+    Where,
+    apply,
+    constant,
+    refuse,
+)
 from baco_like.parameters import Categorical
 from baco_like.parameters.values import value_key
 
@@ -44,24 +53,6 @@ _HEADS = {
 }
 
 
-class Choice(NamedTuple):
-    """A place of the text where a choice is written.
-
-    Attributes:
-        name: The parameter.
-        start: Begin of the part that the choice replaces.
-        end: Its end.
-        form: The text of the choice, with ``{}`` for the value.
-        texts: The text of each value, by `value_key`; a value without one is written as in Python.
-    """
-
-    name: str
-    start: int
-    end: int
-    form: str
-    texts: Mapping[Any, str]
-
-
 def select(text: str, choices: Sequence[Choice], config: Mapping[str, Any]) -> str:
     """Return the text with the values of a configuration selected; an inactive choice stays unchanged."""
     for name, start, end, form, texts in reversed(choices):
@@ -90,14 +81,9 @@ class _Region(NamedTuple):
 
 
 class Reader:
-    """Reads a text into a draft.
-
-    Attributes:
-        choices: The places of the choices, after `read`, in order.
-    """
+    """Reads a text into a draft."""
 
     def __init__(self, text: str, draft: Draft) -> None:
-        self.choices: list[Choice] = []
         self._text, self._draft, self._line = text, draft, 1
         self._values: dict[str, Term] = {}
         self._regions = [_Region(frozenset())]
@@ -191,7 +177,7 @@ class Reader:
         if sort is not None:
             self._values[result] = self._draft.variable(name)
         named = {value_key(value): text for value, text in zip(values, texts, strict=True)}
-        self.choices.append(Choice(name, start, match.start("key"), " = {} from ", named))
+        self._draft.choices.append(Choice(name, start, match.start("key"), " = {} from ", named))
         return match.end()
 
     def _alternatives(self, name: str, start: int) -> tuple[_Region, int]:
@@ -208,7 +194,7 @@ class Reader:
             count += not depth
         self._draft.declare(name, "Int", self._line, self._regions[-1].where)
         self._draft.listed[name] = Categorical(range(count), int(selected[1]) if selected else None)
-        self.choices.append(Choice(name, start, end, " selected_region = {}", {}))
+        self._draft.choices.append(Choice(name, start, end, " selected_region = {}", {}))
         return self._alternative(self._draft.variable(name), 0), place
 
     def _alternative(self, choice: Term, number: int) -> _Region:

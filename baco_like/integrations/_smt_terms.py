@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from itertools import combinations, pairwise
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.language import exact, tree
@@ -301,6 +301,24 @@ Where: TypeAlias = frozenset[Node]
 """Conditions that all hold wherever something exists or applies."""
 
 
+class Choice(NamedTuple):
+    """A place of the text where a choice is written.
+
+    Attributes:
+        name: The parameter.
+        start: Begin of the part that the choice replaces.
+        end: Its end.
+        form: The text of the choice, with ``{}`` for the value.
+        texts: The text of each value, by `value_key`; a value without one is written as in Python.
+    """
+
+    name: str
+    start: int
+    end: int
+    form: str
+    texts: Mapping[Any, str]
+
+
 @dataclass
 class Draft:
     """The variables and conditions of a text, from one pass over it.
@@ -312,6 +330,7 @@ class Draft:
         where: Where it exists.
         listed: The parameter of a variable whose values are listed.
         assertions: The asserted conditions, with their lines and where they apply.
+        choices: The places of the choices in a schedule, in order.
     """
 
     bounds: Bounds
@@ -320,6 +339,7 @@ class Draft:
     where: dict[str, Where] = field(default_factory=dict)
     listed: dict[str, Parameter] = field(default_factory=dict)
     assertions: list[tuple[Term, int, Where]] = field(default_factory=list)
+    choices: list[Choice] = field(default_factory=list)
 
     def declare(self, name: str, sort: Sort | None, line: int, where: Where = frozenset()) -> None:
         """Add a variable.

@@ -7,7 +7,7 @@ that a search has chosen go back to the compiler as text. Nothing but this packa
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.integrations import _mlir
 from baco_like.integrations._smt_terms import (
     Bounds,
+    Choice,
     Draft,
     Sort,
     Term,
@@ -43,7 +44,7 @@ class Problem:
     space: Space
     sorts: Mapping[str, Sort | None]
     _text: str
-    _choices: tuple[_mlir.Choice, ...] = ()
+    _choices: Sequence[Choice] = ()
 
     def write_model(self, config: Mapping[str, Any]) -> str:
         """Return a configuration as a model in SMT-LIB, with one ``define-fun`` for each number and bool.
@@ -70,8 +71,8 @@ class Problem:
 def read_mlir(text: str, *, bounds: Bounds | None = None) -> Problem:
     """Return the problem of a text in MLIR.
 
-    It has ``transform.tune.knob``, ``transform.tune.alternatives`` and ``transform.smt.constrain_params``; or IREE's
-    ``iree_codegen.smt.constraints``; or ``smt.declare_fun`` and ``smt.assert``. Other operations are passed over.
+    It has ``transform.tune.knob``, ``transform.tune.alternatives`` and ``transform.smt.constrain_params``; or
+    ``smt.declare_fun`` and ``smt.assert``, as IREE writes them. Other operations are passed over.
 
     Args:
         text: The module, in the usual form (not the generic one).
@@ -80,14 +81,8 @@ def read_mlir(text: str, *, bounds: Bounds | None = None) -> Problem:
     Raises:
         SpaceError: A condition has no meaning in a space, an integer is unbounded, or no configuration is feasible.
     """
-    reader: list[_mlir.Reader] = []
-
-    def read(known: Bounds) -> Draft:
-        reader[:] = [_mlir.Reader(text, Draft(known))]
-        return reader[0].read()
-
-    space, draft = find_space(read, bounds)
-    return Problem(space, draft.sorts, text, tuple(reader[0].choices))
+    space, draft = find_space(lambda known: _mlir.Reader(text, Draft(known)).read(), bounds)
+    return Problem(space, draft.sorts, text, draft.choices)
 
 
 def read_smtlib(text: str, *, bounds: Bounds | None = None) -> Problem:
