@@ -123,6 +123,7 @@ class Ax(Driver):
     def __init__(self, tmp_path, **options):
         import test_ax_node
 
+        test_ax_node.import_packages()
         self.space = test_ax_node.SPACE
         self.node = integrations.BacoNode(self.space, **options)
         self.client = test_ax_node.client(self.node, "-value")

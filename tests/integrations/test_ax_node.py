@@ -19,6 +19,10 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # Ax's own, of the packages t
 
 @pytest.fixture(scope="module", autouse=True)
 def packages():
+    import_packages()
+
+
+def import_packages():
     """Import Ax for the first test: it takes three seconds, which each worker would spend to collect the tests."""
     global Client, ChoiceParameterConfig, RangeParameterConfig, SearchSpaceExhausted
     global GenerationStrategy, BacoNode, from_search_space, PARAMETERS, HIERARCHICAL
