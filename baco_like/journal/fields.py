@@ -104,6 +104,7 @@ _EVENTS: Mapping[str, Mapping[str, Field]] = {
         "options": _OBJECT,
         "queue": _OBJECTS,
         "warm_start": _OBJECTS.optional(),
+        "experience": _OBJECTS.optional(),
         "versions": Field(_object_of(_TEXT.is_valid), "texts by name", required=False),
         "host": _OBJECT.optional(),
         "created": _TEXT.optional(),
@@ -213,6 +214,9 @@ _OUTCOME: Mapping[str, Field] = {
 }
 """The fields of a row of an ``observed`` event."""
 
+_ADVICE: Mapping[str, Field] = {"config": _OBJECT, "note": _TEXT}
+"""The fields of a row of ``experience`` in the header."""
+
 _PARTS_OF_OTHERS = {"ok": ("failed", "bound"), "failed": ("value", "bound"), "censored": ("value",)}
 """The parts that an outcome with a status cannot have."""
 
@@ -241,6 +245,8 @@ def check_event(event: Mapping[str, Any]) -> None:
     if kind == "opened":
         _check_fields(event["options"], _OPTIONS, "options.")
         _check_fields(event["space"], _SPACE, "space.")
+        for i, row in enumerate(event.get("experience", ())):
+            _check_fields(row, _ADVICE, f"experience[{i}].")
     elif kind == "suggested":
         for i, row in enumerate(event["trials"]):
             _check_fields(row, _TRIAL, f"trials[{i}].")

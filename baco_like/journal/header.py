@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from baco_like._checks import whole_number
 from baco_like.exceptions import JournalError, TrialError
@@ -104,6 +104,18 @@ def numbered(rows: Sequence[tuple[Mapping[str, Any], Outcome]]) -> tuple[Trial, 
         Trial(i, config, None, WARM, replace(outcome, trial_id=i))
         for i, (config, outcome) in enumerate(rows)
     )
+
+
+class Advice(NamedTuple):
+    """A configuration that earlier runs of other programs advise.
+
+    Attributes:
+        config: The configuration.
+        note: The runs that know it.
+    """
+
+    config: Mapping[str, Any]
+    note: str
 
 
 _LIBRARIES = ("baco-like", "numpy", "scipy", "torch", "gpytorch", "scikit-learn")
@@ -244,6 +256,7 @@ class Header:
         queue: First configurations.
         earlier: Results of warm starts.
         host: The machine, see `describe_host`.
+        advice: Configurations that the source ``experience`` proposes.
     """
 
     space: Mapping[str, Any]
@@ -251,6 +264,7 @@ class Header:
     queue: tuple[Mapping[str, Any], ...] = ()
     earlier: tuple[WarmStartResults, ...] = ()
     host: Mapping[str, Any] = field(default_factory=lambda: describe_host())
+    advice: tuple[Advice, ...] = ()
 
     def event(self, plugins: Mapping[str, str] | None = None) -> Event:
         """Return the ``opened`` event, which also has library versions, machine and time.
@@ -265,6 +279,7 @@ class Header:
             "options": self.options.to_json(),
             "queue": [dict(config) for config in self.queue],
             **({"warm_start": [part.event() for part in self.earlier]} if self.earlier else {}),
+            **({"experience": [dict(a._asdict()) for a in self.advice]} if self.advice else {}),
             "versions": {**find_versions(), **(plugins or {})},
             "host": dict(self.host),
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -294,7 +309,11 @@ class Header:
                 for i, part in enumerate(event.get("warm_start", ()))
             )
             queue = tuple(map(config_from_json, event["queue"]))
-            return cls(dict(space), options, queue, earlier, dict(event.get("host") or {}))
+            advice = tuple(
+                Advice(config_from_json(row["config"]), row["note"])
+                for row in event.get("experience", ())
+            )
+            return cls(dict(space), options, queue, earlier, dict(event.get("host") or {}), advice)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise JournalError(
                 f"{path}: event 0 (line 1) is not a header: {describe_error(error)}", 0

@@ -22,6 +22,7 @@ from baco_like.journal import Event, Journal, JsonlJournal, Mark, MemoryJournal,
 from baco_like.journal.events import START
 from baco_like.journal.header import Header, describe
 from baco_like.journal.remote import is_url
+from baco_like.optimizer.experience import GivenExperience
 from baco_like.records import Aim, Cover, History, Observation
 from baco_like.records.history import Noise
 from baco_like.records.leases import Lease, Moment
@@ -47,6 +48,9 @@ class Search:
         initial: Size of the initial design, or the first configurations. These replace the design, unless ``settings``
             sets its size. Without it, the configuration of all defaults is evaluated first.
         noise: ``none``: an observed configuration is never suggested again; ``repeat``: it may be.
+        experience: Results of earlier runs of other programs, with other parameters: a folder, or a list of files. The
+            configurations that were best for most of them are tried early, as long as they help. The journal keeps
+            these, so resuming does not need the files.
 
     Raises:
         ValueError: The strategy or a setting is unknown, or settings are given with a strategy object.
@@ -56,6 +60,7 @@ class Search:
     settings: Mapping[str, Any] = field(default_factory=dict)
     initial: int | Sequence[Config] | None = None
     noise: Noise = "none"
+    experience: GivenExperience | None = None
 
     def __post_init__(self) -> None:
         if self.noise not in get_args(Noise):

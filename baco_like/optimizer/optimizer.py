@@ -158,7 +158,8 @@ class Optimizer(RunView):
         options = Options(aim, seed, budget, search.noise, description, context, seconds)
         points = first_configs(space, search.initial)
         journal, warm = resolve_journal(storage), warm_starts(warm_start)
-        self._open(sharing, callbacks, space, options, resolved, journal, points, warm)
+        run = space, options, resolved, journal, points, warm, search.experience
+        self._open(sharing, callbacks, *run)
 
     @classmethod
     def load(

@@ -43,10 +43,12 @@ from baco_like.optimizer.arguments import (
     plugin_versions,
     split_header,
 )
+from baco_like.optimizer.experience import GivenExperience, read_experience
 from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
 from baco_like.records import History, Observation, Outcome
 from baco_like.records.limits import RunLimits, limits_of
+from baco_like.records.sources import EXPERIENCE, OpenProposal
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import (
     Problem,
@@ -190,14 +192,21 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
     warm = numbered([(t.config, t.outcome) for t in known if t.outcome is not None])
     try:
         space.encode([*header.queue, *first])
+        advised = space.encode([each.config for each in header.advice])
         history, observations = History.start(space, direction, objectives).add_warm_start(warm)
     except _INVALID_EVENT as error:
         raise JournalError(
-            "the first configurations or the warm start in event 0 (line 1) do not fit its space: "
+            "the first configurations, the warm start or the experience in event 0 (line 1) do not fit its space: "
             f"{describe_error(error)}",
             0,
         ) from error
     history = history.enqueue([*header.queue, *first])
+    history = history.propose(
+        [
+            OpenProposal(EXPERIENCE, note, config, code)
+            for (config, note), code in zip(header.advice, advised, strict=True)
+        ]
+    )
     strategy = for_space(strategy, problem)
     own = strategy.init(problem, generator(options.seed, Purpose.INIT))
     return OptimizerState(options, problem, strategy, history, own).tell(history, observations)
@@ -262,6 +271,7 @@ class JournaledState:
         journal: Where the events are kept; a journal with events is resumed.
         points: First configurations of a new run; None accepts those of the journal.
         warm: Warm starts of a new run; none accepts those of the journal.
+        experience: Results of earlier runs of other programs for a new run; a journal keeps what was learned of them.
 
     Attributes:
         state: The current state.
@@ -281,6 +291,7 @@ class JournaledState:
         journal: Journal,
         points: Sequence[Any] | None,
         warm: Sequence[WarmStart] = (),
+        experience: GivenExperience | None = None,
     ) -> None:
         self.journal = journal
         self.lock = threading.RLock()
@@ -296,7 +307,8 @@ class JournaledState:
         header, mark, events = split_header(journal, self._name)
         if header is None:
             results = read_all(warm, space, options)
-            created = Header(space.to_dict(), options, tuple(points or ()), results)
+            advice = () if experience is None else read_experience(experience, space, options)
+            created = Header(space.to_dict(), options, tuple(points or ()), results, advice=advice)
             plugins = plugin_versions(options.strategy)
             state = initial_state(created, space, strategy)  # all checks come before the write
             check_related_tasks(strategy, state.problem.related)

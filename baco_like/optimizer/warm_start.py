@@ -38,7 +38,7 @@ from baco_like.strategies.observed_costs import failure_cost
 from baco_like.strategies.protocol import FEWEST_RELATED, RelatedTask
 from baco_like.surrogates.gp.fit import chosen_rows
 
-_UNNAMED = "value"
+UNNAMED = "value"
 """The objective of a run that does not name it; it says nothing about the measurement."""
 
 _EXCLUDED = "a known constraint excludes them"
@@ -224,7 +224,7 @@ def _rows_by_objective(
         rows = by_measurement(source.rows, measurement, own)
         if any(outcome.status is Status.OK for _, outcome in rows):
             return rows, None, objective
-    if given is None and _UNNAMED in (own, first):
+    if given is None and UNNAMED in (own, first):
         return source.rows, source.direction, first
     remedy = f"if {own!r} is the objective of this run, write WarmStart(..., objective={own!r})"
     if own in options.aim.names[1:]:

@@ -6,6 +6,9 @@ proposals compete with the strategy for trials. All here are pure functions of t
 The share of a source follows its gains. Its first trial comes at once, the next ones after an interval: a trial that is
 no new best doubles it, a new best makes it the shortest again. So the share has a floor and a ceiling, and a source
 that was good once is asked again. A source whose first trials all fail is stopped.
+
+The source ``experience`` has a short list with the best first, so a stricter rule suits it. Its trials follow the first
+one of the run, one after the other, and after two in a row that are no new best it is stopped.
 """
 
 from __future__ import annotations
@@ -32,6 +35,12 @@ GROWTH = 2.0
 
 MOST_FAILURES = 5
 """Number of failures before any success after which a source is stopped."""
+
+EXPERIENCE = "experience"
+"""The source of what earlier runs of other programs know."""
+
+MOST_MISSES = 2
+"""Number of trials in a row that are no new best after which `EXPERIENCE` is stopped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +73,7 @@ class SourceRecord:
         best: Its best trial, or None.
         interval: Number of trials from its last one to its next one.
         last: Position of its last trial among all trials; negative before the first one.
+        misses: Number of its trials since the last new best, pending ones included.
     """
 
     source: str
@@ -74,15 +84,20 @@ class SourceRecord:
     best: Observation | None = None
     interval: float = SHORTEST
     last: int = -LONGEST
+    misses: int = 0
 
     @property
     def is_stopped(self) -> bool:
         """Whether it gets no trial: as many as may fail have failed, or are pending, and none has succeeded."""
+        if self.source == EXPERIENCE:
+            return self.misses >= MOST_MISSES
         return not self.successes and self.trials >= MOST_FAILURES
 
     @property
     def share(self) -> float:
         """Its present share of the trials; 0 if it is stopped."""
+        if self.source == EXPERIENCE:
+            return float(not self.is_stopped)
         return 0.0 if self.is_stopped else 1.0 / self.interval
 
     def add(self, position: int, trial: Trial | None, is_gain: bool) -> SourceRecord:
@@ -102,6 +117,7 @@ class SourceRecord:
             best=best,
             interval=SHORTEST if is_gain else min(LONGEST, self.interval * GROWTH),
             last=position,
+            misses=0 if is_gain else self.misses + 1,
         )
 
 
@@ -134,7 +150,8 @@ def next_proposals(
     chosen: list[OpenProposal] = []
     for here in range(position, position + n):
         due = [p for p in left if _is_due(records.get(p.source, SourceRecord(p.source)), here)]
-        if debt or not due:
+        due = [p for p in due if p.source == EXPERIENCE] or ([] if debt else due)
+        if not due:
             debt = max(0, debt - 1)
             continue
         proposal = min(due, key=lambda p: _order(records.get(p.source)))
@@ -142,11 +159,13 @@ def next_proposals(
         records[proposal.source] = record.add(here, None, False)
         left.remove(proposal)
         chosen.append(proposal)
-        debt += 1
+        debt += proposal.source != EXPERIENCE
     return chosen
 
 
 def _is_due(record: SourceRecord, position: int) -> bool:
+    if record.source == EXPERIENCE:
+        return position > 0 and not record.is_stopped
     return not record.is_stopped and position - record.last >= record.interval
 
 
@@ -173,7 +192,7 @@ def _read_trials(history: History) -> tuple[dict[str, SourceRecord], int, int]:
         is_gain = i in observed and _is_new_best(history, observed[i])
         record = records.get(source, SourceRecord(source))
         records[source] = record.add(position, trials[i], is_gain)
-        debt += 1
+        debt += source != EXPERIENCE
     return records, len(trials), debt
 
 

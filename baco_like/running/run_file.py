@@ -236,7 +236,7 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
         evaluator_table=table,
         measuring=_read_measuring(top, aim.is_exact),
         budget=top.table("budget").create(Budget),
-        **read_optimizer(top.table("optimizer")),
+        **read_optimizer(top.table("optimizer"), path.resolve().parent),
         peak=objective_tables(top)[0].read(OBJECTIVE)["peak"],
         warm_start=_read_warm_starts(
             top.entries.get("warm_start", []), path.resolve().parent, large

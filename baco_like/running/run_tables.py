@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from baco_like._tables import (
     POSITIVE,
     SHARE,
     TEXT,
+    TEXTS,
     Count,
     Key,
     Natural,
@@ -157,6 +159,9 @@ class Budget:
         return AnyOf(tuple(rules))
 
 
+_EXPERIENCE = Shape(title="a folder, or an array of files", anyOf=[TEXT, TEXTS])
+
+
 @dataclass(frozen=True)
 class OptimizerTable:
     """The table ``[optimizer]``, without the settings of the strategy.
@@ -172,6 +177,8 @@ class OptimizerTable:
             none.
         patience: With ``ahead``: seconds to wait for a proposal, then a draw without a model is evaluated; None: wait
             for the model.
+        experience: Results of runs of [other programs](../warm_start.md#start-from-runs-of-other-programs); relative
+            paths start at the run file.
     """
 
     strategy: str = "auto"
@@ -181,6 +188,7 @@ class OptimizerTable:
     threads: Natural | None = None
     ahead: Natural = 0
     patience: Annotated[float | None, Shape(type="number", minimum=0)] = None
+    experience: Annotated[str | Sequence[str] | None, _EXPERIENCE] = None
 
 
 @dataclass(frozen=True)
@@ -290,14 +298,19 @@ def _read_objective(table: Table) -> Objective:
     return Objective(**values)
 
 
-def read_optimizer(table: Table) -> dict[str, Any]:
-    """Return the seed, the search (other keys are settings of the strategy), and what belongs to each process."""
+def read_optimizer(table: Table, folder: Path = Path()) -> dict[str, Any]:
+    """Return the seed, the search (other keys are settings of the strategy), and what belongs to each process.
+
+    Relative paths start at the folder.
+    """
     names = [key.name for key in keys_of(OptimizerTable)]
-    own = {key: value for key, value in table.entries.items() if key in names}
+    known = {key: value for key, value in table.entries.items() if key in names}
     given = {key: value for key, value in table.entries.items() if key not in names}
-    read = Table(table.name, own).create(OptimizerTable)
+    read = Table(table.name, known).create(OptimizerTable)
     try:
-        search = Search(read.strategy, given, read.initial, read.noise)
+        search = Search(
+            read.strategy, given, read.initial, read.noise, _paths(read.experience, folder)
+        )
     except (ValueError, TypeError) as error:
         raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
     try:
@@ -305,6 +318,12 @@ def read_optimizer(table: Table) -> dict[str, Any]:
     except ValueError as error:
         raise RunFileError(f"[optimizer] {error}") from error
     return {"seed": read.seed, "search": search, "sharing": sharing}
+
+
+def _paths(given: str | Sequence[str] | None, folder: Path) -> Path | list[Path] | None:
+    if given is None:
+        return None
+    return folder / given if isinstance(given, str) else [folder / path for path in given]
 
 
 def read_space(

@@ -130,8 +130,8 @@ class Description:
         aim = read_aim(top, goal)
         budget = top.table("budget").create(Budget) if top.has("budget") else None
         table = top.table("optimizer")
-        if table.has("threads"):
-            raise table.error("threads", table.entries["threads"], "no such key in the service")
+        for key in filter(table.has, ("threads", "experience")):
+            raise table.error(key, table.entries[key], "no such key in the service")
         read = read_optimizer(table)
         sharing = replace(read["sharing"], lease=top.entries.get("lease"))
         if budget is not None:
