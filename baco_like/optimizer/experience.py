@@ -71,7 +71,10 @@ class _Known(NamedTuple):
 
 
 def read_experience(given: GivenExperience, space: Space, options: Options) -> tuple[Advice, ...]:
-    """Return the configurations that earlier runs advise, the most useful one first; warn of files that are left out.
+    """Return the configurations that earlier runs advise, the most useful one first.
+
+    A folder also has other files, so those that are no results of this objective are left out. If no file can be used, a
+    warning says why.
 
     Args:
         given: A folder, which is searched with its subfolders, or a list.

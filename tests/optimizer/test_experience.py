@@ -199,18 +199,17 @@ def test_more_is_better_in_a_run_that_maximises(sign):
     assert worst[0][0] != best
 
 
-def test_a_folder_is_read_with_its_subfolders_and_other_files_are_named(tmp_path):
+def test_a_folder_is_read_with_its_subfolders_and_without_other_files(tmp_path):
+    (tmp_path / "best.json").write_text("{}")
+    search = Search(experience=tmp_path)
+    with pytest.warns(WarmStartWarning, match=r"no run in it .* left out are best\.json"):
+        assert not Optimizer(SPACE, strategy=search).history.open_proposals
     for name, cost in (("a", NARROW), ("b", WIDE)):
         (tmp_path / name).mkdir()
         measured(SPACE, cost, 60, storage=tmp_path / name / "run.jsonl")
-    (tmp_path / "notes.json").write_text("{}")
-    with pytest.warns(WarmStartWarning, match=r"without notes\.json"):
-        opt = Optimizer(SPACE, strategy=Search(experience=tmp_path))
-    notes = [p.note for p in opt.history.open_proposals]
-    assert {name for note in notes for name in note.removeprefix("best of ").split(", ")} == {
-        "a/run.jsonl",
-        "b/run.jsonl",
-    }
+    opt = Optimizer(SPACE, strategy=search, storage=tmp_path / "own.jsonl")
+    notes = [p.note.removeprefix("best of ").split(", ") for p in opt.history.open_proposals]
+    assert {name for note in notes for name in note} == {"a/run.jsonl", "b/run.jsonl"}
 
 
 def test_other_objectives_and_directions_are_refused(tmp_path):
