@@ -73,8 +73,8 @@ class _Known(NamedTuple):
 def read_experience(given: GivenExperience, space: Space, options: Options) -> tuple[Advice, ...]:
     """Return the configurations that earlier runs advise, the most useful one first.
 
-    A folder also has other files, so those that are no results of this objective are left out. If no file can be used, a
-    warning says why.
+    A folder also has other files, so those that are no results of this objective are left out. If no file can be
+    used, a warning says why.
 
     Args:
         given: A folder, which is searched with its subfolders, or a list.
@@ -82,7 +82,7 @@ def read_experience(given: GivenExperience, space: Space, options: Options) -> t
         options: Its options.
 
     Raises:
-        ConfigError: There is no such folder, or the run has tasks.
+        ConfigError: It is a single file, or the run has tasks.
         BacoError: A file of a list cannot be read, or has another objective or direction.
     """
     if space.tasks is not None:
@@ -100,10 +100,12 @@ def read_experience(given: GivenExperience, space: Space, options: Options) -> t
             left_out.append(f"{name} ({error})")
             continue
         known += [k for r in recordings if (k := _relate(*r, space, options)) is not None]
-    if left_out:
+    if left_out and not known:
         more = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
         warn_caller(
-            f"experience {given}: without {'; '.join(left_out[:3])}{more}", WarmStartWarning
+            f"experience {given}: no run in it knows enough of the parameters; left out are "
+            f"{'; '.join(left_out[:3])}{more}",
+            WarmStartWarning,
         )
     return _advise(known, space)
 
@@ -112,13 +114,17 @@ def _items(given: GivenExperience) -> Iterator[tuple[str, Path | Recording]]:
     """Yield the files and recordings, each with its shortest name.
 
     Raises:
-        ConfigError: There is no such folder.
+        ConfigError: It is a single file.
     """
     if isinstance(given, str | os.PathLike):
         folder = Path(given)
-        if not folder.is_dir():
+        if folder.is_file():
             raise ConfigError(
-                f"experience = {str(given)!r}: there is no such folder; create it, or give a list of files"
+                f"experience = {str(given)!r}: it is a file; give its folder, or a list of files"
+            )
+        if not folder.is_dir():
+            warn_caller(
+                f"experience = {str(given)!r}: there is no such folder yet", WarmStartWarning
             )
         paths = [p for p in sorted(folder.rglob("*")) if p.name.endswith(_SUFFIXES) and p.is_file()]
         names = [p.name for p in paths]

@@ -146,17 +146,50 @@ def test_values_are_mapped_to_equal_labels_and_nearest_numbers_and_into_the_cons
     assert (config["block_size_x"], config["unroll"]) in [(256, 4), (128, 7), (128, 8)]
 
 
-def test_unknown_parameters_have_their_defaults():
+def test_the_nearest_number_is_on_the_scale_and_unknown_labels_are_left_out():
+    other = Space(
+        {
+            "block_size_x": Ordinal([16, 23, 256]),
+            "unroll": Integer(1, 8),
+            "layout": Categorical(["rows", "columns", "tiles"]),
+        }
+    )
+
+    def cost(c):  # 23 is nearer to 32 than to 16 as a ratio
+        return 1.0 + abs(c["block_size_x"] - 23) + c["unroll"] + 9 * (c["layout"] != "tiles")
+
+    found = advised(SPACE, table(other, lambda c: cost(c) - (c["layout"] == "columns")))
+    assert found[0][0] == {"block_size_x": 32, "unroll": 1, "layout": "columns"}
+
+
+def test_unknown_parameters_have_their_defaults_or_are_in_the_middle():
     space = Space(
         {
             "tile": Ordinal([8, 16, 32], default=8),
-            "mode": Categorical(["a", "b"], default="b"),
-            "n": [1, 2],
+            "mode": Categorical(["a", "b", "c"], default="c"),
+            "depth": Ordinal([1, 2, 3, 4, 5], default=5),
+            "size": Integer(1, 9),
+            **{f"part{i}": [1, 2] for i in range(4)},
         }
     )
-    known = Space({"tile": Ordinal([8, 16, 32]), "n": [1, 2]})
-    (config, _), *_ = advised(space, table(known, lambda c: c["tile"] / c["n"]))
-    assert config == {"tile": 8, "mode": "b", "n": 2}
+    known = Space(
+        {name: p for name, p in space.parameters.items() if name not in ("mode", "depth", "size")}
+    )
+    (config, _), *_ = advised(space, table(known, lambda c: c["tile"] / c["part0"] / c["part1"]))
+    assert [config[n] for n in ("tile", "mode", "depth", "size")] == [8, "c", 5, 5]
+    assert (config["part0"], config["part1"]) == (2, 2)
+
+
+def test_a_program_that_knows_more_of_the_parameters_weighs_more():
+    part = Space({n: p for n, p in SPACE.parameters.items() if n != "layout"})
+    half = table(part, lambda c: NARROW({**c, "layout": "rows"}) ** 1.2)
+    whole = table(SPACE, WIDE)
+    for items in ([half, whole], [whole, half]):
+        assert advised(SPACE, *items)[0][0] == {
+            "block_size_x": 256,
+            "unroll": 4,
+            "layout": "blocks",
+        }
 
 
 def test_numbers_that_are_missing_have_the_nearest_one_of_an_interval():
@@ -220,7 +253,9 @@ def test_other_objectives_and_directions_are_refused(tmp_path):
     with pytest.raises(RunFileError, match="to minimize, not to maximize"):
         advised(SPACE, path, aim={"size": "maximize"})
     assert advised(SPACE, path, aim={"size": "minimize"})
-    with pytest.raises(ConfigError, match="no such folder"):
+    with pytest.raises(ConfigError, match="it is a file"):
+        Optimizer(SPACE, strategy=Search(experience=path))
+    with pytest.warns(WarmStartWarning, match="no such folder yet"):
         Optimizer(SPACE, strategy=Search(experience=tmp_path / "nothing"))
     with pytest.raises(ConfigError, match="tasks"):
         advised(Space({"a": [1, 2]}, tasks=["x", "y"]), path)
