@@ -79,7 +79,7 @@ def test_a_run_continues_when_the_process_is_killed(tmp_path, monkeypatch):
     optimizer.share(Sharing(ahead=2), process)
     number = optimizer.suggest().id
     pids = set()
-    for _ in range(3):
+    for _ in range(2):
         while not (process._pool is not None and process._pool._processes):
             time.sleep(0.01)
         (pid,) = process._pool._processes

@@ -285,8 +285,9 @@ def test_configurations_without_all_objectives_come_after_the_front():
     assert [trial["a"] for trial in optimizer.suggest(4)] == [2, 1, 4, 8]
 
 
-@pytest.mark.parametrize("strategy", ["auto", "parego"])  # `auto` is `ehvi` here
-def test_models_find_more_than_random_search(strategy):
+@pytest.mark.parametrize(("strategy", "budget"), [("auto", 20), ("parego", 40)])
+def test_models_find_more_than_random_search(strategy, budget):
+    """The strategy `auto` is `ehvi` here."""
     values = [2**i for i in range(8)]
     space = Space({"a": values, "b": values, "c": values})
 
@@ -294,7 +295,7 @@ def test_models_find_more_than_random_search(strategy):
         found = []
         for seed in range(3):
             optimizer = Optimizer(space, OBJECTIVES, strategy=name, seed=seed)
-            for _ in range(40):
+            for _ in range(budget):
                 trial = optimizer.suggest()
                 spread = abs(np.log2(trial["b"] / 16)) + abs(np.log2(trial["c"] / 4))
                 base = np.log2(trial["a"])

@@ -24,6 +24,8 @@ SPACE = Space(
     constraints=["x * y <= 900"],
 )
 NAMES = ["auto", "bayesian", "baco", "kernel_tuner_bo", "smac"]
+OFTEN = ("auto", "baco")
+RUN = [n if n in OFTEN else pytest.param(n, marks=pytest.mark.nightly) for n in NAMES]
 
 
 def cost(config):
@@ -60,7 +62,7 @@ def undisturbed(tmp_path_factory):
     return evaluate
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RUN)
 def test_suggestions_are_better_than_random(name, undisturbed):
     optimizer, configs, _ = undisturbed(name)
     assert len({tuple(config.values()) for config in configs}) == 18
@@ -68,7 +70,7 @@ def test_suggestions_are_better_than_random(name, undisturbed):
     assert optimizer.best_value <= costs[40]  # the best 2 %; 18 random draws reach the best 5 %
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RUN)
 def test_a_resumed_run_gives_the_same_suggestions(name, undisturbed, tmp_path):
     _, configs, journal = undisturbed(name)
     path = tmp_path / "run.jsonl"
