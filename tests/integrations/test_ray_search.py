@@ -185,7 +185,7 @@ def test_a_run_of_ray_tune(cluster, tmp_path):
             mode="min",
             search_alg=search,
             num_samples=20,
-            max_concurrent_trials=2,
+            max_concurrent_trials=1,  # two in the page and the example
             reuse_actors=True,  # the start of an actor takes two seconds
         ),
         run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
