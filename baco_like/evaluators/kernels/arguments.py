@@ -14,7 +14,7 @@ import mmap
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,7 +42,8 @@ _FILLS = (0xFA, 0x7A, CLEAREST)
 """Bytes that fill outputs without a start value, by turns: a large number of each sign, and NaN or -1.
 
 An element that is not written is right after at most one of them. The first launch and the first timed one have the
-large numbers, which show a maximum or minimum that starts from them."""
+large numbers, which show a maximum or minimum that starts from them. Booleans get the highest bit, which those two
+have not in common."""
 
 _SHIFT = 320
 """Bytes by which the start of each array is shifted within its page.
@@ -348,22 +349,16 @@ class Arguments:
             for blocks in self.copies:
                 self._write_starts(self.written, blocks, fill)
 
-    def _write_starts(
-        self, numbers: Sequence[int], blocks: Sequence[Any], fill: int = CLEAREST
-    ) -> None:
+    def _write_starts(self, numbers: Sequence[int], blocks: Sequence[Any], fill: int = 0) -> None:
         for number in numbers:
             start, like, block = self[number].start, self[number].like, blocks[number]
             if start is None:
-                block.fill(like.nbytes, fill & 1 if like.dtype == bool else fill)
+                block.fill(like.nbytes, fill >> 7 if like.dtype == bool else fill)
             elif start.nbytes:
                 block.write(0, as_bytes(start))
 
     def check(
-        self,
-        *,
-        is_first: bool,
-        has_inputs: bool = True,
-        digests: Mapping[int, int] = MappingProxyType({}),
+        self, *, is_first: bool, has_inputs: bool = True, digests: Mapping[int, int] = {}
     ) -> Comparison:
         """Return how far the outputs are from the correct ones, and what else the kernel has done wrong.
 

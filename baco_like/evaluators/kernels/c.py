@@ -227,12 +227,9 @@ class CProgram(WorkerKernel):
             status = reply.value["ended"]
             # The kernel's own timer ends it.
             reply.timed_out = status == -signal.SIGALRM
-            if reply.timed_out:
-                limit = request["launch"] if reply.stage == "launch" else request["timeout"]
-                reply.ended = f"stopped after {limit:.3g} s"
-            else:
-                name = f"exit code {status}" if status >= 0 else signal_name(-status)
-                reply.ended = f"ended by {name}"
+            limit = request["launch"] if reply.stage == "launch" else request["timeout"]
+            name = f"exit code {status}" if status >= 0 else signal_name(-status)
+            reply.ended = f"stopped after {limit:.3g} s" if reply.timed_out else f"ended by {name}"
         return reply
 
     @override

@@ -26,14 +26,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from baco_like.evaluators._processes.worker_main import Report, describe_error
-from baco_like.evaluators.kernels.arguments import (
-    CLEAREST,
-    FIRST,
-    Argument,
-    Arguments,
-    HostBlock,
-    same_bytes,
-)
+from baco_like.evaluators.kernels.arguments import CLEAREST, FIRST, Arguments, HostBlock, same_bytes
 from baco_like.evaluators.kernels.problems import draw_three, load_problem
 from baco_like.evaluators.kernels.timing import (
     ROTATE,
@@ -163,7 +156,7 @@ class Harness:
     def __init__(self, compiler: list[str]) -> None:
         self._compiler, self._folder = compiler, Path(tempfile.mkdtemp())
 
-    def start(self, arguments: Sequence[Argument]) -> None:
+    def start(self, arguments: Sequence[Any]) -> None:
         """Start to compile the library for these arguments."""
         types, values = [], []
         for number, argument in enumerate(arguments):
@@ -179,13 +172,7 @@ class Harness:
         text += _HARNESS.read_text(encoding="ascii")
         (self._folder / "harness.c").write_text(text, encoding="ascii")
         command = [*self._compiler, "-O3", "-shared", "-fPIC", "harness.c", "-o", "harness.so"]
-        self._build = subprocess.Popen(
-            command,
-            cwd=self._folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self._build = subprocess.Popen(command, cwd=self._folder, stderr=subprocess.PIPE, text=True)
 
     def load(self, timeout: float) -> None:
         """Load the library, at the latest after so many seconds.
@@ -300,10 +287,9 @@ class CKernel(CompiledKernel):
             ctypes.c_void_p(rows.ctypes.data),
             ctypes.c_int64(launches),
             ctypes.c_double(max(limit, 1e-3)),
-            len(outputs),
-            *pointers[:2],
             self._seed,
-            pointers[2],
+            len(outputs),
+            *pointers,
         )
         self._digests = {n: int(each) for (n, _), each in zip(outputs, digests, strict=True)}
         return float(nanoseconds) * 1e-9

@@ -56,8 +56,8 @@ uint64_t digest(const char *data, int64_t size, uint64_t seed)
 
    SIGALRM ends the process after `limit` seconds. The digests of the outputs are taken at once, from their ends, as
    kernels write forwards: what a kernel writes after it has returned changes the digest. */
-int64_t launch(void *kernel, void ***arguments, int64_t count, double limit, int outputs, void **at,
-               const int64_t *sizes, uint64_t seed, uint64_t *digests)
+int64_t launch(void *kernel, void ***arguments, int64_t count, double limit, uint64_t seed, int outputs, void **at,
+               const int64_t *sizes, uint64_t *digests)
 {
     suseconds_t rest = (suseconds_t)((limit - (double)(time_t)limit) * 1e6);
     struct itimerval timer = {{0, 0}, {(time_t)limit, rest}}, off = {{0, 0}, {0, 0}};

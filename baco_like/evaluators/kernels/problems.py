@@ -121,9 +121,8 @@ def draw_three(
         size: Another size.
         start: Gets the first ones before the others are drawn, to start what may run meanwhile.
     """
-    draws = list[list[Argument]]()
+    size, draws = size or description["size"], list[list[Argument]]()
     for seed in (description["seed"], secrets.randbits(32), secrets.randbits(32)):
-        size = size or description["size"]
         draws.append(draw_arguments(problem, size, seed, description["tolerances"]))
         if len(draws) == 1:
             start(draws[0])

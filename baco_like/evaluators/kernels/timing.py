@@ -309,11 +309,8 @@ class Measurement:
         arguments = self._arguments
         # The first launch with each of two inputs: a kernel may change inputs that others leave unchanged.
         is_first = self._checks < 2
-        found = arguments.check(
-            is_first=is_first,
-            has_inputs=is_first or has_inputs,
-            digests=self.kernel.digests(),
-        )
+        has_inputs, digests = is_first or has_inputs, self.kernel.digests()
+        found = arguments.check(is_first=is_first, has_inputs=has_inputs, digests=digests)
         self._checks += 1
         if arguments.draw == TIMED:
             self._error = max(self._error, found.error)
