@@ -172,7 +172,7 @@ class Machine(RuleBasedStateMachine):
             elif not answer.reason.startswith("stopped"):
                 assert self.taken(config) or config in others + self.queue
                 near = answer.nearest
-                assert near is None or not (self.taken(near) or near in others)
+                assert near is None or not (self.taken(near) or near in others + self.queue)
 
     @rule(config=st.sampled_from(CONFIGS), value=VALUES)
     def tell(self, config, value):

@@ -19,7 +19,7 @@ from baco_like.parameters.protocol import Parameter
 from baco_like.records import History, Status, Trial
 from baco_like.records.reading import finite_number
 from baco_like.records.rows import row_keys
-from baco_like.records.sources import MOST_FAILURES, SourceRecord, read_sources
+from baco_like.records.sources import PROBATION, SourceRecord, read_sources
 from baco_like.spaces import Space, neighbourhoods
 from baco_like.spaces.design import uniform
 
@@ -60,9 +60,10 @@ def answer_proposals(
         ConfigError: A configuration is not a mapping.
     """
     space = state.problem.space
-    open_codes = [proposal.code for proposal in state.history.open_proposals]
-    codes = np.array(open_codes).reshape(-1, space.width)
-    record = read_sources(state.history).get(source, SourceRecord(source))
+    history = state.history
+    waiting = [*history.queue, *(proposal.config for proposal in history.open_proposals)]
+    codes = space.encode(waiting)
+    record = read_sources(history).get(source, SourceRecord(source))
     answers: list[ProposalAnswer] = []
     accepted: list[Config] = []
     for config in configs:
@@ -97,7 +98,7 @@ def _find_reason(
         return f"proposed: by {record.source!r:.80}, in the same call"
     if record.is_stopped:
         return (
-            f"stopped: the first {MOST_FAILURES} proposals of {record.source!r:.80} have failed, or are pending; "
+            f"stopped: the first {PROBATION} proposals of {record.source!r:.80} have failed, or are pending; "
             "propose under another source if the reason is gone"
         )
     return ""
@@ -111,19 +112,19 @@ def _describe(trial: Trial) -> str:
     return f"observed: trial {trial.id}, {value}"
 
 
-def find_nearest(state: OptimizerState, config: Config, proposed: Codes) -> dict[str, Any] | None:
-    """Return the nearest feasible configuration that is not excluded and not proposed, or None.
+def find_nearest(state: OptimizerState, config: Config, waiting: Codes) -> dict[str, Any] | None:
+    """Return the nearest feasible configuration that is neither excluded nor waiting, or None.
 
     Values that are missing or mean nothing become those of the best configuration, else the default ones.
 
     Args:
         state: The state of the run.
         config: Any mapping.
-        proposed: The open proposals, (m, w).
+        waiting: The codes of enqueued configurations and open proposals, (m, w).
     """
     space = state.problem.space
     rng = state.generator(Purpose.PROPOSE, len(state.history))
-    history = state.history.assume_pending(proposed)
+    history = state.history.assume_pending(waiting)
     is_excluded = partial(state.problem.is_excluded, history)
     code = _read_leniently(space, config, _base_of(history, rng))
     ring = neighbourhoods.nearest(space, code, rng)

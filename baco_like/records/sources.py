@@ -3,9 +3,10 @@
 A source is a person, a script, another tuner, a language model: anybody who calls `Optimizer.propose` under a name. Its
 proposals compete with the strategy for trials. All here are pure functions of the history.
 
-The share of a source follows its gains. Its first trial comes at once, the next ones after an interval: a trial that is
-no new best doubles it, a new best makes it the shortest again. So the share has a floor and a ceiling, and a source
-that was good once is asked again. A source whose first trials all fail is stopped.
+The share of a source follows its gains. Its first trials, its probation, come at the shortest interval, as soon as the
+strategy has had a few. If all of them fail, the source is stopped. Later a trial that is no new best doubles the
+interval to the next one, and a new best makes it the shortest again. So the share has a floor and a ceiling, and a
+source that was good once is asked again.
 
 The source ``experience`` has a short list with the best first, so a stricter rule suits it. Its trials follow the first
 one of the run, one after the other, and after two in a row that are no new best it is stopped.
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 SHORTEST, LONGEST = 2, 20
 """Trials from one of a source to its next one: after a new best, and at most."""
 
-GROWTH = 2.0
-"""Factor of the interval after a trial that is no new best."""
+WAIT = 3
+"""Number of trials before the first one of a source: the default strategy compares its first three with each other."""
 
-MOST_FAILURES = 5
-"""Number of failures before any success after which a source is stopped."""
+PROBATION = 5
+"""Number of the first trials of a source, which come at the shortest interval; it is stopped if all of them fail."""
 
 EXPERIENCE = "experience"
 """The source of what earlier runs of other programs know."""
@@ -72,7 +73,7 @@ class SourceRecord:
         gains: Number of those that were a new best when they were observed.
         best: Its best trial, or None.
         interval: Number of trials from its last one to its next one.
-        last: Position of its last trial among all trials; negative before the first one.
+        last: Position of its last trial among all trials; before the first one such that it comes after `WAIT` others.
         misses: Number of its trials since the last new best, pending ones included.
     """
 
@@ -82,8 +83,8 @@ class SourceRecord:
     successes: int = 0
     gains: int = 0
     best: Observation | None = None
-    interval: float = SHORTEST
-    last: int = -LONGEST
+    interval: int = SHORTEST
+    last: int = WAIT - SHORTEST
     misses: int = 0
 
     @property
@@ -91,7 +92,7 @@ class SourceRecord:
         """Whether it gets no trial: as many as may fail have failed, or are pending, and none has succeeded."""
         if self.source == EXPERIENCE:
             return self.misses >= MOST_MISSES
-        return not self.successes and self.trials >= MOST_FAILURES
+        return not self.successes and self.trials >= PROBATION
 
     @property
     def share(self) -> float:
@@ -103,19 +104,17 @@ class SourceRecord:
     def add(self, position: int, trial: Trial | None, is_gain: bool) -> SourceRecord:
         """Return the record after one more trial of the source; None is one that is suggested now."""
         own = trial if isinstance(trial, Observation) else None  # else it is pending
-        success = None if own is None or own.value is None else own
-        if success is not None and self.best is not None and success.cost >= self.best.cost:
-            best = self.best
-        else:
-            best = success or self.best
+        has_run = own is not None and own.value is not None
+        is_early = self.trials + 1 < PROBATION
+        known = [each for each in (self.best, own if has_run else None) if each is not None]
         return replace(
             self,
             trials=self.trials + 1,
             pending=self.pending + (own is None),
-            successes=self.successes + (success is not None),
+            successes=self.successes + has_run,
             gains=self.gains + is_gain,
-            best=best,
-            interval=SHORTEST if is_gain else min(LONGEST, self.interval * GROWTH),
+            best=min(known, key=lambda each: each.cost, default=None),
+            interval=SHORTEST if is_early or is_gain else min(LONGEST, 2 * self.interval),
             last=position,
             misses=0 if is_gain else self.misses + 1,
         )
@@ -136,7 +135,8 @@ def next_proposals(
 ) -> list[OpenProposal]:
     """Return the open proposals that are among the next n trials; the others belong to the strategy.
 
-    Each of the n trials counts those before it as pending.
+    Each of the n trials counts those before it as pending. Of one source the oldest proposal comes first: the one that
+    the model expects to be best was no better (benchmarks/quality/results/proposals.md).
 
     Args:
         history: The history of the run.
@@ -169,9 +169,9 @@ def _is_due(record: SourceRecord, position: int) -> bool:
     return not record.is_stopped and position - record.last >= record.interval
 
 
-def _order(record: SourceRecord | None) -> tuple[float, int]:
+def _order(record: SourceRecord | None) -> tuple[int, int]:
     """Return by what the next source is chosen: first a new one, then the best one, then the one that has waited."""
-    return (0.0, 0) if record is None else (record.interval, record.last)
+    return (0, 0) if record is None else (record.interval, record.last)
 
 
 def _read_trials(history: History) -> tuple[dict[str, SourceRecord], int, int]:

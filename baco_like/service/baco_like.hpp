@@ -943,6 +943,12 @@ class Tuner {
   }
   Trial claim(Json config) { return Trial(call("claim", {{"config", std::move(config)}})["trial"]); }
   void enqueue(Json config) { call("enqueue", {{"config", std::move(config)}}); }
+  // Proposes a configuration that competes with those of the strategy. Returns why it is refused, or an empty text.
+  std::string propose(Json config, const std::string& source, const std::string& note = "") {
+    const std::vector<Json> configs{std::move(config)};
+    const Json answers = call("propose", {{"configs", configs}, {"source", source}, {"note", note}})["answers"];
+    return first(answers)["reason"].as<std::string>().value_or("");
+  }
   // Says that these trials are still being measured: needed where the server gives leases, and for more than one
   // trial at a time after it has been started again.
   void heartbeat(const std::vector<Trial>& trials) {

@@ -35,7 +35,7 @@ _UNSUPPORTED = -32022
 """Code of the error for a request in another version."""
 
 _READING = ("status", "describe", "best", "front", "recommend", "why", "importance")
-_WRITING = ("open", "suggest", "observe", "enqueue", "abandon")
+_WRITING = ("open", "suggest", "observe", "enqueue", "propose", "abandon")
 """The methods that are tools, those of the second kind only where writing is allowed."""
 
 _MOST_CHARACTERS = 20_000

@@ -167,6 +167,14 @@ class OfConfig(Params):
     config: Config
 
 
+class Propose(Params):
+    """Propose configurations that compete with those of the strategy; ``source`` names who has chosen them."""
+
+    configs: list[Config]
+    source: Client
+    note: str = ""
+
+
 class Abandon(Params):
     """Give up a trial."""
 
@@ -320,6 +328,20 @@ class Nothing(Struct):
     """Nothing but success."""
 
 
+class AnswerResult(Struct):
+    """Why a proposal is refused, empty if it is accepted, and the nearest configuration that may be proposed."""
+
+    accepted: bool
+    reason: str
+    nearest: Config | None
+
+
+class ProposeResult(Struct):
+    """The answer to each proposal."""
+
+    answers: list[AnswerResult]
+
+
 class HeartbeatResult(Struct):
     """The named trials that are still pending."""
 
@@ -422,6 +444,9 @@ METHODS: Mapping[str, Method] = {
     "observe": Method(Observe, ObserveResult, "report an outcome", True),
     "claim": Method(OfConfig, OneTrial, "a trial of a configuration chosen elsewhere", True),
     "enqueue": Method(OfConfig, Nothing, "suggest this configuration next", True),
+    "propose": Method(
+        Propose, ProposeResult, "configurations that compete with the strategy's", True
+    ),
     "abandon": Method(Abandon, Nothing, "give up a pending trial", True),
     "heartbeat": Method(Heartbeat, HeartbeatResult, "these trials are being evaluated"),
     "best": Method(OfTask, MaybeTrial, "the best trial"),

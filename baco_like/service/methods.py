@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,6 +29,8 @@ from baco_like.exceptions import (
 )
 from baco_like.journal import Event
 from baco_like.journal.events import config_from_json
+from baco_like.optimizer.arguments import encode_together
+from baco_like.optimizer.proposing import answer_proposals
 from baco_like.records import Objective, Status, TaskRecommendation, Trial
 from baco_like.records.trial import rank
 from baco_like.service import messages
@@ -406,6 +409,27 @@ def _enqueue(run: Run, params: messages.OfConfig, call: Call) -> messages.Nothin
     return messages.Nothing()
 
 
+def _propose(run: Run, params: messages.Propose, call: Call) -> messages.ProposeResult:
+    configs, optimizer = list(map(config_from_json, params.configs)), run.optimizer
+    if (
+        call.made
+    ):  # those that are in the journal were accepted; the reasons of the others are found again
+        made = [config_from_json(config) for config in call.made[0][0]["configs"]]
+        answers, _ = answer_proposals(optimizer.state, configs, params.source)
+        encoded = [encode_together(optimizer.space, [config]) for config in configs]
+        answers = [
+            replace(answer, reason="", nearest=None) if own and own[0][0] in made else answer
+            for answer, own in zip(answers, encoded, strict=True)
+        ]
+    else:
+        with run.counting():
+            run.check_pending(len(optimizer.history.open_proposals) + len(configs))
+            answers = optimizer.propose(configs, source=params.source, note=params.note)
+    return messages.ProposeResult(
+        [messages.AnswerResult(a.accepted, a.reason, a.nearest) for a in answers]
+    )
+
+
 def _abandon(run: Run, params: messages.Abandon, call: Call) -> messages.Nothing:
     if not call.made:
         run.optimizer.abandon(run.optimizer.history.get_pending(params.trial), params.reason)
@@ -512,6 +536,7 @@ _FUNCTIONS: Mapping[str, Callable[[Run, Any, Call], Any]] = {
     "observe": _observe,
     "claim": _claim,
     "enqueue": _enqueue,
+    "propose": _propose,
     "abandon": _abandon,
     "heartbeat": _heartbeat,
     "best": _best,

@@ -69,6 +69,12 @@ class FakeRun:
             return error(-32002, "trial", f"no trial {params['trial']}")
         if method in {"best", "claim"}:
             return {"result": {"trial": None}}
+        if method == "propose":
+            return {
+                "result": {
+                    "answers": [{"accepted": False, "reason": "infeasible: 3", "nearest": None}]
+                }
+            }
         if method == "status":
             names = params["client"], "other"
             every = range(self.pending)

@@ -9,6 +9,7 @@
 // SERVER is http://..., the number of a descriptor, or a command.
 
 #include <baco_like.hpp>
+#include <cstdlib>
 #include <iostream>
 #include <sys/wait.h>
 
@@ -119,6 +120,7 @@ void call_all(Tuner& tuner) {
   tuner.heartbeat(more);
   tuner.enqueue(Fields{{"tile", 8}});
   tuner.claim(Fields{{"tile", 16}});
+  if (tuner.propose(Fields{{"tile", 3}}, "expert", "why not") != "infeasible: 3") std::abort();
   std::vector<std::int64_t> pending;
   const bool has_best = tuner.best().has_value();
   const std::int64_t front = tuner.front()[0].id();

@@ -493,6 +493,7 @@ def test_each_method_sends_the_parameters_of_the_protocol(probe):
         ("heartbeat", {"trials": [1, 2]}),
         ("enqueue", {"config": {"tile": 8}}),
         ("claim", {"config": {"tile": 16}}),
+        ("propose", {"configs": [{"tile": 3}], "source": "expert", "note": "why not"}),
         ("best", {}),
         ("front", {}),
         ("status", {}),

@@ -12,17 +12,31 @@ from hypothesis import strategies as st
 from baco_like import ConfigError, Optimizer, Sharing, Space, TrialError, migrate
 from baco_like.journal import JsonlJournal
 from baco_like.journal.events import START, proposed_event
-from baco_like.records.sources import LONGEST, MOST_FAILURES, SHORTEST, read_sources, source_of
+from baco_like.records.sources import (
+    LONGEST,
+    PROBATION,
+    SHORTEST,
+    WAIT,
+    read_sources,
+    source_of,
+)
 
 SPACE = Space(
     {"tile": [8, 16, 32, 64], "unroll": [1, 2, 4, 8], "name": ["a", "b"]},
     constraints=["tile * unroll <= 256"],
 )
 CONFIGS = list(SPACE)
+WIDE = Space({"x": range(500)})
 
 
 def optimizer(**arguments):
-    return Optimizer(SPACE, seed=1, **{"strategy": "random_search", **arguments})
+    return Optimizer(SPACE, **{"seed": 1, "strategy": "random_search", **arguments})
+
+
+def begin(opt):
+    """Return the optimizer after the first trials, which belong to the strategy."""
+    search(opt, WAIT, lambda t: 1e6)
+    return opt
 
 
 def search(opt, n, cost, width=1):
@@ -35,8 +49,9 @@ def search(opt, n, cost, width=1):
 
 
 def test_a_proposal_becomes_a_trial_with_its_source_and_note():
-    opt = optimizer()
+    opt = optimizer(seed=2)
     answer = opt.propose(CONFIGS[5], source="expert", note="big tiles")
+    begin(opt)
     assert (answer.accepted, answer.reason, answer.nearest) == (True, "", None)
     trial = opt.suggest()
     assert dict(trial) == CONFIGS[5]
@@ -190,9 +205,10 @@ def test_shares_resume_and_no_proposal_is_lost(values, sources, width):
 
 
 def test_a_source_that_brings_new_bests_gets_every_second_trial():
-    opt = optimizer()
-    opt.propose(CONFIGS[:10], source="good")
+    opt = Optimizer(WIDE, strategy="random_search")
+    opt.propose([{"x": i} for i in range(10)], source="good")
     costs = iter(range(100, 0, -1))
+    begin(opt)
     trials = search(opt, 20, lambda t: next(costs) if t.origin == "proposed" else 1000)
     assert [t.origin == "proposed" for t in trials] == [True, False] * 10
     record = read_sources(opt.history)["good"]
@@ -203,23 +219,23 @@ def test_a_source_that_brings_new_bests_gets_every_second_trial():
 def test_a_useless_source_keeps_a_small_share_and_a_new_best_restores_it():
     wide = Space({"x": range(500), "good": [False, True]})
     opt = Optimizer(wide, strategy="random_search")
-    opt.propose([{"x": i, "good": i == 8} for i in range(20)], source="x")
+    opt.propose([{"x": i, "good": i == 14} for i in range(20)], source="x")
+    begin(opt)
     trials = search(opt, 200, lambda t: 0.5 if t["good"] and t.origin == "proposed" else 1.0)
     own = [t.id for t in trials if t.origin == "proposed"]
     gaps = [b - a for a, b in pairwise(own)]
-    assert gaps[0] == SHORTEST
-    assert gaps[4:7] == [LONGEST] * 3
-    assert gaps[7] == SHORTEST
-    assert max(gaps) == LONGEST
+    assert own[0] == WAIT
+    assert gaps[: PROBATION - 1] == [SHORTEST] * (PROBATION - 1)
+    assert gaps[PROBATION - 1 :][:5] == [4, 8, 16, LONGEST, LONGEST]
+    assert gaps[own.index(read_sources(opt.history)["x"].best.id)] == SHORTEST
 
 
 @pytest.mark.parametrize("width", [1, 3, 40])
 def test_a_source_whose_first_proposals_fail_is_stopped(width):
-    wide = Space({"x": range(500)})
-    opt = Optimizer(wide, strategy="random_search")
+    opt = Optimizer(WIDE, strategy="random_search")
     opt.propose([{"x": i} for i in range(60)], source="hostile")
     trials = search(opt, 120, lambda t: None if t.origin == "proposed" else 1.0, width)
-    assert sum(t.origin == "proposed" for t in trials) == MOST_FAILURES
+    assert sum(t.origin == "proposed" for t in trials) == PROBATION
     assert opt.propose({"x": 499}, source="hostile").reason == (
         "stopped: the first 5 proposals of 'hostile' have failed, or are pending; propose under another source if the "
         "reason is gone"
@@ -228,10 +244,10 @@ def test_a_source_whose_first_proposals_fail_is_stopped(width):
 
 
 def test_several_sources_have_half_of_the_trials_together():
-    wide = Space({"x": range(500)})
-    opt = Optimizer(wide, strategy="random_search")
+    opt = Optimizer(WIDE, strategy="random_search")
     for k, source in enumerate("abc"):
         opt.propose([{"x": 50 * k + i} for i in range(50)], source=source)
+    begin(opt)
     costs = iter(range(1000, 0, -1))
     trials = search(opt, 40, lambda t: next(costs))
     sources = [source_of(t) for t in trials]
@@ -243,30 +259,30 @@ def test_a_gain_is_one_over_the_trials_of_the_same_task():
     opt = Optimizer(Space({"x": range(50)}, tasks=[{"n": 1}, {"n": 2}]), strategy="random_search")
     opt.observe({"x": 0, "n": 1}, 1.0)
     opt.propose([{"x": 1, "n": 2}, {"x": 1, "n": 1}], source="x")
-    search(opt, 6, lambda t: 5.0)
+    search(opt, 20, lambda t: 5.0 if t["n"] == 1 else 1e6 - t.id)
     record = read_sources(opt.history)["x"]
     assert (record.trials, record.gains) == (2, 1)
 
 
 def test_only_proposals_for_the_task_of_the_worker_are_suggested():
-    space = Space({"x": range(50)}, tasks=[{"n": 1}, {"n": 2}])
+    space = Space({"x": range(900)}, tasks=[{"n": 1}, {"n": 2}])
     opt = Optimizer(space, strategy="random_search", sharing=Sharing(task={"n": 2}))
-    opt.propose([{"x": 1, "n": 1}, {"x": 1, "n": 2}], source="x")
-    assert dict(opt.suggest()) == {"x": 1, "n": 2}
+    begin(opt)
+    opt.propose([{"x": 51, "n": 1}, {"x": 51, "n": 2}], source="x")
+    assert dict(opt.suggest()) == {"x": 51, "n": 2}
     assert len(opt.history.open_proposals) == 1
 
 
 def test_proposals_come_before_those_in_store():
-    with_store = optimizer(sharing=Sharing(ahead=4))
-    with_store.suggest()
-    with_store.propose(CONFIGS[7], source="expert")
+    with_store = begin(Optimizer(WIDE, strategy="random_search", sharing=Sharing(ahead=4)))
+    with_store.propose({"x": 7}, source="expert")
     assert with_store.suggest().tag == {"source": "expert", "note": ""}
 
 
 def test_a_queued_configuration_comes_first():
-    opt = optimizer()
-    opt.propose(CONFIGS[7], source="expert")
-    opt.enqueue(CONFIGS[8])
+    opt = begin(Optimizer(WIDE, strategy="random_search"))
+    opt.propose({"x": 7}, source="expert")
+    opt.enqueue({"x": 8})
     assert [t.origin for t in opt.suggest(2)] == ["enqueued", "proposed"]
 
 
@@ -281,9 +297,10 @@ def test_open_proposals_move_to_a_changed_space(tmp_path):
 
 def test_a_run_in_a_file_continues_with_the_open_proposals(tmp_path):
     opt = optimizer(storage=tmp_path / "run.jsonl")
+    opt.claim(CONFIGS[2])
     opt.propose(CONFIGS[3:6], source="x")
-    opt.suggest()
+    opt.claim(CONFIGS[3])
     kinds = [e["event"] for e, _ in JsonlJournal(tmp_path / "run.jsonl").peek(START)]
-    assert kinds == ["opened", "proposed", "suggested"]
+    assert kinds == ["opened", "suggested", "proposed", "suggested"]
     again = Optimizer.load(tmp_path / "run.jsonl").history.open_proposals
     assert [p.config for p in again] == CONFIGS[4:6]

@@ -24,6 +24,7 @@ STEPS = st.lists(
                 "abandon",
                 "enqueue",
                 "claim",
+                "propose",
                 "resend",
                 "reuse",
                 "reopen",
@@ -82,6 +83,13 @@ class Model:
                 getattr(self.python, step)(CONFIGS[number])
             except ValueError:
                 assert answer["error"]["data"]["error"] == "config"
+        elif step == "propose":
+            answer = self.send("propose", configs=[CONFIGS[number]], source="x")
+            own = self.python.propose(CONFIGS[number], source="x")
+            expected = {"accepted": own.accepted, "reason": own.reason, "nearest": own.nearest}
+            assert json.dumps(answer["result"]["answers"]) == json.dumps([expected])
+            if own.reason:  # after a restart it is not in the journal, so it is proposed again
+                self.sent.pop()
         elif step == "resend" and self.sent:
             method, request, params, before = self.sent[-1 - number % len(self.sent)]
             if "result" in before:

@@ -26,7 +26,7 @@ READING = {
     "importance",
     "report",
 }
-WRITING = {"open", "suggest", "observe", "enqueue", "abandon"}
+WRITING = {"open", "suggest", "observe", "enqueue", "propose", "abandon"}
 
 
 def value(config):
@@ -88,6 +88,9 @@ def test_an_agent_tunes_with_the_official_client(mode, tmp_path):
             assert not opened["resumed"]
             idea = {"tile": 32, "order": ["k", "i", "j"], "unroll": 1}
             await result("enqueue", config=idea)
+            (answer,) = (await result("propose", configs=[idea], source="me"))["answers"]
+            assert answer["reason"] == "enqueued: it is suggested next"
+            assert answer["nearest"] != idea
             trials = (await result("suggest"))["trials"]
             assert trials[0]["config"] == idea
             is_error, text = await call("observe", trial=trials[0]["id"])
