@@ -20,6 +20,7 @@ from baco_like.records import (
 from baco_like.records.front import hypervolume
 from baco_like.records.objective import sign_of
 from baco_like.records.reading import finite_number
+from baco_like.records.sources import read_sources, source_of
 from baco_like.strategies.protocol import Prediction, Predictive
 
 
@@ -100,7 +101,14 @@ def predict(state: OptimizerState, configs: Sequence[Mapping[str, Any]]) -> Pred
     return result._replace(feasible=feasible)
 
 
-def why(trial: Trial) -> dict[str, Any]:
-    """Return the origin of a trial and the predictions of the model when it was suggested."""
+def why(trial: Trial, history: History) -> dict[str, Any]:
+    """Return the origin of a trial and the predictions of the model when it was suggested.
+
+    For a proposal of a source these are its note, and what the source has brought so far.
+    """
     note = dict(trial.tag) if isinstance(trial.tag, Mapping) else {}
-    return {"origin": trial.origin, **{k: v for k, v in note.items() if k != "hyperparameters"}}
+    own = {"origin": trial.origin, **{k: v for k, v in note.items() if k != "hyperparameters"}}
+    record = read_sources(history).get(source_of(trial) or "")
+    if record is None:
+        return own
+    return {**own, "trials": record.trials, "gains": record.gains, "share": record.share}

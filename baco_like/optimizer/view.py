@@ -347,12 +347,14 @@ class RunView:
     def why(self, trial: Trial) -> dict[str, Any]:
         """Return the origin of a trial and the predictions of the model when it was suggested.
 
+        For a proposal they are its source and note, and the trials, the gains and the present share of the source.
+
         Raises:
             TrialError: The argument is not a trial.
         """
         if not isinstance(trial, Trial):
             raise TrialError(f"why takes a trial, not {trial!r:.80}; trials are in `trials`")
-        return why(trial)
+        return why(trial, self.history)
 
     def importance(self, *, quantile: float = 0.5, objective: str | None = None) -> Importance:
         """Return which parameters matter, with 90 % intervals, for the value and for failures.

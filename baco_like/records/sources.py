@@ -130,6 +130,22 @@ def read_sources(history: History) -> dict[str, SourceRecord]:
     return _read_trials(history)[0]
 
 
+def read_finders(history: History) -> dict[str, SourceRecord]:
+    """Return what each source, and each origin of the other trials of the search, has brought; empty without a source.
+
+    The interval and the position of an origin have no meaning.
+    """
+    trials = history.trials
+    if all(source_of(trial) is None for trial in trials):
+        return {}
+    records: dict[str, SourceRecord] = {}
+    for row in np.flatnonzero(history.is_search)[history.warm :]:
+        name = source_of(trials[row]) or trials[row].origin
+        record = records.get(name, SourceRecord(name))
+        records[name] = record.add(row, trials[row], _is_new_best(history, row))
+    return records
+
+
 def next_proposals(
     history: History, proposals: Sequence[OpenProposal], n: int
 ) -> list[OpenProposal]:

@@ -16,6 +16,7 @@ from baco_like.parameters.protocol import is_permutation
 from baco_like.records import Confirmation, Status, Trial
 from baco_like.records.limits import LIMIT
 from baco_like.records.objective import sign_of
+from baco_like.records.sources import source_of
 from baco_like.reporting import charts
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Part, ReportTable, Section
@@ -144,7 +145,13 @@ def search_section(facts: RunFacts) -> Section:
         _improvements(facts, best)[-_SHOWN:],
         f"The last improvements, at most {_SHOWN}",
     )
-    return Section("search", "How did the search get there?", answer, [*drawn, table])
+    found = [
+        [name, record.trials, record.gains, None if record.best is None else record.best.value]
+        for name, record in facts.findings.finders.items()
+    ]
+    head = ["proposed by", "trials", "new bests", facts.objective.label]
+    sources = ReportTable(head, found, "What the sources of proposals found, and the other trials")
+    return Section("search", "How did the search get there?", answer, [*drawn, table, sources])
 
 
 def _improvements(facts: RunFacts, best: Sequence[float]) -> list[list[object]]:
@@ -164,7 +171,7 @@ def _improvements(facts: RunFacts, best: Sequence[float]) -> list[list[object]]:
         shown = ", ".join(changes[:6])
         shown += f" and {len(changes) - 6} more" if len(changes) > 6 else ""
         phase = trial.tag.get("phase") if isinstance(trial.tag, dict) else None
-        source = f"{trial.origin}, {phase}" if phase else trial.origin
+        source = source_of(trial) or (f"{trial.origin}, {phase}" if phase else trial.origin)
         minutes = facts.minutes[n]
         at = None if minutes is None else round(minutes, 2)
         rows.append([int(numbers[n]), at, trial.id, trial.value, source, shown])

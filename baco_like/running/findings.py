@@ -38,6 +38,7 @@ from baco_like.records import (
 from baco_like.records.confirmation import winner_of
 from baco_like.records.drift import describe_first_repeats, read_drift
 from baco_like.records.objective import sign_of
+from baco_like.records.sources import SourceRecord, read_finders
 from baco_like.records.trial import CONTROL, WARM, measurement_notes, rank, read_values
 from baco_like.surrogates.ranking_ensemble import OWN_WEIGHT
 
@@ -114,6 +115,11 @@ class Findings:
                 values = [own[0].value for own in trials]
                 found[name] = list(zip([*elements, value[-1]], [*values, best.value], strict=True))
         return found
+
+    @cached_property
+    def finders(self) -> dict[str, SourceRecord]:
+        """What each source of proposals, and each origin of the other trials, has brought; empty without a source."""
+        return read_finders(self.history)
 
     @property
     def is_default_best(self) -> bool:

@@ -25,7 +25,6 @@ from baco_like.journal.header import Header
 from baco_like.journal.lock import find_holders, lock_file
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.arguments import collector_paused
-from baco_like.optimizer.predictions import why
 from baco_like.optimizer.state import OptimizerState, apply_events, initial_state
 from baco_like.optimizer.view import ReadRun, RunView
 from baco_like.records import History, Trial
@@ -41,6 +40,7 @@ from baco_like.running.telling import (
     tell_confirmation,
     tell_counts,
     tell_result,
+    tell_sources,
     tell_steps,
 )
 from baco_like.spaces import Space
@@ -221,6 +221,7 @@ def describe_run(view: JournalView, top: int, width: int = 100) -> str:
         *tell_result(found),
         *tell_confirmation(found.confirmation),
         *tell_steps(found),
+        *tell_sources(found),
         *tell_conditions(found),
     ]
     text = "\n".join(map(escape_control_characters, lines))
@@ -324,7 +325,7 @@ def describe_trial(view: JournalView, trial: Trial) -> str:
     sections = [
         [f"trial {trial.id}", *_facts(facts)],
         ["configuration", *_facts([(name, shown_value(trial[name])) for name in trial])],
-        ["why it was suggested", *_facts(_flatten(why(trial)))],
+        ["why it was suggested", *_facts(_flatten(view.why(trial)))],
     ]
     if trial.message:
         sections.append(["log", *(f"  {line}" for line in trial.message.splitlines())])

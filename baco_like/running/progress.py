@@ -17,6 +17,7 @@ from baco_like.explanations import estimate_outlook
 from baco_like.records import History, Objective, Status, Trial
 from baco_like.records.confirmation import is_current
 from baco_like.records.drift import drift_notes
+from baco_like.records.sources import source_of
 from baco_like.records.trial import CONTROL, measurement_notes
 from baco_like.running.findings import best_beside, censoring, first_line
 from baco_like.running.stopping import OUTLOOK_EVERY
@@ -176,7 +177,9 @@ class TrialProgress:
                 self._noted.add(kind)
         notes += drift_notes(history, trial, self._threshold)
         self._counted = history.searched
+        source = source_of(trial)
         label = f"trial {trial.id}{' again' if trial.origin == CONTROL else ''}"
+        label += f" of {source:.40}" if source else ""
         own = best_beside(history, trial)
         comma = ";" if history.objectives and trial.value is not None else ","
         text = f"{self._best(history, own)}{comma} {label}: {self._result(history, trial)}"

@@ -208,6 +208,15 @@ def tell_conditions(found: Findings) -> list[str]:
     ]
 
 
+def tell_sources(found: Findings) -> list[str]:
+    """Return a sentence on each source of proposals and on the others: its trials, its gains and its best value."""
+    return [
+        f"Found by {name}: {_count(record.trials, 'trial')}, {_count(record.gains, 'new best')}, "
+        f"best {'none' if record.best is None else format_result(record.best)}."
+        for name, record in found.finders.items()
+    ]
+
+
 def tell_recommendation(found: TaskRecommendation | None) -> list[str]:
     """Return the recommended configurations with the tasks that they are for, and the combined slowdown."""
     if found is None:
@@ -312,6 +321,7 @@ def format_summary(found: Findings) -> str:
     else:
         table = _format_comparison(found, found.best)
     sentences = [*tell_result(found), *tell_confirmation(found.confirmation), *tell_steps(found)]
+    sentences += tell_sources(found)
     return "\n".join([table, "", *sentences, *tell_conditions(found), "", tell_counts(found)])
 
 

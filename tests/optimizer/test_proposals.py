@@ -20,6 +20,11 @@ from baco_like.records.sources import (
     read_sources,
     source_of,
 )
+from baco_like.reporting.facts import RunFacts
+from baco_like.reporting.summary import search_section
+from baco_like.running.findings import Findings
+from baco_like.running.journal_view import JournalView, describe_run, describe_trial
+from baco_like.running.telling import tell_sources
 
 SPACE = Space(
     {"tile": [8, 16, 32, 64], "unroll": [1, 2, 4, 8], "name": ["a", "b"]},
@@ -55,7 +60,14 @@ def test_a_proposal_becomes_a_trial_with_its_source_and_note():
     assert (answer.accepted, answer.reason, answer.nearest) == (True, "", None)
     trial = opt.suggest()
     assert dict(trial) == CONFIGS[5]
-    assert opt.why(trial) == {"origin": "proposed", "source": "expert", "note": "big tiles"}
+    assert opt.why(trial) == {
+        "origin": "proposed",
+        "source": "expert",
+        "note": "big tiles",
+        "trials": 1,
+        "gains": 0,
+        "share": 0.5,
+    }
     assert not opt.history.open_proposals
 
 
@@ -304,3 +316,28 @@ def test_a_run_in_a_file_continues_with_the_open_proposals(tmp_path):
     assert kinds == ["opened", "suggested", "proposed", "suggested"]
     again = Optimizer.load(tmp_path / "run.jsonl").history.open_proposals
     assert [p.config for p in again] == CONFIGS[4:6]
+
+
+def test_a_run_says_which_source_found_what(tmp_path):
+    opt = optimizer(storage=tmp_path / "run.jsonl")
+    opt.observe(CONFIGS[0], 9.0)
+    begin(opt)
+    opt.propose(CONFIGS[3:5], source="expert")
+    search(opt, 4, lambda t: 1.0 if t.origin == "proposed" else 2.0)
+    view = JournalView(tmp_path / "run.jsonl")
+    assert tell_sources(Findings(view.history, view.objective)) == [
+        "Found by told: 1 trial, 1 new best, best 9.",
+        "Found by strategy: 5 trials, 0 new bests, best 2.",
+        "Found by expert: 2 trials, 1 new best, best 1.",
+    ]
+    assert "Found by expert: 2 trials, 1 new best, best 1." in describe_run(view, 3)
+    own = next(t for t in view.trials if t.origin == "proposed")
+    assert "source  expert" in describe_trial(view, own)
+    section = search_section(RunFacts(tmp_path / "run.jsonl"))
+    assert ["expert", 2, 1, 1.0] in section.parts[-1].rows
+
+
+def test_a_run_without_proposals_names_no_source():
+    opt = optimizer()
+    search(opt, 3, lambda t: 1.0)
+    assert not tell_sources(Findings(opt.history, opt.objective))
