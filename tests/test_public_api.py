@@ -128,6 +128,7 @@ PUBLIC = {
         "Measuring",
         "NoImprovement",
         "Progress",
+        "Proposer",
         "Recheck",
         "Result",
         "StoppingRule",

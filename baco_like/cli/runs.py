@@ -9,7 +9,7 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from baco_like.evaluators.command.evaluator import program_commands
 from baco_like.evaluators.protocol import SourceProvider, unwrap
 from baco_like.exceptions import BacoError, EvaluatorError, JournalError, RunFileError
 from baco_like.journal.lock import reserved, sole_runner
-from baco_like.optimizer import Optimizer, Sharing
+from baco_like.optimizer import Callback, Optimizer, Sharing
 from baco_like.optimizer.arguments import read_events
 from baco_like.running.confirming import SIMPLIFY, Confirm
 from baco_like.running.drawing import plot_convergence, plot_front
@@ -35,6 +35,7 @@ from baco_like.running.findings import Findings, first_line, recommend_by_task, 
 from baco_like.running.journal_view import JOURNAL, JournalView
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Display, show_progress
+from baco_like.running.proposers import Proposer
 from baco_like.running.run_file import RunFile, read
 from baco_like.running.run_tables import Budget
 from baco_like.running.telling import format_summary, tell_recommendation
@@ -185,8 +186,11 @@ def _open_run(
     stack.enter_context(sole_runner(journal, is_shared))
     if not resume:
         _check_no_journal(folder, is_shared)  # again: another process may have been faster
+    proposers = [Proposer(command, run_file.folder) for command in run_file.proposers]
+    for proposer in proposers:
+        stack.callback(proposer.close)
     with _reserved(journal, is_shared):
-        optimizer = _create_optimizer(run_file, journal, seed)
+        optimizer = _create_optimizer(run_file, journal, seed, proposers)
     size = format_size(run_file.space.feasible_size)
     read = f"; {optimizer.history.evaluations} results read" if resume else ""
     print_line(f"{size} feasible configurations; results go to {folder}{read}")
@@ -280,7 +284,12 @@ def _reserved(journal: Path, is_shared: bool) -> Iterator[None]:
         yield
 
 
-def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None) -> Optimizer:
+def _create_optimizer(
+    run_file: RunFile,
+    journal: Path | None,
+    seed: int | None,
+    callbacks: Sequence[Callback] = (),
+) -> Optimizer:
     """Create or resume the optimizer; the default configuration is evaluated first."""
     context = run_file.context
     if journal is not None and journal.exists() and journal.stat().st_size:
@@ -298,6 +307,7 @@ def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None)
         warm_start=run_file.warm_start or None,
         sharing=run_file.sharing,
         context=context,
+        callbacks=callbacks,
     )
 
 

@@ -3,6 +3,7 @@
 from baco_like.running.confirming import Confirm, confirm_winner
 from baco_like.running.measuring import Measuring, Recheck, Workers
 from baco_like.running.progress import Progress
+from baco_like.running.proposers import Proposer
 from baco_like.running.regression_check import (
     CheckedPair,
     CheckResult,
@@ -33,6 +34,7 @@ __all__ = [
     "Measuring",
     "NoImprovement",
     "Progress",
+    "Proposer",
     "Recheck",
     "Result",
     "StoppingRule",

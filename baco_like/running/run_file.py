@@ -108,6 +108,7 @@ class RunFile:
         seed: The run's only seed.
         search: Strategy, settings, first configurations and noise.
         sharing: Threads and proposals in store; the command line adds its task, its name and its lease.
+        proposers: Commands that propose configurations; they run in the folder of the file.
         measuring: How often the incumbent is measured again to notice drift, and how the winner is confirmed.
         warm_start: Sources of earlier results.
         peak: The best value that the machine allows, for the report, or None.
@@ -122,6 +123,7 @@ class RunFile:
     budget: Budget
     seed: int = 0
     sharing: Sharing = field(default_factory=Sharing)
+    proposers: tuple[str, ...] = ()
     warm_start: tuple[WarmStart, ...] = ()
     peak: float | None = None
 

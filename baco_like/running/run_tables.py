@@ -179,6 +179,8 @@ class OptimizerTable:
             for the model.
         experience: Results of runs of [other programs](../warm_start.md#start-from-runs-of-other-programs); relative
             paths start at the run file.
+        proposers: Commands that [propose configurations](../proposals.md#a-command-that-proposes) while the run goes
+            on; they run in the folder of this file.
     """
 
     strategy: str = "auto"
@@ -189,6 +191,7 @@ class OptimizerTable:
     ahead: Natural = 0
     patience: Annotated[float | None, Shape(type="number", minimum=0)] = None
     experience: Annotated[str | Sequence[str] | None, _EXPERIENCE] = None
+    proposers: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -317,7 +320,8 @@ def read_optimizer(table: Table, folder: Path = Path()) -> dict[str, Any]:
         sharing = Sharing(ahead=read.ahead, patience=read.patience, threads=read.threads)
     except ValueError as error:
         raise RunFileError(f"[optimizer] {error}") from error
-    return {"seed": read.seed, "search": search, "sharing": sharing}
+    proposers = tuple(read.proposers)
+    return {"seed": read.seed, "search": search, "sharing": sharing, "proposers": proposers}
 
 
 def _paths(given: str | Sequence[str] | None, folder: Path) -> Path | list[Path] | None:

@@ -130,7 +130,8 @@ class Description:
         aim = read_aim(top, goal)
         budget = top.table("budget").create(Budget) if top.has("budget") else None
         table = top.table("optimizer")
-        for key in filter(table.has, ("threads", "experience")):
+        # A client must not start commands, nor read files.
+        for key in filter(table.has, ("threads", "experience", "proposers")):
             raise table.error(key, table.entries[key], "no such key in the service")
         read = read_optimizer(table)
         sharing = replace(read["sharing"], lease=top.entries.get("lease"))

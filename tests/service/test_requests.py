@@ -187,6 +187,7 @@ def test_a_closed_pipe_ends_the_server():
         ("params", "context", {"context": {"[evaluator] run": "rm -rf x"}}),
         ("params", "context", {"context": {"folder": "/tmp"}}),
         ("params", "threads", {"optimizer": {"threads": 64}}),
+        ("params", "proposers", {"optimizer": {"proposers": ["touch file"]}}),
         ("params", "strategy", {"optimizer": {"strategy": "os:system"}}),
         (
             "params",

@@ -155,7 +155,7 @@ class Child:
             with restrict_cpus(cpus):
                 process: subprocess.Popen[bytes] = subprocess.Popen(
                     command,
-                    stdin=subprocess.DEVNULL,
+                    stdin=options.pop("stdin", subprocess.DEVNULL),
                     stdout=subprocess.PIPE,
                     cwd=folder,
                     env={**os.environ, **environment, MARK: str(mark)},

@@ -23,7 +23,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 
 from baco_like._tables import Shape
 from baco_like.evaluators._processes.child import (
@@ -147,6 +147,7 @@ def run_command(
     memory: int | None = None,
     cpus: frozenset[int] | None = None,
     stop: Stop | None = None,
+    stdin: IO[bytes] | int = subprocess.DEVNULL,
 ) -> Finished:
     """Run a command to its end, or kill it with all its children.
 
@@ -158,6 +159,7 @@ def run_command(
         memory: Limit of the address space in bytes, of each process separately.
         cpus: Numbers of the CPUs that it may use; None for the CPUs of this process.
         stop: Lets another thread end the command.
+        stdin: Its standard input: a file, by default none.
 
     Raises:
         OSError: The program cannot be started (not found, not executable).
@@ -178,6 +180,7 @@ def run_command(
                     environment=environment,
                     folder=folder,
                     cpus=cpus,
+                    stdin=stdin,
                     stderr=subprocess.PIPE,
                 )
             watch = _Watch(child, outputs, stop, stack)
