@@ -8,7 +8,7 @@ import shlex
 import sys
 
 from baco_like import MaxEvals, Optimizer, Ordinal, Space, tune
-from baco_like.records.sources import read_sources
+from baco_like.records import read_sources
 from baco_like.running import Proposer
 
 space = Space(

@@ -258,6 +258,7 @@ PUBLIC = {
         "Trial",
         "Utilisation",
         "read_confirmation",
+        "read_sources",
         "read_utilisation",
     ],
     "baco_like.results": [

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from baco_like.records.objective import Measurement, Objective
     from baco_like.records.race import Speedup
     from baco_like.records.regression import RegressionRule
+    from baco_like.records.sources import read_sources
     from baco_like.records.task_selector import TaskRecommendation
     from baco_like.records.trial import FAILURE_WORDS, Observation, Outcome, Proposal, Status, Trial
     from baco_like.records.workers import Utilisation, read_utilisation
@@ -39,6 +40,7 @@ __all__ = [
     "Trial",
     "Utilisation",
     "read_confirmation",
+    "read_sources",
     "read_utilisation",
 ]
 
@@ -55,6 +57,7 @@ _MODULES = (
     "covering",
     "aim",
     "history",
+    "sources",
     "task_selector",
 )
 __getattr__, __dir__ = import_on_first_use(__name__, __all__, _MODULES)

@@ -51,15 +51,17 @@ class Source:
 
     def __init__(self, problem: Problem, arm: str, seed: int) -> None:
         self.problem, self.arm = problem, arm
+        self.is_stopped = False
         self.rng = np.random.default_rng([seed, 48])
         self.optimum = problem.space.encode([self._config(int(np.nanargmin(problem.costs)))])
 
     def refill(self, optimizer: Optimizer) -> None:
-        """Propose until enough proposals are open; a refused one is drawn again."""
-        for _ in range(100 * OPEN):
-            if len(optimizer.history.open_proposals) >= OPEN:
+        """Propose until enough proposals are open; a refused one is drawn again, unless the source is stopped."""
+        for _ in range(10 * OPEN):
+            if len(optimizer.history.open_proposals) >= OPEN or self.is_stopped:
                 return
-            optimizer.propose(self.draw(), source=self.arm)
+            answer = optimizer.propose(self.draw(), source=self.arm)
+            self.is_stopped = answer.reason.startswith("stopped")
 
     def draw(self) -> dict[str, object]:
         if self.arm == "good" and self.rng.random() < GOOD:
