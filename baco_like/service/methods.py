@@ -426,7 +426,12 @@ def _propose(run: Run, params: messages.Propose, call: Call) -> messages.Propose
             run.check_pending(len(optimizer.history.open_proposals) + len(configs))
             answers = optimizer.propose(configs, source=params.source, note=params.note)
     return messages.ProposeResult(
-        [messages.AnswerResult(a.accepted, a.reason, a.nearest) for a in answers]
+        [
+            messages.AnswerResult(
+                a.accepted, a.reason, None if a.nearest is None else {**a.nearest}
+            )
+            for a in answers
+        ]
     )
 
 
