@@ -188,6 +188,7 @@ def test_a_closed_pipe_ends_the_server():
         ("params", "context", {"context": {"folder": "/tmp"}}),
         ("params", "threads", {"optimizer": {"threads": 64}}),
         ("params", "proposers", {"optimizer": {"proposers": ["touch file"]}}),
+        ("params", "experience", {"optimizer": {"experience": "runs"}}),
         ("params", "strategy", {"optimizer": {"strategy": "os:system"}}),
         (
             "params",
