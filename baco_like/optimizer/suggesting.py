@@ -16,20 +16,23 @@ from baco_like._plugins import name_of
 from baco_like._random import Purpose
 from baco_like._typing import Codes, Rng
 from baco_like.acquisitions.protocol import IsExcluded
-from baco_like.exceptions import PluginError, SpaceExhausted
+from baco_like.exceptions import PluginError, SpaceExhausted, TrialError
 from baco_like.journal.events import suggested_event
 from baco_like.optimizer.arguments import Sharing, default_points, resolve_task
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Status, Trial
 from baco_like.records.leases import Moment
 from baco_like.records.rows import row_keys
-from baco_like.records.sources import next_proposals
+from baco_like.records.sources import EXPERIENCE, OpenProposal, next_proposals
 from baco_like.records.trial import PROPOSED
 from baco_like.spaces.design import uniform
 from baco_like.strategies.choosing import choose, metrics_count
 from baco_like.strategies.moves import step_to_neighbours
 from baco_like.strategies.multi_task import MultiTask
-from baco_like.strategies.protocol import Problem, Proposals, check_proposals
+from baco_like.strategies.protocol import Predictive, Problem, Proposals, check_proposals
+
+_LIKELY = 0.5
+"""Probability of running from which a proposal is ranked by its predicted value; others come last."""
 
 Ask = Callable[[OptimizerState, int], Sequence[Trial]]
 """Returns at most n trials for a state."""
@@ -61,7 +64,8 @@ def build_suggestion(
     again = again[:n]
     trials, dequeued = _take_from_queue(state, n - len(again), task)
     state = _assume(state, trials)
-    proposed = _take_proposals(state, n - len(again) - len(trials), task)
+    # With a store, the trials are chosen under the lock of the run, which a model would hold for long.
+    proposed = _take_proposals(state, n - len(again) - len(trials), task, ask is None)
     state, trials = _assume(state, proposed), [*trials, *proposed]
     if missing := n - len(again) - len(trials):
         trials += (
@@ -207,8 +211,13 @@ def _take_from_queue(
     return trials, dequeued
 
 
-def _take_proposals(state: OptimizerState, n: int, task: int | None) -> list[Trial]:
-    """Return the trials among the next n for which a source has a proposal, see `baco_like.records.sources`."""
+def _take_proposals(
+    state: OptimizerState, n: int, task: int | None, is_ranked: bool = True
+) -> list[Trial]:
+    """Return the trials among the next n for which a source has a proposal, see `baco_like.records.sources`.
+
+    Of one source the proposal with the best prediction comes first if the strategy has a model, else the oldest one.
+    """
     history = state.history
     allowed = [
         proposal
@@ -216,10 +225,33 @@ def _take_proposals(state: OptimizerState, n: int, task: int | None) -> list[Tri
         if (task is None or is_of_task(history, proposal.config, task))
         and not state.is_excluded(proposal.code[None, :])
     ]
+    chosen = next_proposals(history, allowed, n)
+    if is_ranked and chosen and len(allowed) > len(chosen):
+        chosen = next_proposals(history, _rank(state, allowed), n)
     return [
         Trial(i, p.config, {"source": p.source, "note": p.note}, PROPOSED)
-        for i, p in enumerate(next_proposals(history, allowed, n), history.next_id)
+        for i, p in enumerate(chosen, history.next_id)
     ]
+
+
+def _rank(state: OptimizerState, proposals: Sequence[OpenProposal]) -> Sequence[OpenProposal]:
+    """Return the proposals, those with the best predicted value first; `EXPERIENCE` keeps its order.
+
+    A useless source costs less so, and a good one gains as much (benchmarks/quality/results/proposals.md).
+    """
+    history, strategy = state.history, state.strategy
+    own = [proposal for proposal in proposals if proposal.source != EXPERIENCE]
+    if not own or history.objectives or not isinstance(strategy, Predictive):
+        return proposals
+    codes = np.array([proposal.code for proposal in own])
+    rng = state.generator(Purpose.MODEL, len(history))
+    try:
+        found = strategy.predict(state.problem, history, state.strategy_state, codes, rng)
+    except TrialError:  # no model, or too few trials for one
+        return proposals
+    scores = np.where(found.feasible < _LIKELY, np.inf, found.median)
+    ranked = [own[i] for i in np.argsort(scores, kind="stable")]
+    return [*(p for p in proposals if p.source == EXPERIENCE), *ranked]
 
 
 def ask_strategy(state: OptimizerState, n: int, stream: int | None = None) -> list[Trial]:

@@ -151,12 +151,11 @@ def next_proposals(
 ) -> list[OpenProposal]:
     """Return the open proposals that are among the next n trials; the others belong to the strategy.
 
-    Each of the n trials counts those before it as pending. Of one source the oldest proposal comes first: the one that
-    the model expects to be best was no better (benchmarks/quality/results/proposals.md).
+    Each of the n trials counts those before it as pending. Of one source the first proposal is chosen.
 
     Args:
         history: The history of the run.
-        proposals: The open proposals that may be suggested now, oldest first.
+        proposals: The open proposals that may be suggested now.
         n: Number of trials.
     """
     if not proposals:

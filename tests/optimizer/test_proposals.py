@@ -341,3 +341,32 @@ def test_a_run_without_proposals_names_no_source():
     opt = optimizer()
     search(opt, 3, lambda t: 1.0)
     assert not tell_sources(Findings(opt.history, opt.objective))
+
+
+def cost_of(trial):
+    return float(abs(trial["x"] - 400))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"strategy": "auto"}, 380),
+        ({"strategy": "random_search"}, 10),
+        ({"strategy": "auto", "sharing": Sharing(ahead=2)}, 10),
+    ],
+)
+def test_of_one_source_the_best_prediction_comes_first(arguments, expected):
+    opt = Optimizer(WIDE, seed=3, **arguments)
+    for x in range(0, 500, 45):
+        opt.observe({"x": x}, cost_of({"x": x}))
+    opt.propose([{"x": x} for x in (10, 380, 200)], source="expert")
+    trial = opt.suggest()
+    assert (trial["x"], trial.origin) == (expected, "proposed")
+
+
+def test_the_order_of_experience_is_kept():
+    opt = Optimizer(WIDE, seed=3)
+    for x in range(0, 500, 45):
+        opt.observe({"x": x}, cost_of({"x": x}))
+    opt.propose([{"x": 10}, {"x": 380}], source="experience")
+    assert opt.suggest()["x"] == 10
