@@ -27,6 +27,7 @@ SMALLER = {
 """Replacements in the run files."""
 
 NEED_COMPILER = {
+    "build_choice.py",
     "own_loop.py",
     "loop_nest.py",
     "compiler_flags.py",

@@ -56,7 +56,7 @@ MEAN, PARAMETERS, BOTH, METRICS = (
 )
 """Models that could choose; others see the parameters and one group of metrics, and have its name."""
 
-_STEPS = 30
+_STEPS = 15
 """Latest values by which the models are compared."""
 
 _ALIKE = 0.95
