@@ -52,6 +52,7 @@ from baco_like.running.progress import Display, Progress, show_progress
 from baco_like.running.stopping import time_limit
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
+from baco_like.strategies.choosing import metrics_count
 from baco_like.strategies.per_second import affordable_builds
 
 
@@ -483,8 +484,8 @@ def _choose(running: RunningTrials, staged: StagedEvaluator) -> Trial:
     history = optimizer.history
     known = [c.seconds for c in history.built if c.seconds is not None]
     count = affordable_builds(history.trials, known, most, staged.parallel_builds)
-    if count == 1:
-        return optimizer.suggest()
+    if count == 1 or not metrics_count(optimizer.state.problem, history):
+        return optimizer.suggest()  # the measurement reports its build
     candidates = optimizer.candidates(count)
     earlier, running.outcomes = running.outcomes, []
     for candidate, found in zip(candidates, staged.build(candidates), strict=True):

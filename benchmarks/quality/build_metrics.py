@@ -221,7 +221,8 @@ def run(problem: Any, method: str, seed: int, budget: int) -> dict[str, Any]:
         )
 
     while len(best) < budget and len(builds) < MOST_BUILDS * budget:
-        for candidate in optimizer.candidates(CANDIDATES) if method != "default" else ():
+        candidates = [] if method == "default" else optimizer.candidates(CANDIDATES)
+        for candidate in candidates if len(candidates) > 1 else ():
             program = note(candidate.config)
             if not problem.build(candidate.config)[1]:
                 trial = optimizer.measure_again(candidate.config, "candidate")
@@ -230,7 +231,7 @@ def run(problem: Any, method: str, seed: int, budget: int) -> dict[str, Any]:
                 finish(optimizer.measure_again(candidate.config, "candidate"), program)
             else:
                 optimizer.report_build(candidate, metrics_of(candidate.config), program=program)
-        trial = optimizer.suggest() if method == "default" else optimizer.choose()
+        trial = optimizer.choose() if len(candidates) > 1 else optimizer.suggest()
         finish(trial, note(trial.config))
     return {
         "best": best,
@@ -250,41 +251,46 @@ def problems(names: list[str] | None, half: str | None) -> list[str]:
     return names or [*made, *compiled]
 
 
+COLUMNS = (
+    "runs to the default's last value, over its own",
+    "value at 60 % of the runs",
+    "value at the end",
+    "value at the end, shuffled",
+)
+"""Ratios to the default; values are minimised. Runs that do not reach its last value count as all of them."""
+
+
 def table(rows: list[dict[str, Any]], budget: int) -> str:
-    """Return the table in Markdown."""
-    by = {(r["problem"], r["method"], r["seed"]): r for r in rows if r["budget"] == budget}
-    lines = [
-        "| problem | runs to the default's result | value at 60 % of the runs | shuffled: value | builds |",
-        "|---|---:|---:|---:|---:|",
-    ]
-    shares, parts = [], []
-    for problem in dict.fromkeys(r["problem"] for r in rows):
-        found = []
-        for seed in sorted({r["seed"] for r in rows if r["problem"] == problem}):
-            runs = [by.get((problem, method, seed)) for method in METHODS]
-            if None in runs:
+    """Return the table in Markdown: geometric means over the seeds that all methods have."""
+    by = {(r["problem"], r["seed"], r["method"]): r for r in rows if r["budget"] == budget}
+    shown = [f"| problem | seeds | {' | '.join(COLUMNS)} | builds | seconds of builds |"]
+    shown.append("|---|" + "---:|" * (len(COLUMNS) + 3))
+    means = []
+    for problem in dict.fromkeys(problem for problem, _, _ in by):
+        ratios, builds = [], []
+        for seed in sorted({s for p, s, _ in by if p == problem}):
+            runs = [by[problem, seed, m] for m in METHODS if (problem, seed, m) in by]
+            if len(runs) < len(METHODS):
                 continue
-            default, metrics, shuffled = (run["best"] for run in runs if run is not None)
-            goal = default[-1]
-            reached = next((i for i, v in enumerate(metrics, 1) if v <= goal), None)
-            needed = next(i for i, v in enumerate(default, 1) if v <= goal)
-            early = metrics[min(len(metrics), math.ceil(0.6 * budget)) - 1]
-            share = (budget if reached is None else reached) / budget
-            number = runs[1]["builds"] if runs[1] is not None else 0
-            found.append((share, early / goal, shuffled[-1] / goal, number, needed))
-        if not found:
-            continue
-        mean = np.array(found)
-        shares.append(mean[:, 0].mean())
-        parts.append(np.log(mean[:, 1:3]).mean(axis=0))
-        lines.append(
-            f"| {problem} ({len(found)}) | {mean[:, 0].mean():.0%} | {math.exp(parts[-1][0]):.3f} | "
-            f"{math.exp(parts[-1][1]):.3f} | {mean[:, 3].mean():.0f} |"
-        )
-    if shares:
-        both = np.exp(np.mean(parts, axis=0))
-        lines.append(f"| mean | {np.mean(shares):.0%} | {both[0]:.3f} | {both[1]:.3f} | |")
-    return "\n".join(lines)
+            default, metrics, shuffled = (run["best"] for run in runs)
+            goal, early = default[-1], metrics[min(len(metrics), math.ceil(0.6 * budget)) - 1]
+            needed = [
+                next((i for i, v in enumerate(b, 1) if v <= goal), budget)
+                for b in (default, metrics)
+            ]
+            ratios.append(
+                [needed[1] / needed[0], early / goal, metrics[-1] / goal, shuffled[-1] / goal]
+            )
+            builds.append((runs[1]["builds"], runs[1]["build_seconds"]))
+        if ratios:
+            means.append(np.log(ratios).mean(axis=0))
+            cells = [f"{number:.3f}" for number in np.exp(means[-1])]
+            cells += [f"{number:.0f}" for number in np.mean(builds, axis=0)]
+            shown.append(f"| `{problem}` | {len(ratios)} | {' | '.join(cells)} |")
+    if means:
+        cells = [f"{number:.3f}" for number in np.exp(np.mean(means, axis=0))]
+        shown.append(f"| mean | | {' | '.join(cells)} | | |")
+    return "\n".join(shown)
 
 
 def main() -> None:

@@ -55,7 +55,7 @@ def test_build_metrics_are_compared_and_a_second_call_continues(tmp_path: Path) 
     given = ["--out", str(tmp_path / "rows.jsonl"), "--folder", str(tmp_path), "--seeds", "1"]
     given += ["--budget", "12", "--problems", "made:tiles"]
     shown = script(BENCHMARKS / "quality" / "build_metrics.py", *given)
-    assert "| made:tiles (1) |" in shown
+    assert "| `made:tiles` | 1 |" in shown
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 3
     assert script(BENCHMARKS / "quality" / "build_metrics.py", *given) == shown
 
