@@ -237,7 +237,7 @@ def _take_proposals(
 def _rank(state: OptimizerState, proposals: Sequence[OpenProposal]) -> Sequence[OpenProposal]:
     """Return the proposals, those with the best predicted value first; `EXPERIENCE` keeps its order.
 
-    A useless source costs less so, and a good one gains as much (benchmarks/quality/results/proposals.md).
+    In the runs of benchmarks/quality/results/proposals.md a useless source cost less so than with the oldest first.
     """
     history, strategy = state.history, state.strategy
     own = [proposal for proposal in proposals if proposal.source != EXPERIENCE]
