@@ -31,7 +31,7 @@ from baco_like.evaluators._processes.llvm_library import TARGET, find_library
 from baco_like.evaluators._processes.process import Cpus, Finished, Stop, check_cpus, run_command
 from baco_like.evaluators._processes.temporary import LazyFolder, locate_program, require_program
 from baco_like.evaluators._processes.worker import Worker
-from baco_like.evaluators.build_metrics import count_opcodes, program_metrics
+from baco_like.evaluators.command.build_metrics import count_opcodes, program_metrics
 from baco_like.evaluators.command.measure import section_bytes
 from baco_like.evaluators.command.passes import LEVELS, PASSES, Passes, tool_beside
 from baco_like.evaluators.command.template import Template, to_text

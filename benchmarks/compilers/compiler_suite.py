@@ -343,10 +343,12 @@ class Suite:
         value = self.store.get(key)
         if value is None:
             need_text() if objective == "ir" else need_object()
-            value = {"value": self._number(objective, program, folder), "failed": None}
+            wrong = _link(folder) if OBJECTIVES[objective] else None  # the program is run
+            number = None if wrong else self._number(objective, program, folder)
+            value = {"value": number, "failed": wrong}
             value["seconds"] = round(time.perf_counter() - began, 4)
             self.store.put(key, value)
-        if value["value"] <= near:
+        if not value["failed"] and value["value"] <= near:
             key = _hash("check", *fixed)
             checked = self.store.get(key)
             if checked is None:
@@ -397,7 +399,7 @@ class Suite:
         if kept is None:
             with tempfile.TemporaryDirectory(prefix="suite") as name:
                 _build("gcc", ["-O2"], empty, Path(name))
-                _run(["gcc", "-no-pie", "own.o", "-o", "own"], "build", Path(name))
+                _link(Path(name))
                 kept = self.store.put(key, _instructions(empty, Path(name)))
         return int(kept)
 
@@ -601,10 +603,16 @@ def _build(tool: str, words: Sequence[str], program: Program, folder: Path) -> s
     return None
 
 
+def _link(folder: Path) -> str | None:
+    """Return the reason of a failure."""
+    done = _run(["gcc", "-no-pie", "own.o", "-o", "own"], "build", folder)
+    return "link" if done.returncode else None
+
+
 def _check(program: Program, folder: Path) -> str | None:
     """Link, run and compare the checksum; return the reason of a failure."""
-    if _run(["gcc", "-no-pie", "own.o", "-o", "own"], "build", folder).returncode:
-        return "link"
+    if wrong := _link(folder):
+        return wrong
     done = _run(["./own", program.argument], "check", folder)
     if done.returncode:
         return "timeout" if done.returncode == TIMEOUT else "crash"

@@ -29,7 +29,7 @@ import compiler_suite as suite_module
 from compiler_suite import FOLDER, Store, Suite
 
 from baco_like import Categorical, Integer, Optimizer, Ordinal, Space
-from baco_like.evaluators.build_metrics import count_opcodes, program_metrics
+from baco_like.evaluators.command.build_metrics import count_opcodes, program_metrics
 
 METHODS = ("default", "metrics", "shuffled")
 CANDIDATES = 8

@@ -102,6 +102,9 @@ def test_passes_are_measured_once_and_checked_where_they_are_good(
     assert problem.reference < better
     size = fresh.problem("passes-Oz", "size", "gemm")
     assert size.measure({"passes": ("sroa", "gvn")}) > better
+    if shutil.which("valgrind"):  # it runs a file that is linked
+        executed = fresh.problem("passes-Oz", "instructions", "gemm")
+        assert executed.measure({"passes": ("sroa", "gvn")}) < executed.measure({"passes": ()})
 
     fresh.offline = True
     fresh._llvm.close()

@@ -40,7 +40,7 @@ from baco_like.evaluators._processes.temporary import (
     require_program,
 )
 from baco_like.evaluators._processes.worker import MESSAGE_LENGTH
-from baco_like.evaluators.build_metrics import program_metrics
+from baco_like.evaluators.command.build_metrics import program_metrics
 from baco_like.evaluators.command.flags import Flags
 from baco_like.evaluators.command.measure import METHODS, CommandMetrics, Measure
 from baco_like.evaluators.command.passes import PASSES, Passes

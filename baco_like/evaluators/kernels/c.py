@@ -41,7 +41,7 @@ from baco_like.evaluators._processes.temporary import (
     require_program,
 )
 from baco_like.evaluators._processes.worker import Reply
-from baco_like.evaluators.build_metrics import program_metrics
+from baco_like.evaluators.command.build_metrics import program_metrics
 from baco_like.evaluators.command.measure import section_bytes
 from baco_like.evaluators.command.reference import ERROR
 from baco_like.evaluators.kernels.bench import (
