@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from baco_like import Categorical, Space, Trial
-from baco_like.evaluators import build_metrics
+from baco_like.evaluators.command import build_metrics
 from baco_like.evaluators.command.build_metrics import count_classes, count_opcodes, program_metrics
 from baco_like.evaluators.command.evaluator import Commands, command_evaluator
 from baco_like.evaluators.staged import Builds
