@@ -151,7 +151,7 @@ def search_section(facts: RunFacts) -> Section:
     ]
     head = ["proposed by", "trials", "new bests", facts.objective.label]
     sources = ReportTable(head, found, "What the sources of proposals found, and the other trials")
-    return Section("search", "How did the search get there?", answer, [*drawn, table, sources])
+    return Section("search", "How did the search get there?", answer, [*drawn, sources, table])
 
 
 def _improvements(facts: RunFacts, best: Sequence[float]) -> list[list[object]]:
