@@ -81,6 +81,7 @@ from baco_like.records.leases import Lease, heartbeat, read_clocks
 from baco_like.records.objective import ObservedValue
 from baco_like.records.plan import ConfirmationPlan
 from baco_like.records.reading import number_within, read_build
+from baco_like.records.sources import EXPERIENCE
 from baco_like.records.trial import Candidate
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
@@ -380,12 +381,16 @@ class Optimizer(RunView):
             note: The reason, for `why` and the report.
 
         Raises:
-            ValueError: The source has no name, or the note is not a text.
+            ValueError: The source has no name, or that of earlier runs, or the note is not a text.
             ConfigError: A configuration is not a mapping.
             JournalError: The proposals could not be recorded; the run is unchanged.
         """
         if not isinstance(source, str) or not source.strip():
             raise ValueError(f"source = {source!r:.60}: expected a name, such as 'expert'")
+        if source == EXPERIENCE:
+            raise ValueError(
+                f"source = {source!r}: this is the name of earlier runs (Search(experience=...)); choose another one"
+            )
         if not isinstance(note, str):
             raise ValueError(f"note = {note!r:.60}: expected a text")
         configs = [config] if isinstance(config, Mapping) else list(config)

@@ -165,6 +165,13 @@ def test_a_source_needs_a_name(source):
         optimizer().propose(CONFIGS[0], source=source)
 
 
+def test_the_name_of_earlier_runs_is_not_a_source():
+    opt = optimizer()
+    with pytest.raises(ValueError, match="this is the name of earlier runs"):
+        opt.propose(CONFIGS[0], source="experience")
+    assert not opt.history.open_proposals
+
+
 def test_wrong_arguments_are_errors():
     with pytest.raises(ValueError, match="note = 3: expected a text"):
         optimizer().propose(CONFIGS[0], source="expert", note=3)
