@@ -262,8 +262,11 @@ class History:
         `leave_out`.
         """
         keys = row_keys(codes)
-        known, pending = self._buffer.rows_by_key, self._pending.keys_of_codes() | self._left_out
-        excluded = [key in pending or (key in known and self._blocks(key, noise)) for key in keys]
+        known, pending = self._buffer.rows_by_key, self._pending.keys_of_codes()
+        excluded = [
+            key in pending or key in self._left_out or (key in known and self._blocks(key, noise))
+            for key in keys
+        ]
         return np.array(excluded, bool)
 
     def _blocks(self, key: bytes, noise: Noise) -> bool:
