@@ -81,7 +81,7 @@ class LlvmSettings:
         timeout: Limit of one run, in seconds.
         repeats: How often each program is measured.
         ahead: Builds during a measurement.
-        builds: What the run learns from builds.
+        builds: Builds for each measurement, and the numbers that are kept of them.
         cpus: CPUs of the runs; None: all.
         scale: Units of the objective in one second.
         environment: Environment variables of the runs.

@@ -66,7 +66,7 @@ class StageFailure(Exception):
 
 @dataclass(frozen=True)
 class Builds:
-    """What a run learns from builds.
+    """How many configurations are built for each measurement, and whether the numbers of a build are kept.
 
     Attributes:
         candidates: Configurations that are built for each one that is measured, by their
@@ -159,7 +159,7 @@ class _Job:
 
 
 class BuildReport(NamedTuple):
-    """What a build says.
+    """The result of a build without a measurement.
 
     Attributes:
         metrics: The build metrics.
@@ -188,7 +188,7 @@ class StagedEvaluator:
         bench: Builds and measures.
         repeats: The rule.
         ahead: Number of configurations that are built while another is measured. With 0, `wait` builds.
-        builds: What the run learns from builds.
+        builds: Builds for each measurement, and the numbers that are kept of them.
 
     Attributes:
         is_accepted: Says whether an outcome may become the best; None: all may. The loop of a run excludes those beyond
@@ -255,13 +255,9 @@ class StagedEvaluator:
         for trial, job, build in zip(trials, jobs, builds, strict=True):
             try:
                 built = build.result()
-            except StageFailure as failure:
-                found.append(failure.outcome(trial.id, _extra(job, ())))
-                continue
-            try:
                 job.program, job.metrics = built.identity, self._read_metrics(built)
             except StageFailure as failure:
-                built.discard()
+                self._discard(job)
                 found.append(failure.outcome(trial.id, _extra(job, ())))
                 continue
             known = self._find_program(job)
@@ -272,9 +268,8 @@ class StagedEvaluator:
             else:
                 built.discard()
                 found.append(replace(known, trial_id=trial.id, build=job.metrics))
-        for job in self._kept[: -2 * self.builds.candidates]:
-            self._discard(job)
-        self._kept = self._kept[-2 * self.builds.candidates :]
+        while len(self._kept) > 2 * self.builds.candidates:
+            self._discard(self._kept.pop(0))
         return found
 
     def _discard(self, job: _Job) -> None:

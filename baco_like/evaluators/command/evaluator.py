@@ -100,7 +100,7 @@ class Commands:
         restore: ``auto``: each run gets ``{workdir}`` as the build left it; ``never``: also with the files of earlier
             runs.
         ahead: Builds during a measurement.
-        builds: What the run learns from builds.
+        builds: Builds for each measurement, and the numbers that are kept of them.
         cpus: CPUs of the runs; None: all.
         memory: Limit of the memory of a run; a number is in bytes; None: no limit.
         flags: Replace the placeholder ``{flags}``; or None.

@@ -40,7 +40,7 @@ class KernelSettings(Tolerances):
         problem: Path of the problem file.
         size: Size of the problem, passed to the file's functions: rows of a matrix, number of points.
         repeats: How many runs are measured after the warm-up.
-        builds: What the run learns from builds.
+        builds: Builds for each measurement, and the numbers that are kept of them.
         timeout: Limit of one run, in seconds.
         build_timeout: Limit of the compilation, in seconds.
         input_seed: Seed of the inputs; other inputs, for one check of the kernel, have a seed that is drawn at random.
