@@ -108,7 +108,8 @@ def why(trial: Trial, history: History) -> dict[str, Any]:
     """
     note = dict(trial.tag) if isinstance(trial.tag, Mapping) else {}
     own = {"origin": trial.origin, **{k: v for k, v in note.items() if k != "hyperparameters"}}
-    record = read_sources(history).get(source_of(trial) or "")
-    if record is None:
+    source = source_of(trial)
+    record = None if source is None else read_sources(history).get(source)
+    if record is None:  # also for a proposal that is only a candidate
         return own
     return {**own, "trials": record.trials, "gains": record.gains, "share": record.share}

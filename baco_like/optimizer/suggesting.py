@@ -133,9 +133,9 @@ def _draw_candidates(state: OptimizerState, n: int, stream: int | None) -> list[
     return trials
 
 
-def _find_given(state: OptimizerState) -> list[Trial]:
+def _find_given(state: OptimizerState, is_ranked: bool = True) -> list[Trial]:
     """Return the next trial if it is enqueued or proposed by a source."""
-    return _take_from_queue(state, 1)[0] or _take_proposals(state, 1, None)
+    return _take_from_queue(state, 1)[0] or _take_proposals(state, 1, None, is_ranked)
 
 
 def build_choice(state: OptimizerState, now: Moment, sharing: Sharing) -> Draft:
@@ -145,7 +145,9 @@ def build_choice(state: OptimizerState, now: Moment, sharing: Sharing) -> Draft:
     one is enqueued or proposed by a source.
     """
     history, candidates = state.history, state.history.built
-    if not candidates or _find_given(state) or not metrics_count(state.problem, history):
+    if not candidates or _find_given(state, is_ranked=False):  # whichever it is
+        return build_suggestion(state, 1, now, sharing)
+    if not metrics_count(state.problem, history):
         return build_suggestion(state, 1, now, sharing)
     own = (i for i, candidate in enumerate(candidates) if candidate.trial.id == history.next_id)
     rng = state.generator(Purpose.CHOOSE, history.next_id, sharing.stream)

@@ -467,12 +467,12 @@ def _loop(running: RunningTrials, stop: StopRule, recheck: Recheck) -> str:
             running.wait()
 
 
-def find_builder(evaluator: Evaluator) -> StagedEvaluator | None:
+def _find_builder(evaluator: Evaluator) -> StagedEvaluator | None:
     """Return the evaluator that builds several candidates for each measurement, or None."""
-    inner = find_innermost(evaluator)
-    staged = inner[0]
-    has_many = isinstance(staged, StagedEvaluator) and staged.builds.candidates > 1
-    return staged if len(inner) == 1 and has_many else None  # type: ignore[return-value]
+    staged, *others = find_innermost(evaluator)
+    if isinstance(staged, StagedEvaluator) and not others and staged.builds.candidates > 1:
+        return staged
+    return None
 
 
 def _choose(running: RunningTrials, staged: StagedEvaluator) -> Trial:
@@ -522,7 +522,7 @@ def _next_trials(
     if config is not None:
         return [*trials, optimizer.measure_again(config, CONTROL)], False
     try:
-        if (staged := find_builder(running.evaluator)) is not None:
+        if (staged := _find_builder(running.evaluator)) is not None:
             return [*trials, _choose(running, staged)], False
         return trials + optimizer.suggest(optimizer.size_of_next(missing)), False
     except SpaceExhausted:
