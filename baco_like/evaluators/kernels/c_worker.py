@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,20 @@ _C_TYPES = {
 """C types of scalars by their NumPy type, besides those of ``stdint.h``."""
 
 
+class _Child(NamedTuple):
+    """A copy of the worker that waits for the next kernel.
+
+    Attributes:
+        size: The size that its arguments have.
+        process: Number of the process.
+        pipe: Descriptor through which it gets its request.
+    """
+
+    size: int
+    process: int
+    pipe: int
+
+
 def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], Any]:
     """Return the handler of requests: ``size`` alone prepares the inputs of a size, otherwise it measures a kernel."""
     problem = load_problem(settings["problem"]["path"], settings["problem"]["constants"])
@@ -81,8 +95,8 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
                 _LIBC.malloc_trim(0)  # each fork copies the table of all pages
         return opened[size]
 
-    def fork(size: int, report: Report) -> tuple[int, int, int]:
-        """Return the size of a new child, its number, and a descriptor through which it gets its request."""
+    def fork(size: int, report: Report) -> _Child:
+        """Return a new child."""
         arguments, harness = open_size(size)
 
         def measure(request: Mapping[str, Any]) -> None:
@@ -101,7 +115,7 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
         child = os.fork()
         if child:
             os.close(reader)
-            return size, child, writer
+            return _Child(size, child, writer)
         try:
             os.close(writer)
             os.setpgid(0, 0)
@@ -114,16 +128,16 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
         finally:
             os._exit(0)
 
-    waiting: tuple[int, int, int] | None = None
+    waiting: _Child | None = None
 
     def handle(request: Mapping[str, Any], report: Report) -> Any:
         nonlocal waiting
         if "program" not in request:
             open_size(request["size"])
             return {}
-        if waiting is not None and waiting[0] != request["size"]:
-            os.close(waiting[2])
-            os.waitpid(waiting[1], 0)
+        if waiting is not None and waiting.size != request["size"]:
+            os.close(waiting.pipe)
+            os.waitpid(waiting.process, 0)
             waiting = None
         _, child, writer = waiting or fork(request["size"], report)
         waiting = None
