@@ -73,7 +73,7 @@ class _Known(NamedTuple):
 def read_experience(given: GivenExperience, space: Space, options: Options) -> tuple[Advice, ...]:
     """Return the configurations that earlier runs advise, the most useful one first.
 
-    A folder also has other files, so those that are no results of this objective are left out. If no file can be
+    A folder also has other files, so those without results of this objective are left out. If no file can be
     used, a warning says why.
 
     Args:
@@ -209,7 +209,7 @@ def _relate(name: str, recorded: Recording, space: Space, options: Options) -> _
 
 
 def match_names(theirs: Iterable[str], ours: Iterable[str]) -> dict[str, str]:
-    """Return for each of our names the one of theirs that means the same: an equal one, or the only similar one.
+    """Return for each of our names the one of another run with the same meaning: an equal or the only similar one.
 
     Two names are similar if at least half of their words are the same, and all letters and numbers: ``unroll_factor``,
     ``unroll`` and ``-funroll-loops``, or ``tile_size_x`` and ``tileX``, but not ``tile_size_y``.
@@ -253,7 +253,7 @@ def _translate(parameter: Parameter, values: Iterable[Any]) -> dict[Any, Array]:
 
 
 def _range_of(parameter: Parameter) -> tuple[float, float] | None:
-    """Return the smallest and the largest number that a parameter has, or None if its values are no numbers."""
+    """Return the smallest and the largest number that a parameter has, or None if a value is not a number."""
     if parameter.kind not in (ParameterKind.ORDERED, ParameterKind.CONTINUOUS):
         return None
     low, high = parameter.decode(np.array([[code] for code in parameter.code_range]))

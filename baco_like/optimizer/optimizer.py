@@ -381,7 +381,7 @@ class Optimizer(RunView):
             note: The reason, for `why` and the report.
 
         Raises:
-            ValueError: The source has no name, or that of earlier runs, or the note is not a text.
+            ValueError: The source has no name or the name of earlier runs, or the note is not a text.
             ConfigError: A configuration is not a mapping.
             JournalError: The proposals could not be recorded; the run is unchanged.
         """

@@ -35,7 +35,7 @@ class ProposalAnswer:
     """The answer to one proposal of `Optimizer.propose`.
 
     Attributes:
-        config: The configuration, as it was given.
+        config: The given configuration, unchanged.
         reason: Why it is refused: ``infeasible``, ``observed``, ``failed``, ``pending``, ``enqueued``, ``proposed`` or
             ``stopped``, a colon, and the details; empty if it is accepted.
         nearest: For a refused one, the nearest feasible configuration that may be proposed; None if there is none.

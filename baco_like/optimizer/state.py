@@ -271,7 +271,7 @@ class JournaledState:
         journal: Where the events are kept; a journal with events is resumed.
         points: First configurations of a new run; None accepts those of the journal.
         warm: Warm starts of a new run; none accepts those of the journal.
-        experience: Results of earlier runs of other programs for a new run; a journal keeps what was learned of them.
+        experience: Earlier runs of other programs, for a new run; a journal keeps the configurations that they advise.
 
     Attributes:
         state: The current state.

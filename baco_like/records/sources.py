@@ -4,12 +4,12 @@ A source is a person, a script, another tuner, a language model: anybody who cal
 proposals compete with the strategy for trials. All here are pure functions of the history.
 
 The share of a source follows its gains. Its first trials, its probation, come at the shortest interval, as soon as the
-strategy has had a few. If all of them fail, the source is stopped. Later a trial that is no new best doubles the
+strategy has had a few. If all of them fail, the source is stopped. Later a trial without a new best doubles the
 interval to the next one, and a new best makes it the shortest again. So the share has a floor and a ceiling, and a
 source that was good once is asked again.
 
 The source ``experience`` has a short list with the best first, so a stricter rule suits it. Its trials follow the first
-one of the run, one after the other, and after two in a row that are no new best it is stopped.
+one of the run, one at a time, and after two in a row without a new best it is stopped.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EXPERIENCE = "experience"
 """The source of what earlier runs of other programs know."""
 
 MOST_MISSES = 2
-"""Number of trials in a row that are no new best after which `EXPERIENCE` is stopped."""
+"""Number of trials in a row without a new best after which `EXPERIENCE` is stopped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class OpenProposal:
 
 @dataclass(frozen=True)
 class SourceRecord:
-    """What the trials of a source have brought.
+    """The trials of a source and their gains.
 
     Attributes:
         source: Name of the source.
