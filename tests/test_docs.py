@@ -18,6 +18,7 @@ from jsonschema import Draft7Validator
 from pasted import blocks, run, write
 
 import baco_like
+from baco_like.cli.arguments import build_parser
 from baco_like.cli.schema import json_schema
 from baco_like.running.run_file import tomllib
 
@@ -288,6 +289,29 @@ def test_every_link_to_a_file_leads_somewhere(page):
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / page).read_text())
     files = [target for target in targets if "://" not in target]
     assert [file for file in files if not ((ROOT / page).parent / file).exists()] == []
+
+
+@pytest.mark.parametrize("page", ["claims.md", "reliability.md"])
+def test_what_shows_a_claim_exists(page):
+    """Each row names a test, a script or a page of results, or a command of the package."""
+    text = (DOCS / page).read_text()
+    named = re.findall(r"`((?:tests|benchmarks|examples)/[\w./-]+)(?:::(\w+))?`", text)
+    scripts = re.findall(r"`(\w+\.py)`", text) if page == "reliability.md" else []
+    named += [(f"benchmarks/reliability/{script}", "") for script in scripts]
+    wrong = [file for file, _ in named if not (ROOT / file).exists()]
+    wrong += [
+        f"{file}::{test}"
+        for file, test in named
+        if test and file not in wrong and f"def {test}(" not in (ROOT / file).read_text()
+    ]
+    commands = re.findall(r"(?m)^    (\w+)", build_parser().format_help())
+    wrong += [name for name in re.findall(r"`baco-like (\w+)", text) if name not in commands]
+    if page == "claims.md":
+        rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
+        wrong += [claim for claim, shown in rows if shown != "shown by |" and "`" not in shown]
+        assert len(rows) > 200
+    assert wrong == []
+    assert len(named) > 20
 
 
 def test_the_plug_ins_of_contributing_run(tmp_path):
