@@ -2,7 +2,8 @@
 
 A page that holds `<!-- include: ARCHITECTURE.md -->` shows that file, so each text exists once. A relative link to a
 page of the site is kept. A link to another file of the repository (an example, a benchmark) becomes its path, because
-the site has no copy of it. `<!-- public names -->` becomes the list of all public names, with an example of each.
+the site has no copy of it, and so does an image outside `docs`. `<!-- public names -->` becomes the list of all public
+names, with an example of each.
 """
 
 import ast
@@ -53,8 +54,14 @@ def _rewrite_links(markdown, source, page):
         name = f"`{file.relative_to(ROOT)}`"
         return name if text.strip("`") in (name.strip("`"), path) else f"{text} ({name})"
 
-    markdown = IMAGE.sub(lambda match: f"*{match[1]}: see `{match[2]}`*", markdown)
-    return LINK.sub(rewrite, markdown)
+    def show(match):
+        text, target = match.groups()
+        file = (source.parent / target).resolve()
+        if file.is_relative_to(DOCS):
+            return f"![{text}]({os.path.relpath(file, page.parent)})"
+        return f"*{text}: see `{target}`*"
+
+    return LINK.sub(rewrite, IMAGE.sub(show, markdown))
 
 
 FIRST = ("own_loop", "spaces", "stopping", "parallel", "resume", "errors", "tasks", "limits")
