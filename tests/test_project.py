@@ -112,6 +112,16 @@ def test_spaces_and_random_search_load_no_model_library():
     assert loaded(code) == "[]"
 
 
+def test_the_default_loads_no_pytorch():
+    code = (
+        "from baco_like import MaxEvals, tune\n"
+        "space = {'a': list(range(1, 40)), 'b': [1, 2, 4, 8]}\n"
+        "run = tune(lambda t: t['a'] / t['b'], space, MaxEvals(12), progress=False)\n"
+        "run.optimizer.importance()"
+    )
+    assert "torch" not in loaded(code)
+
+
 def test_help_loads_not_even_numpy():
     script = (
         "import sys\nfrom baco_like.cli import main\n"
