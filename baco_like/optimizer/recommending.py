@@ -80,8 +80,8 @@ def recommend(
 
     With several objectives, `choose_from_front` chooses.
 
-    The latest confirmation decides, unless the search has continued after it; else the model, else the repeats, else
-    the best single value.
+    The latest confirmation decides, unless the search has continued after it; else the model among the trials whose
+    value may be the best, else the repeats, else the best single value.
     """
     if state.history.objectives:
         return choose_from_front(state.history, weights, tuple(limits))
@@ -91,7 +91,7 @@ def recommend(
     if confirmed is not None:
         return confirmed
     fallback = best_by_repeats(state.history) or state.history.best()
-    candidates = [t for t in state.history.trials if t.value is not None and t.origin != "imported"]
+    candidates = _not_told_from_best(state)
     if not candidates or not isinstance(state.strategy, Predictive):
         return fallback
     try:
@@ -99,6 +99,25 @@ def recommend(
     except TrialError:
         return fallback
     return candidates[int(np.argmin(prediction.median))]
+
+
+def _not_told_from_best(state: OptimizerState) -> list[Trial]:
+    """Return the successful trials but those whose value exceeds the best by more than two standard errors.
+
+    Without it, the model could smooth away a value that is surely good. The error of an exact objective is 0; a trial
+    without a standard error stays.
+    """
+    trials = [t for t in state.history.trials if t.value is not None and t.origin != "imported"]
+    if not trials:
+        return trials
+    sign = sign_of(state.history.direction)
+    costs = np.array([sign * t.value for t in trials if t.value is not None])
+    unknown = 0.0 if state.options.aim.is_exact else np.inf
+    errors = np.array([unknown if t.sem is None else t.sem for t in trials])
+    best = int(np.argmin(costs))
+    # Halves: the difference of the largest doubles is infinite.
+    told = costs / 2 - costs[best] / 2 > np.hypot(errors, errors[best])
+    return [t for t, is_told in zip(trials, told, strict=True) if not is_told]
 
 
 def _read_confirmed(history: History) -> Trial | None:

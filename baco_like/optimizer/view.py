@@ -299,8 +299,9 @@ class RunView:
     ) -> Any:
         """Return the observed trial with the lowest predicted median cost: the better choice under noise.
 
-        Without a model, or with too few observations for one, repeated measurements decide (see
-        `baco_like.optimizer.recommending.best_by_repeats`); without repeats, it is `best`.
+        A trial whose value is above the best by more than two standard errors of their difference is left out; the
+        values of an exact objective have no error. Without a model, or with too few observations for one, repeated
+        measurements decide (see `baco_like.optimizer.recommending.best_by_repeats`); without repeats, it is `best`.
 
         With several objectives it is the knee of the front, among the trials within the limits: the trial with the
         smallest weighted distance to the best value of each objective.

@@ -223,9 +223,12 @@ _LARGEST_ERROR = 1e150
 
 
 def standard_error(repeats: tuple[float, ...]) -> float | None:
-    """Return the standard error of the mean of the repeats, or None.
+    """Return a standard error of the repeats that few outliers do not change, or None.
 
-    It also serves as the standard error of the median, which is 1.25 times as large for normal noise.
+    It is the one of the trimmed mean (Yuen, Biometrika 61, 1974): with g = floor(n / 5), the standard deviation of the
+    repeats of which the g least and the g largest become equal to the next ones, over (1 - 2 g / n) sqrt(n). Up to four
+    repeats that is the standard error of the mean. It also serves as the one of the median, which is at most 1.25 times
+    as large for normal noise.
 
     Returns:
         None with fewer than two repeats, or where the standard error exceeds the range of floats.
@@ -233,7 +236,10 @@ def standard_error(repeats: tuple[float, ...]) -> float | None:
     if len(repeats) < 2:
         return None
     unit = _safe_unit(repeats)
-    error = float(np.std(np.array(repeats) / unit, ddof=1) / math.sqrt(len(repeats))) * unit
+    n, g = len(repeats), len(repeats) // 5
+    kept = np.sort(np.array(repeats) / unit)
+    spread = np.std(np.clip(kept, kept[g], kept[n - 1 - g]), ddof=1)
+    error = float(spread / ((1 - 2 * g / n) * math.sqrt(n))) * unit
     return error if math.isfinite(error) else None
 
 

@@ -795,6 +795,25 @@ def test_ties_are_not_significant_too_early() -> None:
     assert compare_pairs([np.ones(9), np.ones(9)]).p_values[0, 1] == 1.0
 
 
+def test_without_ties_the_p_value_is_exact() -> None:
+    runs = np.arange(10.0)
+    assert compare_pairs([runs, runs + 100]).p_values[0, 1] == pytest.approx(2 / math.comb(20, 10))
+
+
+def test_the_order_of_strategies_changes_no_test() -> None:
+    for row in ([1, 2, 5, 3, 4], [5, 4, 3, 2, 1]):
+        one, other = (mean_ranks(list("abcde"), [own] * 2) for own in ([1, 2, 3, 4, 5], row))
+        assert one.critical_difference == other.critical_difference
+        assert one.p_value == other.p_value
+
+
+def test_an_interval_depends_little_on_the_draws_and_stays_in_the_range_of_the_runs() -> None:
+    values = np.array([0.413, 0.429, 0.62, 0.954, 0.991, 1.162, 2.022, 12.4, 15.08, 18.18])
+    ends = [mean_interval(values, np.random.default_rng(seed)) for seed in range(20)]
+    assert np.ptp(ends, axis=0) == pytest.approx([0, 0], abs=0.3)
+    assert max(high for _, high in ends) <= values.max()
+
+
 def test_intervals_need_ten_runs_and_cover() -> None:
     rng = np.random.default_rng(1)
     assert np.isnan(mean_interval(rng.random(9), rng)).all()

@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 from scipy.special import bdtrc
+from scipy.stats import sem
+from scipy.stats.mstats import trimmed_stde
 
 from baco_like import (
     MaxEvals,
@@ -47,6 +49,31 @@ def test_measurements_of_metrics_and_repeated_ones():
     assert several.sem == pytest.approx(0.25)  # the root of 0.3^2 + 0.4^2, divided by 2
     spread = outcome_from(0, [Measurement(1.0, 0.01), Measurement(3.0, 0.01)])
     assert spread.sem == pytest.approx(1.0)  # their own spread is larger
+
+
+def test_an_outlier_changes_the_error_as_little_as_the_value():
+    assert outcome_from(0, [1.0, 2.0, 4.0]).sem == pytest.approx(sem([1.0, 2.0, 4.0]))
+    repeats = [1.0, 1.2, 1.1, 0.9, 1.3]
+    outlier = [1.0, 1.2, 1.1, 0.9, 100.0]
+    assert outcome_from(0, outlier).sem == outcome_from(0, repeats).sem
+    assert outcome_from(0, outlier).sem == pytest.approx(trimmed_stde(outlier, (0.2, 0.2)))
+    rng = np.random.default_rng(1)
+    normal = rng.normal(size=(4000, 10))
+    errors = [outcome_from(0, row.tolist()).sem for row in normal]
+    assert np.mean(errors) == pytest.approx(np.median(normal, axis=1).std(), rel=0.25)
+
+
+@pytest.mark.parametrize("stated", ["exact", "measured", "repeats", "unknown"])
+def test_a_value_that_is_surely_worse_is_not_recommended(stated):
+    space = Space({"x": list(range(1, 41)), "c": ["a", "b", "d"]})
+    optimizer = Optimizer(space, Objective("ms", exact=stated == "exact"))
+    values = {x: 10 + 0.1 * abs(x - 20) for x in (1, 10, 20, 25, 33, 28, 38)} | {30: 5.0}
+    for x, value in values.items():
+        optimizer.enqueue({"x": x, "c": "a"})
+        given = {"measured": Measurement(value, 0.001), "repeats": [value] * 5}.get(stated, value)
+        optimizer.observe(optimizer.suggest(), given)
+    # The model takes the good value, which fits no trend, for luck.
+    assert (optimizer.recommend()["x"] == 30) == (stated != "unknown")
 
 
 @pytest.mark.parametrize("mean", [math.nan, math.inf])

@@ -271,14 +271,15 @@ def _summarise(costs: Array, problem: StudiedProblem, rng: Rng) -> dict[str, flo
     regrets = costs - (math.nan if optimum is None else sign * optimum)
     values, runs = sign * costs, len(costs)
     medians = np.median(values[rng.integers(runs, size=(_VALUE_RESAMPLES, runs))], axis=1)
+    ends = mean_interval(costs, rng)
     return (
-        _with_interval("mean", values.mean(), mean_interval(values, rng))
+        _with_interval("mean", values.mean(), sorted(sign * ends))
         | _with_interval("median", np.median(values), interval(medians, runs))
-        | _with_interval("regret", regrets.mean(), mean_interval(regrets, rng))
+        | _with_interval("regret", regrets.mean(), ends + (regrets - costs).mean())
     )
 
 
-def _with_interval(name: str, value: float, ends: Array | tuple[float, float]) -> dict[str, float]:
+def _with_interval(name: str, value: float, ends: Sequence[float] | Array) -> dict[str, float]:
     low, high = ends
     return {name: float(value), f"{name}_low": float(low), f"{name}_high": float(high)}
 

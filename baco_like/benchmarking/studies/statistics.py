@@ -23,9 +23,9 @@ FEWEST = 10
 """Number of runs from which on intervals are shown; those of fewer runs miss the true value too often."""
 
 _EXACT = 14
-"""Number of runs of two strategies up to which all permutations are enumerated."""
+"""Number of runs of two strategies together up to which all permutations are enumerated, where runs are equal."""
 
-_PERMUTATIONS, _RESAMPLES = 5000, 2000
+_PERMUTATIONS, _RESAMPLES = 5000, 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,10 @@ def _mann_whitney(a: Array, b: Array) -> tuple[float, float]:
     effect = 1 - (total / count - (count + 1) / 2) / len(b)
     if np.ptp(ranks) == 0:
         return 1.0, effect
+    if len(np.unique(ranks)) == runs:  # without ties, the distribution is known
+        return float(mannwhitneyu(a, b, method="exact").pvalue), effect
     if runs > _EXACT:
-        return float(mannwhitneyu(a, b).pvalue), effect
+        return float(mannwhitneyu(a, b, method="asymptotic").pvalue), effect
     distances = np.abs(ranks[_splits(runs, count)].sum(axis=1) - count * (runs + 1) / 2)
     return float(np.mean(distances >= abs(total - count * (runs + 1) / 2) - 1e-9)), effect
 
@@ -125,7 +127,7 @@ def mean_ranks(labels: Sequence[str], means: npt.ArrayLike) -> MeanRanks | None:
         return None
     ranks, rng = rankdata(table, axis=1), np.random.default_rng(0)
     drawn = np.zeros((_PERMUTATIONS, len(labels)))
-    for row in ranks:
+    for row in np.sort(ranks, axis=1):  # sorted: the order of the strategies changes nothing
         drawn += rng.permuted(np.broadcast_to(row, drawn.shape), axis=1)
     drawn, own = drawn / len(table), ranks.mean(axis=0)
     spread = drawn.var(axis=1)  # Friedman's statistic, but for a factor
@@ -161,7 +163,8 @@ def mean_interval(values: Array, rng: Rng) -> Array:
     """Return the ends of the bootstrap interval of a mean, ``(2,)``.
 
     It spans the bootstrap-t interval (Efron and Tibshirani 1993, section 12.5), which few, skewed runs need, and the
-    interval of `interval`, which covers more if most runs are equal.
+    interval of `interval`, which covers more if most runs are equal. It ends within the range of the values: resamples
+    of almost equal values stretch the bootstrap-t interval without limit.
     """
     mean, deviation = values.mean(), values.std()
     if len(values) < FEWEST or not deviation > 0:  # equal values, or NaN
@@ -172,4 +175,4 @@ def mean_interval(values: Array, rng: Rng) -> Array:
     shifts = (drawn.mean(axis=1) - mean)[varied] / deviations[varied]
     ends = mean - deviation * np.quantile(shifts, [(1 + LEVEL) / 2, (1 - LEVEL) / 2])
     low, high = interval(drawn.mean(axis=1), len(values))
-    return np.array([min(low, ends[0]), max(high, ends[1])])
+    return np.clip([min(low, ends[0]), max(high, ends[1])], values.min(), values.max())
