@@ -175,4 +175,4 @@ def mean_interval(values: Array, rng: Rng) -> Array:
     shifts = (drawn.mean(axis=1) - mean)[varied] / deviations[varied]
     ends = mean - deviation * np.quantile(shifts, [(1 + LEVEL) / 2, (1 - LEVEL) / 2])
     low, high = interval(drawn.mean(axis=1), len(values))
-    return np.clip([min(low, ends[0]), max(high, ends[1])], values.min(), values.max())
+    return np.asarray(np.clip([min(low, ends[0]), max(high, ends[1])], values.min(), values.max()))
