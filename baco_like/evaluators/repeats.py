@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from baco_like._tables import Positive, Shape, check_values, whole
-from baco_like.records.trial import SLOW, STOPPED, Outcome, Trial, median, standard_error
+from baco_like.records.trial import (
+    MEASURED_AGAIN,
+    SLOW,
+    STOPPED,
+    Outcome,
+    Trial,
+    median,
+    standard_error,
+)
 
 _DEVIATIONS = 3.0
 """Standard errors by which the median must exceed the best value before a configuration cannot win."""
@@ -119,6 +127,12 @@ class Repeats:
     def is_adaptive(self) -> bool:
         """Whether the number of measurements depends on their values."""
         return (self.relative_error, self.slow_ratio, self.first_repeats) != (None, None, None)
+
+    def for_trial(self, trial: Trial) -> Repeats:
+        """Return the rule for a trial: one that is measured again to be compared is never ended early."""
+        if trial.origin not in MEASURED_AGAIN:
+            return self
+        return replace(self, slow_ratio=None, first_repeats=None)
 
     def limit(self, best: float | None) -> float | None:
         """Return the value above which a configuration is clearly slower than the best median, or None."""

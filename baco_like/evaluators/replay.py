@@ -183,7 +183,7 @@ class ReplayEvaluator:
 
     def _measure(self, trial: Trial, recorded: Outcome, rule: Repeats) -> Outcome:
         """Return the outcome of the recorded repeats that the rule asks for."""
-        best, repeats = self._best.find(trial), recorded.repeats
+        rule, best, repeats = rule.for_trial(trial), self._best.find(trial), recorded.repeats
         limit, values, seconds = rule.limit(best), list[float](), dict(recorded.seconds)
         run, total = seconds.pop("run", 0.0), sum(repeats)
         while len(values) < len(repeats):

@@ -322,8 +322,8 @@ class StagedEvaluator:
 
     def _measure(self, job: _Job) -> Outcome:
         trial_id, values = job.trial.id, list[float]()
-        best = self._best.find(job.trial)
-        limit, near = self._repeats.limit(best), math.inf
+        best, rule = self._best.find(job.trial), self._repeats.for_trial(job.trial)
+        limit, near = rule.limit(best), math.inf
         # A configuration that is recommended for several tasks need not be near the best of each.
         if best is not None and job.trial.origin not in MEASURED_AGAIN and job.trial.task is None:
             near = _NEAR * best
@@ -336,9 +336,7 @@ class StagedEvaluator:
                 job.metrics = self._read_metrics(built)
                 if (known := self._find_program(job)) is not None:
                     return known
-                while count := self._repeats.missing(
-                    values, best, is_cheap=takes_little(job.seconds)
-                ):
+                while count := rule.missing(values, best, is_cheap=takes_little(job.seconds)):
                     values += built.measure(count, limit, near)
                 metrics = read_metrics(built.metrics())
                 if built.notes:
@@ -350,9 +348,9 @@ class StagedEvaluator:
             # A bound below the limit is the time limit of the run. (The bound may differ in the last bits.)
             if limit is not None and failure.bound is not None and failure.bound > 0.999 * limit:
                 extra[STOPPED] = SLOW
-                failure.message += f", {self._repeats.slow_ratio:g} times the best"
+                failure.message += f", {rule.slow_ratio:g} times the best"
             return failure.outcome(trial_id, extra)
-        slow = self._repeats.censor(trial_id, values, best, _extra(job, values))
+        slow = rule.censor(trial_id, values, best, _extra(job, values))
         if slow is not None:
             return slow
         texts = {"metrics": metrics.texts} if metrics.texts else {}

@@ -236,8 +236,8 @@ class RepeatedEvaluator(WrappingEvaluator):
             series.append(outcome)
             is_ok = outcome.status is Status.OK
             trial = self._pending[outcome.trial_id]
-            best = self._best.find(trial)
-            if is_ok and self._repeats.missing(_all_values(series), best) > 0:
+            best, rule = self._best.find(trial), self._repeats.for_trial(trial)
+            if is_ok and rule.missing(_all_values(series), best) > 0:
                 self.inner.submit(trial)
             else:
                 del self._pending[outcome.trial_id]
@@ -257,7 +257,8 @@ class RepeatedEvaluator(WrappingEvaluator):
             message = f"repeat {len(values) + 1}: {last.message}"
             extra["repeats"] = list(values)
             return Outcome.failure(last.trial_id, last.failed or "runtime", message, extra=extra)
-        slow = self._repeats.censor(trial.id, values, self._best.find(trial), extra)
+        rule = self._repeats.for_trial(trial)
+        slow = rule.censor(trial.id, values, self._best.find(trial), extra)
         if slow is not None:
             return slow
         names = dict.fromkeys(name for outcome in series for name in outcome.metrics)

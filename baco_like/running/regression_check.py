@@ -26,6 +26,7 @@ from baco_like.records.regression import (
     compare_with_default,
     spread,
 )
+from baco_like.records.trial import CONFIRMATION
 from baco_like.running.confirming import bypass_caches, measure_trial
 
 _ATTEMPTS = 2
@@ -323,7 +324,8 @@ class _Meter:
             _CandidateFailed: It has failed several times, or its value is not positive.
         """
         for _ in range(_ATTEMPTS):
-            trial = Trial(next(self._numbers), self._configs[which], task=self._pair.task)
+            config, task = self._configs[which], self._pair.task
+            trial = Trial(next(self._numbers), config, task=task, origin=CONFIRMATION)
             outcome = without_bound(measure_trial(self._evaluator, trial), self._pair.direction)
             results = CandidateResults(trial).add(self._judge(outcome))
             if results.values:

@@ -14,7 +14,7 @@ from baco_like import Integer, MaxEvals, Optimizer, Space, run
 from baco_like.evaluators import Built, RepeatedEvaluator, Repeats, StagedEvaluator, StageFailure
 from baco_like.evaluators.staged import Builds
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.trial import Status, Trial
+from baco_like.records.trial import MEASURED_AGAIN, Status, Trial
 
 
 @dataclass
@@ -133,6 +133,21 @@ def test_a_clearly_slower_configuration_is_censored_at_what_was_measured():
     assert bench.log[-2] == "measure 1 5 30.0"
     assert evaluate(evaluator, trial(2, 31.0, *[12.0] * 4)).status is Status.CENSORED
     assert evaluate(evaluator, trial(3, *[29.0] * 5)).value == 29.0
+
+
+@pytest.mark.parametrize("origin", MEASURED_AGAIN)
+def test_what_is_measured_again_is_measured_whole(origin):
+    """A slow default configuration would lose its place in the confirmation, or in a check."""
+    bench = Told()
+    evaluator = StagedEvaluator(bench, Repeats(5, slow_ratio=3.0, first_repeats=2))
+    evaluate(evaluator, trial(0, *[10.0] * 5))
+    again = replace(trial(1, *[90.0] * 5), origin=origin)
+    assert evaluate(evaluator, again).repeats == (90.0,) * 5
+    assert bench.log[-2] == "measure 1 5 None"
+    inner = StagedEvaluator(bench, Repeats())
+    repeated = RepeatedEvaluator(inner, Repeats(3, slow_ratio=3.0))
+    evaluate(repeated, trial(2, 10.0))
+    assert evaluate(repeated, replace(again, id=3)).status is Status.OK
 
 
 def test_a_run_that_is_stopped_is_censored_at_the_limit():

@@ -6,6 +6,7 @@ import pytest
 from baco_like import EvaluatorError, Outcome
 from baco_like.evaluators.wrappers import CachedEvaluator
 from baco_like.records.regression import RegressionRule
+from baco_like.records.trial import MEASURED_AGAIN
 from baco_like.running.regression_check import CheckedPair, check_winner, record_baseline
 
 WINNER, DEFAULT = {"tile": 32}, {"tile": 8}
@@ -27,6 +28,7 @@ class Machine:
 
     def wait(self):
         trial = self.waiting.pop()
+        assert trial.origin in MEASURED_AGAIN  # no rule ends it early
         tile = trial["tile"]
         self.calls.append(tile)
         if self.failures.get(tile, 0) > 0:
