@@ -198,7 +198,7 @@ def test_the_library_gives_the_program_of_opt_and_survives_a_crash(source):
     assert "LICM requires MemorySSA" in some[1].message
     with_library.bench.open()
     with_library.bench.settings = replace(with_library.bench.settings, build_timeout=1e-4)
-    assert evaluate(with_library, ["default<O3>"])[0].failed == "timeout"
+    assert evaluate(with_library, ["default<O3>"] * 50)[0].failed == "timeout"
 
 
 def test_the_script_builds_the_winner(source, tmp_path):

@@ -5,6 +5,7 @@ import json
 import random
 import re
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -431,6 +432,7 @@ def test_leases_and_late_results():
     client.call("open", **TABLES, lease=0.001)
     (trial,) = client.call("suggest", client="slow")["trials"]
     assert trial["lease"] == 0.001
+    time.sleep(0.01)  # until it has ended
     (again,) = client.call("suggest", client="fast")["trials"]
     assert (again["id"], again["client"]) == (trial["id"], "fast")
     assert client.call("heartbeat", trials=[0])["pending"] == [0]
