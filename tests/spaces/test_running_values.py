@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like import ExpressionError, Integer, Sequence, Space, SpaceError
+from baco_like import ExpressionError, Integer, Sequence, Space, SpaceError, Subset
 from baco_like.constraints import Expression
 from baco_like.constraints.language import exact
 from baco_like.constraints.language.reader import read
@@ -438,11 +438,73 @@ def test_counts_and_draws_are_those_of_enumeration(alone, others, when, distinct
     check_by_enumeration(space)
 
 
-def test_numbers_and_a_guarded_sequence_are_exact_or_drawn():
+def test_numbers_are_exact():
     check_by_enumeration(Space({"p": Sequence([1, 2, 3], 3)}, constraints=["p[0] + p[1] <= 3"]))
-    space = Space({"p": Sequence(["a", "b"], 3), "v": [1, 2]}, when={"p": "v == 2"})
+
+
+def values_of(given):
+    """Return the values of a sequence, a set or a list in plain Python."""
+    if not isinstance(given, Sequence):
+        return list(given)
+    draw = itertools.combinations if isinstance(given, Subset) else itertools.product
+    sizes = range(given.min_length, given.max_length + 1)
+    repeats = [{"r": size} if isinstance(given, Subset) else {"repeat": size} for size in sizes]
+    return [value for size in repeats for value in draw(given.elements, **size)]
+
+
+# Text, the conditional parameters that it reads, and its meaning in plain Python.
+GUARDED_RULES = [
+    ("len(p) <= u", "p", lambda p, u, **_: len(p) <= u),
+    ("'a' in p or u == 2", "p", lambda p, u, **_: "a" in p or u == 2),
+    ("len(q) + len(p) < 4", "pq", lambda p, q, **_: len(q) + len(p) < 4),
+    ("('a' in p) == ('b' in q)", "pq", lambda p, q, **_: ("a" in p) == ("b" in q)),
+    ("u != 1 or mode != 'y'", "", lambda u, mode, **_: u != 1 or mode != "y"),
+]
+
+
+@given(
+    st.lists(st.sampled_from(GUARDED_RULES), max_size=2, unique_by=lambda rule: rule[0]),
+    st.sampled_from([None, Subset(list("abc"), 2), Sequence(["b", "c"], 2, 1)]),
+    st.sampled_from([Subset(list("abc"), default=("b",)), Sequence(["a", "b"], 3, 1)]),
+    st.sampled_from(["mode == 'x'", "'a' in p", "len(p) > 1"]),
+)
+def test_conditional_sequences_are_counted_and_drawn_as_enumerated(rules, second, first, when):
+    parameters = {"mode": ["x", "y", "z"], "u": [1, 2], "p": first}
+    conditions = {"p": "mode == 'y'"}
+    if second is not None:
+        parameters["q"], conditions["q"] = second, when
+    rules = [rule for rule in rules if second is not None or "q" not in rule[1]]
+    found = {}
+    for row in itertools.product(*map(values_of, parameters.values())):
+        config = dict(zip(parameters, row, strict=True))
+        if config["mode"] != "y":
+            del config["p"]
+        met = {
+            "mode == 'x'": config["mode"] == "x",
+            "'a' in p": "a" in config.get("p", ()),
+            "len(p) > 1": len(config.get("p", ())) > 1,
+        }
+        if second is not None and not met[when]:
+            del config["q"]
+        applied = (holds(**config) for _, read, holds in rules if config.keys() >= set(read))
+        found[repr(config)] = config, all(applied)
+    space = Space(parameters, [text for text, *_ in rules], when=conditions)
+    feasible = [config for config, good in found.values() if good]
+    assert space.size == len(found)
+    assert space.feasible_size == len(feasible)
+    assert sorted(map(repr, space)) == sorted(map(repr, feasible))
+    check(space, len(feasible))
+    ranks = space.feasible.index(space.feasible.sample(3000, np.random.default_rng(0)))
+    expected = 3000 / len(feasible)
+    counts = np.bincount(ranks, minlength=len(feasible))
+    assert abs(counts - expected).max() < 6 * np.sqrt(expected) + 6
+
+
+def test_a_conditional_sequence_of_many_values_is_drawn():
+    space = Space({"p": Sequence(["a", "b"], 12), "v": [1, 2]}, when={"p": "v == 2"})
+    assert space.feasible_size is None
     configs = space.sample(100)
-    assert {len(config) for config in configs} == {1, 2}
+    assert 25 < sum("p" in config for config in configs) < 75
 
 
 def test_a_python_function_is_tested_on_draws():

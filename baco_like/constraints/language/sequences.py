@@ -40,9 +40,11 @@ _STEPS: Mapping[str, _Step] = {
     "follows": _adjacent,
     "at": lambda state, code, place, arguments: np.where(place == arguments[0], code + 1, state),
     "last": lambda state, code, _, __: np.where(state == 0, code + 1, state),
+    "differs": lambda state, code, place, arguments: state | (code != arguments[place]),
 }
 """The running value at a place: from the one behind it (0 at the end), the code of the element, the place and the
-arguments of the function. That of ``at`` and ``last`` is the element's code plus 1; 0 means that there is none."""
+arguments of the function. That of ``at`` and ``last`` is the element's code plus 1; 0 means that there is none. No
+expression has ``differs``: whether the value differs from that of these codes, one for each place."""
 
 _AT_ONCE: Mapping[str, Callable[..., Any]] = {
     "len": lambda column: (column >= 0).sum(axis=1),

@@ -109,7 +109,8 @@ def _warn_about_callables(parameters: Mapping[str, Parameter], factors: Sequence
         if isinstance(factor, Filtered):
             _warn_about_callables(parameters, factor.superset.factors)
             for constraint in map(core, factor.constraints):
-                listed = all(can_list(parameters[n], LISTED_VALUES) for n in constraint.parameters)
+                read = [parameters[name] for name in constraint.parameters]
+                listed = all(can_list(p, LISTED_VALUES) and not is_sequence(p) for p in read)
                 if listed and isinstance(constraint, CallableConstraint):
                     warn_caller(
                         f"constraint {constraint.text!r:.200} is a Python function of {len(constraint.parameters)} "
@@ -161,10 +162,13 @@ def _factor(
         return Box(columns[name], (parameter,))
     if len(parameters) == 1 and is_permutation(parameter):
         return _permutation(name, parameter, constraints, columns, work)
-    loose = {name for name, p in parameters.items() if not can_list(p, LISTED_VALUES)}
+    sequences = [name for name, p in parameters.items() if is_sequence(p)]
+    if len(sequences) > 1 and any(isinstance(c, RestingConstraint) for c in constraints):
+        sequences = [n for n in sequences if not can_list(parameters[n], LISTED_VALUES)]
+    listed = (name for name, p in parameters.items() if can_list(p, LISTED_VALUES))
+    loose = parameters.keys() - {*listed}.difference(sequences)
     orders = {(name,) for name, p in parameters.items() if is_permutation(p)}
     followed: list[Constraint] = []
-    sequences = [name for name, p in parameters.items() if is_sequence(p)]
     if len(sequences) == 1:
         others = loose.difference(sequences)
         followed = [

@@ -20,7 +20,12 @@ from baco_like.parameters.permutation import Ranks
 from baco_like.parameters.protocol import ParameterKind, SequenceParameter
 from baco_like.parameters.sequence import END
 from baco_like.spaces.feasible.feasible_set import FactorDefaults
-from baco_like.spaces.feasible.rules import ParameterDomain, mixed_radix, whole_numbers
+from baco_like.spaces.feasible.rules import (
+    FEW_SEQUENCES,
+    ParameterDomain,
+    mixed_radix,
+    whole_numbers,
+)
 from baco_like.spaces.feasible.single_rows import ValueStep, is_small
 from baco_like.spaces.feasible.tree import (
     Edges,
@@ -289,8 +294,11 @@ def find_readings(constraint: Constraint, name: str) -> list[Reading] | None:
     read: list[Reading] | None = []
     if isinstance(constraint, GuardedConstraint):
         read = find_readings(constraint.constraint, name)
-    elif not isinstance(constraint, RestingConstraint) or constraint.name == name:
+    elif not isinstance(constraint, RestingConstraint):
         return None
+    elif constraint.name == name:
+        has_few = constraint.parameter.cardinality <= FEW_SEQUENCES
+        read = [Reading(name, "differs", tuple(constraint.rest[0].tolist()))] if has_few else None
     conditions = constraint.conditions.expressions.values()
     shared = [node for condition in conditions for node in condition.readings(name)]
     return None if read is None else [*read, *shared]

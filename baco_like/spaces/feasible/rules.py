@@ -18,11 +18,15 @@ from baco_like.parameters.permutation import (
     permutations_from_ranks,
     rank_dtype,
 )
-from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation
+from baco_like.parameters.protocol import Parameter, ParameterKind, is_permutation, is_sequence
+from baco_like.parameters.sequence import sequences_from_ranks
 from baco_like.spaces.feasible.work_limit import CALL_COST, UNLIMITED, Work, row_cost
 
 TABLE_LIMIT = 2**15
 """Most combinations of values for which a constraint is evaluated once on all of them."""
+
+FEW_SEQUENCES = 2**12
+"""Most values of a conditional sequence that is counted: of more, uniform draws would hardly meet the inactive one."""
 
 _PROBES = 256
 """Combinations from which the share of a constraint without a table is estimated."""
@@ -92,8 +96,11 @@ def whole_numbers(numbers: Array, size: int | Ints) -> Ints:
 def can_list(parameter: Parameter, most: int) -> bool:
     """Whether `list_domain` can list a parameter, with at most this number of values.
 
-    Several code columns do not say what the values are, except for permutations; a custom type lists its `values`.
+    Several code columns do not say what the values are, except for permutations and sequences; a custom type lists its
+    `values`.
     """
+    if is_sequence(parameter):
+        return parameter.cardinality <= min(most, FEW_SEQUENCES)
     known = parameter.width == 1 or parameter.values is not None
     return parameter.cardinality <= most and (known or is_permutation(parameter))
 
@@ -107,6 +114,8 @@ def list_domain(name: str, parameter: Parameter) -> ParameterDomain:
     elif is_permutation(parameter):
         codes = permutations_from_ranks(np.arange(count), parameter.width).astype(np.float64)
         numbers = _permutation_numbers
+    elif is_sequence(parameter):
+        return list_values(name, parameter, sequences_from_ranks(np.arange(count), parameter))
     else:
         return list_values(name, parameter, parameter.encode(parameter.values or ()))
     return ParameterDomain(name, codes, parameter.column(codes), parameter.kind, count, numbers)
