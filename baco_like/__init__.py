@@ -59,7 +59,6 @@ __all__ = [
     "Search",
     "Sequence",
     "Sharing",
-    "SoftLimit",
     "Space",
     "SpaceError",
     "SpaceExhausted",

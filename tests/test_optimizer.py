@@ -26,7 +26,6 @@ from baco_like import (
     Real,
     Search,
     Sharing,
-    SoftLimit,
     Space,
     SpaceExhausted,
     SpaceWarning,
@@ -317,7 +316,7 @@ def test_another_space_is_refused_with_the_difference(space, tmp_path):
 
 
 TASKS = Space({"a": [1, 2]}, tasks=[{"n": 1}, {"n": 2}])
-SOFT, TWO = SoftLimit("size <= 3", 8.0), {"time": "minimize", "size": "minimize"}
+TWO = {"time": "minimize", "size": "minimize"}
 
 
 @pytest.mark.parametrize(
@@ -334,7 +333,6 @@ SOFT, TWO = SoftLimit("size <= 3", 8.0), {"time": "minimize", "size": "minimize"
             {"aim": Aim(limits=["size <= 4"])},
             r"limits was \['size <= 3'\], now \['size <= 4'\]",
         ),
-        ({"aim": Aim(limits=[SOFT])}, {"aim": Aim(limits=["size <= 3"])}, "limits was"),
         ({"space": TASKS, "aim": Aim(goal=Cover(2))}, {"space": TASKS}, "goal was"),
         (
             {"context": {"unit": "ms", "shape": (1, 2)}},

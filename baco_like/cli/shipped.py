@@ -254,7 +254,7 @@ def _measure(
             pair,
             rule,
             seed=args.seed,
-            judge=lambda outcome: limits.judge(outcome, objective.name, direction),
+            judge=lambda outcome: limits.judge(outcome, objective.name),
             show=lambda done: display.show(done, "the winner and the default were measured"),
         )
 

@@ -27,7 +27,6 @@ from baco_like.journal.events import (
 from baco_like.journal.fields import check_event, check_warm_start
 from baco_like.records.aim import Aim
 from baco_like.records.history import Noise
-from baco_like.records.limits import SoftLimit
 from baco_like.records.objective import Objective
 from baco_like.records.reading import number_within
 from baco_like.records.trial import WARM, Outcome, Trial
@@ -210,9 +209,8 @@ class Options:
             Objective(name, str(unit), direction, name in exact)
             for (name, direction), unit in zip(pairs, units, strict=True)
         ]
-        # A soft limit is an object in the header of a journal.
-        limits = [SoftLimit(**x) if isinstance(x, Mapping) else x for x in own.pop("limits", ())]
-        return cls(Aim(objectives, limits, own.pop("goal", {}) or None), **own)
+        limits, goal = own.pop("limits", ()), own.pop("goal", {}) or None
+        return cls(Aim(objectives, limits, goal), **own)
 
     def list_values(self) -> dict[str, Any]:
         """Return the options as JSON values, those that are not set too."""

@@ -49,8 +49,6 @@ def choose_from_front(
     if (numbers < 0.0).any():
         raise ValueError(f"weights = {dict(weights or {})!r:.80}: expected numbers of at least 0")
     conditions = limits_of(limits)
-    if conditions.soft:
-        raise ValueError(f"limits = {limits!r:.80}: a choice from the front has no soft limits")
     trials = history.trials
     ok = np.array(
         [

@@ -47,7 +47,7 @@ from baco_like.optimizer.experience import GivenExperience, read_experience
 from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
 from baco_like.records import History, Observation, Outcome
-from baco_like.records.limits import RunLimits, limits_of
+from baco_like.records.limits import RunLimits
 from baco_like.records.sources import EXPERIENCE, OpenProposal
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import (
@@ -173,8 +173,7 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
     options = header.options
     aim = options.aim
     objectives, direction = aim.several, aim.first.direction
-    texts = limits_of(aim.limits).texts
-    limits = RunLimits(texts, aim.first.name) if texts else None
+    limits = RunLimits(aim.limits, aim.first.name) if aim.limits else None
     problem = Problem(
         space,
         options.budget,

@@ -27,7 +27,7 @@ from baco_like.optimizer.warm_start_sources import SourceResults, WarmStart, rea
 from baco_like.parameters.bases import first_own_value
 from baco_like.records import Status
 from baco_like.records.front import crowding_distances, is_non_dominated
-from baco_like.records.limits import limits_of, measured_name
+from baco_like.records.limits import limits_of
 from baco_like.records.objective import Direction, sign_of
 from baco_like.records.reading import without_bound
 from baco_like.results.recording import ConfigOutcome, by_measurement
@@ -66,9 +66,7 @@ def read_all(
     """
     parts = []
     for i, start in enumerate(starts):
-        limits = limits_of(options.aim.limits)
-        metrics = [*options.aim.names[1:], *limits.names]
-        metrics += [measured_name(options.aim.first.name)] if limits.soft else []
+        metrics = [*options.aim.names[1:], *limits_of(options.aim.limits).names]
         source = read_source(start, space, _objectives_of(start, options), metrics)
         try:
             source = _with_task(start, source, space)

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from baco_like.records.confirmation import Confirmation, read_confirmation
     from baco_like.records.covering import Cover
     from baco_like.records.history import History, StopRule
-    from baco_like.records.limits import SoftLimit
     from baco_like.records.objective import Measurement, Objective
     from baco_like.records.race import Speedup
     from baco_like.records.regression import RegressionRule
@@ -32,7 +31,6 @@ __all__ = [
     "Outcome",
     "Proposal",
     "RegressionRule",
-    "SoftLimit",
     "Speedup",
     "Status",
     "StopRule",
@@ -48,7 +46,6 @@ _MODULES = (
     "trial",
     "reading",
     "objective",
-    "limits",
     "race",
     "regression",
     "workers",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from baco_like.records.covering import Cover, Goal, read_goal
-from baco_like.records.limits import AnyLimit, SoftLimit, limits_of
+from baco_like.records.limits import limits_of
 from baco_like.records.objective import Direction, Objective
 from baco_like.records.reading import require_objectives
 from baco_like.records.trial import Outcome
@@ -27,7 +27,7 @@ class Aim:
             no other one dominates, and `Optimizer.best` is the knee of the front.
         limits: Conditions on the metrics of outcomes, such as ``["size <= 40000"]``. An outcome beyond one is recorded
             as a failure with the word ``limit``; it keeps its metrics and repeats, models learn from them, and it never
-            wins. A `SoftLimit` adds a penalty to the cost instead.
+            wins.
         goal: With tasks: ``each`` (the best configuration of each task, the default), ``single`` (one configuration for
             all), or a `Cover`, such as ``Cover(2)`` for two configurations that cover all.
 
@@ -41,13 +41,13 @@ class Aim:
     """
 
     objectives: tuple[Objective, ...]
-    limits: tuple[AnyLimit, ...]
+    limits: tuple[str, ...]
     goal: Cover | None
 
     def __init__(
         self,
         objectives: GivenObjectives = "minimize",
-        limits: AnyLimit | Iterable[AnyLimit] = (),
+        limits: str | Iterable[str] = (),
         goal: Goal | None = None,
     ) -> None:
         given: Any = objectives
@@ -64,15 +64,10 @@ class Aim:
             )
         if len({each.name for each in given}) < len(given):
             raise ValueError(f"objectives = {objectives!r:.200}: two have the same name")
-        texts = (limits,) if isinstance(limits, str | SoftLimit) else tuple(limits)
-        if not all(isinstance(limit, str | SoftLimit) for limit in texts):
-            raise ValueError(f"limits must be a list of texts and of SoftLimit, not {limits!r:.80}")
-        soft = limits_of(texts).soft  # refuses conditions that cannot be read
-        if soft and len(given) > 1:
-            raise ValueError(
-                f"soft limit {soft[0].condition!r}: a penalty needs a run with one objective; make the metric an "
-                "objective, or write the condition as text, which makes it a limit"
-            )
+        texts = (limits,) if isinstance(limits, str) else tuple(limits)
+        if not all(isinstance(limit, str) for limit in texts):
+            raise ValueError(f"limits must be a list of texts, not {limits!r:.80}")
+        limits_of(texts)  # refuses conditions that cannot be read
         object.__setattr__(self, "objectives", tuple(given))
         object.__setattr__(self, "limits", texts)
         object.__setattr__(self, "goal", None if goal is None else read_goal(goal))
@@ -103,11 +98,10 @@ class Aim:
         return all(objective.exact for objective in self.objectives)
 
     def judge(self, outcome: Outcome, *, strict: bool = True) -> Outcome:
-        """Return the outcome with its penalties, or a failure if an objective is not a number or a limit is exceeded.
+        """Return the outcome, or a failure if an objective is not a number or a limit is exceeded.
 
         Raises:
             TrialError: A successful outcome lacks an objective, or a metric that a limit reads.
         """
         outcome = require_objectives(outcome, self.names[1:])
-        first = self.first
-        return limits_of(self.limits).judge(outcome, first.name, first.direction, strict=strict)
+        return limits_of(self.limits).judge(outcome, self.first.name, strict=strict)

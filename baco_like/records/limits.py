@@ -4,9 +4,6 @@ A configuration beyond a limit ran, but must not win. Its outcome is a failure w
 measured values and all metrics. So the incumbent never lies beyond a limit. Models learn from the measured values where
 the limits are exceeded (`Limits.margins`), and NSGA-II compares total violations (`Limits.violation`). Other strategies
 without a model see a failure.
-
-A `SoftLimit` may be exceeded: each violation adds a penalty to the cost (the penalty method: Nocedal and Wright,
-"Numerical Optimization", 2006, section 17.2).
 """
 
 from __future__ import annotations
@@ -14,20 +11,17 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, final
 
 import numpy as np
-from typing_extensions import override
 
 from baco_like._typing import Array, Mask
 from baco_like.constraints import Expression
 from baco_like.constraints.language.reader import parse_expression
 from baco_like.exceptions import ExpressionError, TrialError
 from baco_like.parameters import Real
-from baco_like.records.objective import Direction, sign_of
-from baco_like.records.reading import as_failure, hint_at_name, number_within
+from baco_like.records.reading import as_failure, hint_at_name
 from baco_like.records.trial import Outcome, Trial, median
 
 LIMIT = "limit"
@@ -35,47 +29,6 @@ LIMIT = "limit"
 
 _ANY_NUMBER = Real(-1e300, 1e300)
 """The domain of every metric."""
-
-
-@final
-@dataclass(frozen=True)
-class SoftLimit:
-    """A limit that a configuration may exceed, at a price: the violation times ``penalty`` is added to its cost.
-
-    The violation is relative to the limit: 0.25 for a size of 50000 under ``size <= 40000``. With ``penalty=8`` the
-    configuration then counts as 2 ms slower, if the objective is a time in ms. `Trial.value` includes the penalty, and
-    the metric ``measured_time`` is the measured value of an objective with the name ``time``.
-
-    Args:
-        condition: An inequality over metrics, such as ``size <= 40000``.
-        penalty: Added to the cost for a violation of 1, in the unit of the objective; above 0.
-
-    Raises:
-        ValueError: The penalty is not a finite number above 0.
-        ExpressionError: The condition cannot be read, or is not an inequality.
-    """
-
-    condition: str
-    penalty: float
-
-    def __post_init__(self) -> None:
-        name = f"soft limit {self.condition!r}: penalty"
-        object.__setattr__(self, "penalty", number_within(name, self.penalty, "(0, inf)"))
-        for part in _parse(self.condition).conjuncts(every_chain=True):
-            if part.sides(dict.fromkeys(part.parameters, np.array([np.nan]))) is None:
-                raise ExpressionError(
-                    "a soft limit is one inequality, or several joined by 'and', as in 'size <= 40000'",
-                    self.condition,
-                    1,
-                )
-
-    @override
-    def __str__(self) -> str:
-        return f"{self.condition} (soft, penalty {self.penalty:g})"
-
-
-AnyLimit = str | SoftLimit
-"""A limit as users write it: a condition, which must hold, or a soft limit."""
 
 
 class RunLimits(NamedTuple):
@@ -108,26 +61,21 @@ class Limits:
     """Conditions that the metrics of every successful outcome must satisfy.
 
     Args:
-        limits: Conditions in the language of the known constraints, and soft limits. Names are those of metrics, or of
-            the objective; ``value('l1-misses')`` names a metric whose name is not an identifier.
+        limits: Conditions in the language of the known constraints. Names are those of metrics, or of the objective;
+            ``value('l1-misses')`` names a metric whose name is not an identifier.
 
     Attributes:
-        texts: The conditions that must hold.
-        soft: The soft limits.
-        names: The metrics that all of them read.
+        texts: The conditions.
+        names: The metrics that they read.
 
     Raises:
         ExpressionError: A text is not in the language, or names no metric.
     """
 
-    def __init__(self, limits: Iterable[AnyLimit]) -> None:
-        limits = tuple(limits)
-        self.soft = tuple(limit for limit in limits if isinstance(limit, SoftLimit))
-        self.texts = tuple(limit for limit in limits if not isinstance(limit, SoftLimit))
+    def __init__(self, limits: Iterable[str]) -> None:
+        self.texts = tuple(limits)
         self._conditions = [_parse(text) for text in self.texts]
-        self._penalties = [(_parse(limit.condition), limit.penalty) for limit in self.soft]
-        every = [*self._conditions, *(condition for condition, _ in self._penalties)]
-        self.names = tuple(dict.fromkeys(n for c in every for n in c.parameters))
+        self.names = tuple(dict.fromkeys(n for c in self._conditions for n in c.parameters))
 
     def margins(self, trials: Sequence[Trial], objective: str) -> Margins:
         """Return how far the outcomes of n observed trials are beyond each inequality.
@@ -171,35 +119,21 @@ class Limits:
         measured = _read_measured(trial, objective)
         return sum(_violation(condition, measured) for condition in self._conditions)
 
-    def judge(
-        self,
-        outcome: Outcome,
-        objective: str,
-        direction: Direction = "minimize",
-        *,
-        strict: bool = True,
-    ) -> Outcome:
+    def judge(self, outcome: Outcome, objective: str, *, strict: bool = True) -> Outcome:
         """Return the outcome, or a failure with the word ``limit`` if it is successful but beyond a limit.
-
-        The value of a success includes the penalties of the soft limits. An outcome that was judged before has its
-        measured value among the metrics, and is judged by that.
 
         Args:
             outcome: Any outcome.
             objective: Name of the objective's value.
-            direction: Direction of the objective.
             strict: Whether a missing metric is an error; otherwise its limits do not count. A metric that is not a
                 finite number, such as NaN, is beyond its limits.
 
         Raises:
             TrialError: A successful outcome lacks a metric, or the metric is a boolean.
         """
-        if outcome.value is None or not (self._conditions or self.soft):
+        if outcome.value is None or not self._conditions:
             return outcome
-        measured = outcome.value
-        if self.soft:
-            measured = outcome.metrics.get(measured_name(objective), measured)
-        values = {**outcome.metrics, objective: measured}
+        values = {**outcome.metrics, objective: outcome.value}
         missing = [name for name in self.names if name not in values]
         texts = outcome.extra.get("metrics", {})
         unread = [name for name in missing if isinstance(texts, Mapping) and name in texts]
@@ -214,23 +148,14 @@ class Limits:
         known = [c for c in self._conditions if values.keys() >= set(c.parameters)]
         broken = [c for c in known if not _holds(c, values)]
         if not broken:
-            if not self.soft:
-                return outcome
-            known_soft = [p for p in self._penalties if values.keys() >= set(p[0].parameters)]
-            total = sum(penalty * _violation(c, values) for c, penalty in known_soft)
-            return _penalise(outcome, objective, measured, sign_of(direction) * total)
+            return outcome
         return as_failure(outcome, LIMIT, "; ".join(_describe(each, values) for each in broken))
 
 
 @lru_cache(maxsize=16)
-def limits_of(limits: tuple[AnyLimit, ...]) -> Limits:
+def limits_of(limits: tuple[str, ...]) -> Limits:
     """Return limits as one object; they are parsed once."""
     return Limits(limits)
-
-
-def measured_name(objective: str) -> str:
-    """Return the name of the metric that is the measured value in runs with soft limits."""
-    return f"measured_{objective}"
 
 
 def _violation(condition: Expression, values: Mapping[str, float]) -> float:
@@ -251,21 +176,6 @@ def _violation(condition: Expression, values: Mapping[str, float]) -> float:
         low, high = (float(side[0]) for side in sides)
         total += (low - high) / (float(known.max()) or 1.0)
     return total if math.isfinite(total) else math.inf
-
-
-def _penalise(outcome: Outcome, objective: str, measured: float, penalty: float) -> Outcome:
-    """Return a success with a penalty added to its measured value, or a failure if the penalty is not finite."""
-    if not math.isfinite(measured + penalty):
-        message = "the penalty of a soft limit cannot be computed"
-        return as_failure(outcome, LIMIT, message)
-    assert outcome.value is not None
-    change = measured + penalty - outcome.value
-    return replace(
-        outcome,
-        value=measured + penalty,
-        repeats=tuple(value + change for value in outcome.repeats),
-        metrics={**outcome.metrics, measured_name(objective): measured},
-    )
 
 
 def _fail_unread(outcome: Outcome, name: str, text: str) -> Outcome:

@@ -32,10 +32,10 @@ from baco_like.optimizer import Search, Sharing
 from baco_like.optimizer.arguments import default_points
 from baco_like.parameters import Parameter
 from baco_like.parameters.registry import PARAMETER_TYPES, REGISTRY, find_type, parameter_from_dict
-from baco_like.records import Aim, Cover, Objective, SoftLimit
+from baco_like.records import Aim, Cover, Objective
 from baco_like.records.covering import Aggregate
 from baco_like.records.history import Noise
-from baco_like.records.limits import AnyLimit, Limits
+from baco_like.records.limits import limits_of
 from baco_like.running.stopping import (
     AnyOf,
     IdenticalFailures,
@@ -58,13 +58,10 @@ class Constraints:
     Attributes:
         known: [Expressions](../spaces.md#known-constraints) that every configuration satisfies.
         limits: [Limits on metrics](../flags.md#keep-size-energy-and-counters), such as ``"size <= 40000"``.
-        soft_limits: [Limits that may be exceeded](../flags.md#soft-limits): the cost of exceeding each by 100 %, such
-            as ``{ "size <= 40000" = 8.0 }``.
     """
 
     known: Sequence[str] = ()
     limits: Sequence[str] = ()
-    soft_limits: Mapping[str, Positive] = field(default_factory=dict)
 
 
 OBJECTIVE = (
@@ -283,7 +280,11 @@ def read_aim(
             raise table.error(
                 "peak", table.entries["peak"], "one [objective]; omit it with several"
             )
-    limits = _read_limits(top.table("constraints"))
+    limits = tuple(top.table("constraints").create(Constraints).limits)
+    try:
+        limits_of(limits)
+    except SpaceError as error:
+        raise SpaceError(f"[constraints] limits: {error}") from None
     try:
         objectives = [
             replace(o, exact=True) if exact(o.name) else o for o in map(_read_objective, tables)
@@ -378,18 +379,6 @@ def _read_fidelity(table: Table) -> Mapping[str, Any] | None:
         if not isinstance(values, list):
             raise table.error(name, values, "an array of values in increasing order")
     return table.entries or None
-
-
-def _read_limits(table: Table) -> tuple[AnyLimit, ...]:
-    """Return the limits on outcomes."""
-    read = table.create(Constraints)
-    key = "limits"
-    try:
-        texts = Limits(read.limits).texts
-        key = "soft_limits"
-        return *texts, *(SoftLimit(*item) for item in read.soft_limits.items())
-    except (SpaceError, ValueError) as error:
-        raise SpaceError(f"{table.label(key)}: {error}") from None
 
 
 def _read_parameter(table: Table) -> Parameter:

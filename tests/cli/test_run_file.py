@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from baco_like import Categorical, LowOutlook, MaxFailures, NoImprovement, Search, SoftLimit, Target
+from baco_like import Categorical, LowOutlook, MaxFailures, NoImprovement, Search, Target
 from baco_like.exceptions import (
     BacoWarning,
     EvaluatorError,
@@ -369,15 +369,6 @@ def test_limits_on_outcomes(tmp_path):
     assert runfile.read(write(tmp_path, named.replace("size <=", "heat <="))).aim.limits
     free = text.replace('measure = "wall"', 'measure = "json"\nkey = "time"')
     assert runfile.read(write(tmp_path, free.replace("size <=", "sise <="))).aim.limits
-
-
-def test_soft_limits(tmp_path):
-    soft = '[constraints.soft_limits]\n"size <= 40000" = 8\n'
-    text = GOOD.replace("[evaluator]", f"{soft}[evaluator]", 1)
-    with pytest.raises(RunFileError, match=r"limits: 'size' is not measured"):
-        runfile.read(write(tmp_path, text))
-    free = text.replace("size <= 40000", "time <= 2")
-    assert runfile.read(write(tmp_path, free)).aim.limits == (SoftLimit("time <= 2", 8.0),)
 
 
 def test_limits_on_recorded_metrics(tmp_path):
