@@ -144,6 +144,18 @@ def source(config, size):
         ("2,", "np.ones(3)", "[Scalar('float128'), Output()]", "has the type 'float128'"),
         ("np.ones(3),", "np.ones(3)", "[Scalar('int32'), Output()]", "argument 0 is a scalar, but"),
         ("2,", "np.ones(3)", "[Scalar('bfloat16'), Output()]", "has the type 'bfloat16'"),
+        (
+            "np.ones(3),",
+            "np.ones(3)",
+            "[Input(alignment=4), Output()]",
+            "alignment 4: expected a power of two from 8 to",
+        ),
+        (
+            "np.ones(3),",
+            "np.ones(3)",
+            "[Input(), Output(alignment=128)]",
+            "argument 1 has the alignment 128",
+        ),
     ],
 )
 def test_unsupported_arguments_end_the_run_before_anything_is_compiled(
@@ -267,11 +279,8 @@ def test_equal_results_are_compared_once(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not has_device("c"), reason="needs a C compiler")
 @pytest.mark.parametrize("flushes", [True, False])
-def test_caches_are_emptied_before_each_launch(tmp_path, flushes, monkeypatch):
+def test_caches_are_emptied_before_each_launch(tmp_path, flushes):
     """A kernel of nanoseconds counts its launches; each flush finds one more."""
-    monkeypatch.setattr(
-        programs, "_reset_fault_handlers", lambda: False
-    )  # those of this process stay
     found = []
     flush = (lambda: found.append(launches.value)) if flushes else None
     kernel, launches = copy_kernel(tmp_path, flush)

@@ -32,7 +32,7 @@ DEVICE_GUARDS = 1 << 20, 1 << 20
 _CHECKED = 2 * GUARD
 """Of them, the bytes that are compared after later launches: to read all would empty the caches."""
 
-_GAP = 16 << 20
+GAP = 16 << 20
 """Bytes without access before and after the memory of an array; they take addresses only."""
 
 CLEAREST = 0xFF
@@ -50,6 +50,9 @@ _SHIFT = 320
 
 The offset decides how fast vector loads are, so it has to be the same in every process. Arrays whose addresses differ
 by whole pages compete for the same cache sets; therefore each array of a kernel has another offset."""
+
+LARGEST_ALIGNMENT = 64
+"""Bytes to which arrays of the host are aligned in timed launches; the shifts are multiples of it."""
 
 _MOST_COPIES = 64
 """Largest number of copies of all arrays."""
@@ -72,9 +75,11 @@ class Input:
 
     Attributes:
         constant: Whether the kernel must not write to it.
+        alignment: Bytes to which every caller aligns the array, in C: a power of two up to 64; None: its elements only.
     """
 
     constant: bool = False
+    alignment: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,14 +89,22 @@ class Output:
     Attributes:
         start: Its value before each launch: an array, a number for all elements, or a function that gets the inputs and
             returns the array. None: by turns NaN (-1 for integers), a large positive and a large negative number.
+        alignment: As for `Input`.
     """
 
     start: Any = None
+    alignment: int | None = None
 
 
 @dataclass(frozen=True)
 class InOut:
-    """An argument that the kernel reads and writes: the next value of ``inputs``, then the next of ``expected``."""
+    """An argument that the kernel reads and writes: the next value of ``inputs``, then the next of ``expected``.
+
+    Attributes:
+        alignment: As for `Input`.
+    """
+
+    alignment: int | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +129,7 @@ class Argument:
         expected: Its correct value after a launch; None if it is not compared.
         role: ``input``, ``constant``, ``output`` or ``scalar``.
         seed: Seed of the inputs.
+        alignment: Bytes to which callers align it.
     """
 
     name: str
@@ -124,6 +138,7 @@ class Argument:
     expected: Expected | None
     role: str
     seed: int = 0
+    alignment: int = 1
 
 
 def draw_arguments(
@@ -197,7 +212,13 @@ def draw_arguments(
                 f"{name} has elements of type {like.dtype}: expected one of {', '.join(TYPES)}"
             )
         start = None if start is None else np.ascontiguousarray(start).reshape(like.shape)
-        arguments.append(Argument(name, like, start, expected, role, seed))
+        least = like.itemsize // (2 if like.dtype.kind == "c" else 1)
+        alignment = getattr(each, "alignment", None) or least
+        if alignment not in [2**n for n in range(7) if 2**n >= least]:
+            raise EvaluatorError(
+                f"{name} has the alignment {alignment!r}: expected a power of two from {least} to {LARGEST_ALIGNMENT}"
+            )
+        arguments.append(Argument(name, like, start, expected, role, seed, alignment))
     return arguments
 
 
@@ -238,6 +259,7 @@ class Arguments:
         allocate: Returns memory for an array of so many bytes, the argument with this number.
         restore: ``auto``, ``always`` or ``never``, see `KernelSettings`.
         rotated: Bytes that are written between two launches with the same copy of the arrays, at least; 0: one copy.
+        moves: Whether the memory can `HostBlock.move`: in the first launch each array then ends before a gap.
 
     Attributes:
         copies: The memory of each argument, None for scalars, in each copy of all arrays.
@@ -254,12 +276,14 @@ class Arguments:
         allocate: Callable[[int, int], Any],
         restore: str,
         rotated: int = 0,
+        *,
+        moves: bool = False,
     ) -> None:
         first = draws[TIMED]
         types = [[(a.role, a.like.dtype) for a in draw] for draw in draws]
         if any(each != types[TIMED] for each in types):
             raise EvaluatorError("inputs returns arrays of other types for another seed")
-        self._draws, self._restore, self.draw = draws, restore, TIMED
+        self._draws, self._restore, self._moves, self.draw = draws, restore, moves, TIMED
         self._fills = itertools.cycle(_FILLS)
         starts = [[as_bytes(a.start) for a in draw if a.start is not None] for draw in draws]
         self.are_fixed = all(map(same_bytes, starts[TIMED], starts[FIRST]))
@@ -314,6 +338,11 @@ class Arguments:
             }
         self._turn = len(self.copies) - 1  # so the next timed launch uses the first copy
         for blocks in self.copies if draw == TIMED else [self.blocks]:
+            for number, block in enumerate(blocks if self._moves else ()):
+                if block and draw == FIRST:
+                    block.move(self[number].like.nbytes, self[number].alignment)
+                elif block:
+                    block.move()
             recalled = [n for n in self._kept if draw == TIMED and blocks[n].recall()]
             written = [n for n, block in enumerate(blocks) if block and n not in recalled]
             for number in written:
@@ -437,17 +466,28 @@ class HostBlock:
 
     def __init__(self, size: int, number: int) -> None:
         page, shift = mmap.PAGESIZE, number * _SHIFT % mmap.PAGESIZE
-        start = -(-(_GAP + GUARD) // page) * page + shift  # of the array
-        total = -(-(start + size + GUARD) // page) * page + _GAP
+        start = -(-(GAP + GUARD) // page) * page + shift  # of the array
+        total = -(-(start + size + GUARD) // page) * page + GAP
         memory = mmap.mmap(-1, total, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         whole = np.frombuffer(memory, np.uint8)
-        self.address = whole.ctypes.data + start
-        for first in (0, total - _GAP):
-            _LIBC.mprotect(ctypes.c_void_p(whole.ctypes.data + first), ctypes.c_size_t(_GAP), 0)
-        self.guards = start - _GAP, total - _GAP - start - size
-        self._bytes, self.array = whole, whole[start : start + size]
-        self._start = start
+        for first in (0, total - GAP):
+            _LIBC.mprotect(ctypes.c_void_p(whole.ctypes.data + first), ctypes.c_size_t(GAP), 0)
+        self._bytes, self._usual, self._size = whole, start, size
         self._kept: NDArray[np.uint8] | None = None
+        self.move()
+
+    def move(self, size: int = 0, alignment: int = 0) -> None:
+        """Let the first ``size`` bytes end before the gap, aligned to ``alignment`` bytes and no more; 0: put it back.
+
+        If the size is a multiple of twice the alignment, one unit of the alignment is between the end and the gap.
+        """
+        end, self._start = self._bytes.size - GAP, self._usual
+        if alignment:
+            units = (end - size) // alignment
+            self._start = (units - (units % 2 == 0)) * alignment
+        self.address = self._bytes.ctypes.data + self._start
+        self.guards = self._start - GAP, end - self._start - self._size
+        self.array = self._bytes[self._start :][: self._size]
 
     def keep(self) -> None:
         """Keep the present bytes, with the guards, in other pages."""

@@ -224,12 +224,16 @@ class CProgram(WorkerKernel):
         check = self.check_measurement
         reply = self.bench.request(self.seconds, check, **self.config, **request)
         if reply.ok and "ended" in reply.value:
+            if "problem" in reply.value:
+                reply.value = {**reply.value, "error": None, "notes": {}, "metrics": {}}
+                return reply
             status = reply.value["ended"]
             # The kernel's own timer ends it.
             reply.timed_out = status == -signal.SIGALRM
             limit = request["launch"] if reply.stage == "launch" else request["timeout"]
             name = f"exit code {status}" if status >= 0 else signal_name(-status)
             reply.ended = f"stopped after {limit:.3g} s" if reply.timed_out else f"ended by {name}"
+            reply.ended += reply.value.get("hint", "")
         return reply
 
     @override

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import json
+import mmap
 import os
 import resource
 import secrets
@@ -26,7 +27,15 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from baco_like.evaluators._processes.worker_main import Report, describe_error
-from baco_like.evaluators.kernels.arguments import CLEAREST, FIRST, Arguments, HostBlock, same_bytes
+from baco_like.evaluators.kernels.arguments import (
+    CLEAREST,
+    FIRST,
+    GAP,
+    LARGEST_ALIGNMENT,
+    Arguments,
+    HostBlock,
+    same_bytes,
+)
 from baco_like.evaluators.kernels.problems import draw_three, load_problem
 from baco_like.evaluators.kernels.timing import (
     ROTATE,
@@ -41,12 +50,14 @@ from baco_like.exceptions import EvaluatorError
 _HARNESS = Path(__file__).with_name("harness.c")
 
 _LIBC = ctypes.CDLL(None)
-_LIBC.signal.argtypes, _LIBC.signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
 
 _COPIES = 64 << 20
 """Bytes of the copies of the arrays that the launches of one sample write."""
 
-_ALIGNMENT = 64
+_GENERAL_PROTECTION = 0x80
+"""Code (SI_KERNEL of Linux) of the fault of x86 at an address that is not aligned as the instruction needs."""
+
+_ACCESSES = ("a read or write", "a read", "a write")
 
 _C_TYPES = {
     "bool": "_Bool",
@@ -85,7 +96,7 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
         if size not in opened:
             harness = Harness(settings["compiler"])
             draws = draw_three(problem, settings["problem"], size, harness.start)
-            arguments = Arguments(draws, HostBlock, settings["restore"], rotated)
+            arguments = Arguments(draws, HostBlock, settings["restore"], rotated, moves=True)
             harness.load(limits.build_timeout)
             opened[size] = arguments, harness
             arguments.keep()
@@ -146,8 +157,10 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)  # what the kernel has left behind
+        arguments, harness = open_size(request["size"])
+        fault = _describe_fault(status, arguments, harness)
         waiting = fork(request["size"], report)  # while the next kernel is compiled
-        return {"ended": status}  # ignored if the child has answered
+        return {"ended": status, **fault}  # ignored if the child has answered
 
     return handle
 
@@ -161,10 +174,12 @@ class Harness:
     Attributes:
         library: The library, once it is loaded.
         step: Seconds between two values of its clock.
+        noted: What `note_fault` has noted, and the addresses of the arguments, in memory that child processes share.
     """
 
     library: ctypes.CDLL
     step: float
+    noted: NDArray[np.int64]
     _build: subprocess.Popen[str]
 
     def __init__(self, compiler: list[str]) -> None:
@@ -172,6 +187,7 @@ class Harness:
 
     def start(self, arguments: Sequence[Any]) -> None:
         """Start to compile the library for these arguments."""
+        self.noted = np.frombuffer(mmap.mmap(-1, 8 * (4 + len(arguments))), np.int64)
         types, values = [], []
         for number, argument in enumerate(arguments):
             if argument.role == "scalar":
@@ -205,12 +221,37 @@ class Harness:
         self.library.launch.restype = self.library.clock_step.restype = ctypes.c_int64
         self.library.digest.restype = ctypes.c_uint64
         self.step = self.library.clock_step() * 1e-9
+        ctypes.c_void_p.in_dll(self.library, "noted").value = self.noted.ctypes.data
 
 
-def _reset_fault_handlers() -> bool:
-    """Let a fault end this process; return whether it was handled by a function."""
-    handlers = [_LIBC.signal(number, None) for number in (signal.SIGSEGV, signal.SIGBUS)]
-    return any(handlers)
+def _describe_fault(status: int, arguments: Arguments, harness: Harness) -> dict[str, str]:
+    """Return what has ended a child: ``problem``, a fault beside an array, or ``hint``, what may have caused it."""
+    number, code, address, access, *addresses = harness.noted.tolist()
+    harness.noted[:] = 0
+    if status not in (-signal.SIGSEGV, -signal.SIGBUS):
+        return {}
+    is_here = number == -status and code > 0
+    if is_here and (status == -signal.SIGBUS or (code == _GENERAL_PROTECTION and not address)):
+        return {
+            "problem": "an instruction that needs an aligned address: in the first launch arrays are aligned to their "
+            "elements only; if every caller aligns one, declare it, such as Input(alignment=32)"
+        }
+    listed = [arguments[n] for n in range(len(addresses))]
+    places = [(GAP, "")]  # within the gaps around the arrays
+    for argument, start in zip(listed, addresses, strict=True):
+        before, after = start - address, address - start - argument.like.nbytes
+        side, distance = ("before the start", before) if before > 0 else ("after the end", after)
+        if is_here and argument.role != "scalar" and distance >= 0:
+            places.append(
+                (distance, f"{_ACCESSES[access]} {distance} bytes {side} of {argument.name}")
+            )
+    if min(places)[1]:
+        return {"problem": min(places)[1]}
+    types = [a.like.dtype.name + (" *" if a.role != "scalar" else "") for a in listed]
+    return {
+        "hint": f"; if kernel has other arguments than ({', '.join(types)}), return them from arguments(size) in the "
+        "problem file"
+    }
 
 
 def _limit_memory(memory: int | None) -> None:
@@ -242,7 +283,7 @@ class CKernel(CompiledKernel):
         self._kernel = ctypes.cast(kernel, ctypes.c_void_p)
         self._library, self.arguments, self._flush = harness.library, arguments, flush
         self.step = harness.step
-        _reset_fault_handlers()
+        self._noted = harness.noted
         self._copies: dict[int, NDArray[np.uint8]] = {}  # of the last sample
         # No kernel can make the digest of a right result.
         self._seed = ctypes.c_uint64(secrets.randbits(64))
@@ -264,7 +305,7 @@ class CKernel(CompiledKernel):
         return 1 + _COPIES // max(size, 1)
 
     def _stride(self, number: int) -> int:
-        return -(-self.arguments[number].like.nbytes // _ALIGNMENT) * _ALIGNMENT
+        return -(-self.arguments[number].like.nbytes // LARGEST_ALIGNMENT) * LARGEST_ALIGNMENT
 
     @override
     def time(self, launches: int, limit: float) -> float:
@@ -275,12 +316,13 @@ class CKernel(CompiledKernel):
             for n, b in enumerate(arguments.blocks)
         ]
         addresses = np.array([own] * launches, np.uintp).reshape(launches, count)
+        self._noted[4:] = addresses[0].view(np.int64)
         self._copies = {}
         for number in arguments.written if launches > 1 else ():
             content = arguments.blocks[number].read(0, arguments[number].like.nbytes)
             stride = self._stride(number)
-            raw = np.empty((launches - 1) * stride + _ALIGNMENT, np.uint8)
-            copy = raw[-raw.ctypes.data % _ALIGNMENT :][: (launches - 1) * stride].reshape(
+            raw = np.empty((launches - 1) * stride + LARGEST_ALIGNMENT, np.uint8)
+            copy = raw[-raw.ctypes.data % LARGEST_ALIGNMENT :][: (launches - 1) * stride].reshape(
                 -1, stride
             )
             copy[:, : content.size] = content
@@ -315,7 +357,7 @@ class CKernel(CompiledKernel):
     @override
     def problem(self) -> str | None:
         """Return the problem of a kernel that handles its faults, writes after its return, or is wrong in a copy."""
-        if _reset_fault_handlers():
+        if ctypes.c_int.in_dll(self._library, "handles_faults").value:
             return (
                 "the kernel handles SIGSEGV or SIGBUS, which hides its writes outside of its arrays"
             )
