@@ -22,6 +22,7 @@ from baco_like._typing import Array
 from baco_like.exceptions import ConfigError, TrialError
 from baco_like.explanations.models import ENDS, HistoryModels, fit_models
 from baco_like.records import History, Status
+from baco_like.records.confirmation import winner_of
 from baco_like.records.objective import sign_of
 from baco_like.records.rows import row_keys
 from baco_like.spaces import Space
@@ -172,7 +173,7 @@ def find_ablation(
         seed: Seed of the run.
         start: First configuration; by default the space's default configuration, or if a parameter has no default, the
             first successful trial of the run.
-        end: Last configuration; by default the best observed one.
+        end: Last configuration; by default the winner: that of the confirmation, else the best observed one.
         models: Models of the history, if they are fitted already.
 
     Raises:
@@ -183,9 +184,9 @@ def find_ablation(
     space = history.space
     start = _first(history) if start is None else dict(start)
     if end is None:
-        best = history.best()
-        assert best is not None  # `fit_models` has found successes
-        end = dict(best.config)
+        winner, _ = winner_of(history)
+        assert winner is not None  # `fit_models` has found successes
+        end = dict(winner.config)
     for name, config in (("start", start), ("end", end)):
         reasons = space.explain(config)
         if reasons:

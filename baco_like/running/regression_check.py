@@ -71,8 +71,8 @@ class CheckResult:
         reason: Why, in one sentence.
         winner: The values of the winner, in order.
         default: The values of the default configuration, in order.
-        speedup: Median speed-up in the rounds, or None.
-        before: Median speed-up when it was shipped, or None.
+        speedup: Speed-up, the geometric mean of the rounds as in a confirmation, or None.
+        before: Speed-up when it was shipped, the mean of its rounds, or None.
         loss: By how much the speed-up has become smaller, or None.
         notes: What the user should know besides.
     """
@@ -212,7 +212,7 @@ def record_baseline(
                         break
         except _CandidateFailed as failed:
             return failed.result
-        speedup = float(np.median(meter.ratios))
+        speedup = _mean_ratio(meter.ratios)
         return meter.result("fine", f"recorded {len(meter.ratios)} rounds", speedup=speedup)
 
 
@@ -230,7 +230,7 @@ def _decide(meter: _Meter, pair: CheckedPair, rule: RegressionRule, alpha: float
     ratios = meter.ratios
     if len(pair.before) > 1:
         loss = compare_ratios(pair.before, ratios, alpha, pair.candidates)
-        before, below = float(np.median(pair.before)), 1.0 + rule.slowdown
+        before, below = _mean_ratio(pair.before), 1.0 + rule.slowdown
     else:
         loss, before, below = compare_with_default(ratios, alpha), None, 1.0
     verdict = loss.verdict(1.0 + rule.tolerance, below)
@@ -255,10 +255,18 @@ def _decide(meter: _Meter, pair: CheckedPair, rule: RegressionRule, alpha: float
         reason = f"a slow-down of {slowdown} is excluded"
         if before is None:
             reason = "the winner is faster than the default configuration"
-    speedup = float(np.median(ratios))
     return meter.result(
-        status, reason, speedup=speedup, before=before, loss=loss, notes=tuple(notes)
+        status,
+        reason,
+        speedup=_mean_ratio(ratios),
+        before=before,
+        loss=loss,
+        notes=tuple(notes),
     )
+
+
+def _mean_ratio(ratios: Sequence[float]) -> float:
+    return float(np.exp(np.mean(np.log(ratios))))
 
 
 _NO_BASELINE = (

@@ -191,8 +191,8 @@ class MaxFailures(StoppingRule):
 
 _ABOUT_CONFIGS = ("constraints", LIMIT)
 
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
-"""A number in a message: times, process ids, addresses and the numbers of trials differ at every failure."""
+_VARYING = re.compile(r"(?:/[\w.+-]+)+|0[xX][0-9a-fA-F]+|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+"""A number or path in a message: times, process ids, addresses and temporary files differ at every failure."""
 
 
 @final
@@ -201,8 +201,8 @@ class IdenticalFailures(StoppingRule):
     """End when, before the first success, a number of trials in a row have failed with the same word and message.
 
     The cause is then the set-up rather than the configurations. The first lines of the messages are compared without
-    their numbers, because a time or a process id differs each time. The words ``constraints`` and ``limit`` are about
-    configurations and do not count.
+    their numbers and paths, because a time, a process id or a temporary file differs each time. The words
+    ``constraints`` and ``limit`` are about configurations and do not count.
     """
 
     failures: int = 10
@@ -219,7 +219,7 @@ class IdenticalFailures(StoppingRule):
         if any(t.status is not Status.FAILED or t.failure in _ABOUT_CONFIGS for t in last):
             return None
         lines = [t.message.partition("\n")[0] for t in last]
-        if len({(t.failure, _NUMBER.sub("#", x)) for t, x in zip(last, lines, strict=True)}) > 1:
+        if len({(t.failure, _VARYING.sub("#", x)) for t, x in zip(last, lines, strict=True)}) > 1:
             return None
         return f"{self.failures} evaluations in a row failed alike, with {last[-1].failure}: {lines[-1]:.300}"
 

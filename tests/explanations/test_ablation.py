@@ -4,7 +4,9 @@ import math
 import pytest
 
 from baco_like import ConfigError, Optimizer, Ordinal, Space
+from baco_like.evaluators import FunctionEvaluator
 from baco_like.explanations.ablation import merge_steps
+from baco_like.running.confirming import Confirm, confirm_winner
 
 START = {"a": 4, "b": 2, "c": False, "order": ("k", "j", "i")}
 
@@ -93,6 +95,20 @@ def test_a_start_outside_the_space_is_refused(optimizer):
 def test_without_a_default_the_path_starts_at_the_first_success(optimizer):
     first = next(trial for trial in optimizer.trials if trial.value is not None)
     assert optimizer.ablation().start == dict(first.config)
+
+
+def test_the_path_ends_at_the_confirmed_winner():
+    """The second best trial wins the confirmation, so the best observed one was lucky."""
+    optimizer = Optimizer({"x": Ordinal([0, 1, 2, 3, 4, 5])}, strategy="exhaustive")
+    for trial in optimizer.suggest(6):
+        optimizer.observe(trial, 1.0 + abs(trial["x"] - 3) + 0.1 * trial["x"])
+
+    def measure(config):
+        return 9.0 if config["x"] == 3 else 2.0
+
+    confirm_winner(optimizer, FunctionEvaluator(measure), Confirm(top=2, evaluations=20))
+    assert optimizer.best_config == {"x": 3}
+    assert optimizer.ablation(start={"x": 0}).end == {"x": 2}
 
 
 def test_a_step_names_what_it_switches_on_and_off():

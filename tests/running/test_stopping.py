@@ -193,6 +193,9 @@ def test_identical_failures_before_the_first_success():
     assert rule.reason(failing(*[("compile", c) for c in "abcdefgh"]), 0) is None
     timed = [("runtime", f"measured 0.{i}23 s (0x7f{i}a), 1e-{i} expected") for i in range(3)]
     assert "alike, with runtime: measured 0.223 s" in rule.reason(failing(*timed), 0)
+    files = [("compile", f"/tmp/cc{name}.o: undefined reference") for name in ("aX", "Qz", "m_")]
+    assert "cc" in rule.reason(failing(*files), 0)
+    assert rule.reason(failing(*files[:2], ("compile", "/tmp/ccq.o: no space left")), 0) is None
     assert rule.reason(failing(same, same, same, values=[1.0]), 0) is None
     not_recorded = ("constraints", "not in the recorded table")
     assert rule.reason(failing(*[not_recorded] * 9), 0) is None
