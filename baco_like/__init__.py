@@ -73,7 +73,6 @@ __all__ = [
     "WarmStart",
     "WarmStartWarning",
     "Workers",
-    "migrate",
     "run",
     "tune",
 ]

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from baco_like import Integer, Optimizer, Sharing, Space, SpaceExhausted, Status, Trial, migrate
+from baco_like import Integer, Optimizer, Sharing, Space, SpaceExhausted, Status, Trial
 
 space = Space(
     {"tile": [8, 16, 32, 64, 128], "unroll": Integer(1, 8, default=1), "vector": [1, 2, 4, 8]},
@@ -51,8 +51,8 @@ def main(evaluations):
             f"expected elsewhere: {mean[0]:.2f} +- {std[0]:.2f} ms, runs with p = {feasible[0]:.2f}"
         )
         larger = Space({**space.parameters, "tile": [8, 16, 32, 64, 128, 256]}, space.constraints)
-        migration = migrate(journal, Path(folder) / "larger.jsonl", larger)
-        print(migration.inside, "results count in a larger space")
+        continued = Optimizer(larger, storage=Path(folder) / "larger.jsonl", warm_start=journal)
+        print(len(continued.trials), "results count in a larger space")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from baco_like import (
     SpaceWarning,
     Status,
     TrialError,
-    migrate,
+    WarmStartWarning,
     run,
     tune,
 )
@@ -694,7 +694,7 @@ def test_a_run_does_not_start_twice_what_outlives_its_lease(space, tmp_path, clo
 # Another space -----------------------------------------------------------------------------------------------------
 
 
-def test_a_changed_space_is_migrated_on_request(tmp_path):
+def test_results_count_in_a_changed_space(tmp_path):
     old = Space({"a": Ordinal([1, 2, 4, 8]), "b": Categorical(["x", "y"], default="x"), "c": [7]})
     new = Space(
         {"a": Ordinal([1, 2, 4, 16]), "e": Integer(1, 9, default=5)}, constraints=["a * e < 15"]
@@ -705,77 +705,29 @@ def test_a_changed_space_is_migrated_on_request(tmp_path):
     opt.observe({"a": 2, "b": "y", "c": 7}, 2.0)  # what "y" did is not known of the new space
     opt.observe({"a": 2, "b": "x", "c": 7}, failed="compile")
     opt.observe({"a": 4, "b": "x", "c": 7}, 0.5)  # against the new constraint
-    opt.enqueue({"a": 1, "b": "y", "c": 7})
     before = (tmp_path / "old").read_bytes()
-    with pytest.raises(JournalError, match=r"'b' was removed.*'e' was added.*migrate"):
+    with pytest.raises(JournalError, match=r"'b' was removed.*'e' was added.*warm_start="):
         Optimizer(new, strategy="random_search", storage=tmp_path / "old", seed=4)
-    found = migrate(tmp_path / "old", tmp_path / "new", new)
-    assert (found.inside, found.outside, found.waiting, found.dropped) == (2, 3, 0, 1)
-    assert "parameter 'b' was removed" in found.difference
+    with pytest.warns(WarmStartWarning, match="3 of 5 results are left out"):
+        again = Optimizer(
+            new, strategy="random_search", storage=tmp_path / "new", warm_start=tmp_path / "old"
+        )
     assert (tmp_path / "old").read_bytes() == before
-    again = Optimizer(new, strategy="random_search", storage=tmp_path / "new", seed=4, budget=50)
-    assert [(dict(t), t.value, t.origin) for t in again.trials] == [
-        ({"a": 1, "e": 5}, 4.0, "told"),
-        ({"a": 8, "b": "x", "c": 7}, 1.0, "imported"),
-        ({"a": 2, "b": "y", "c": 7}, 2.0, "imported"),
-        ({"a": 2, "e": 5}, None, "told"),
-        ({"a": 4, "b": "x", "c": 7}, 0.5, "imported"),
+    assert again.warm_start[0].left_out == {
+        "they have another value of 'a' than the space": 1,
+        "'b', which the space lacks, was not at its default": 1,
+        "a known constraint excludes them": 1,
+    }
+    assert [(dict(t), t.value) for t in again.trials] == [
+        ({"a": 1, "e": 5}, 4.0),
+        ({"a": 2, "e": 5}, None),
     ]
-    assert (again.trials[0].repeats, again.trials[0].extra) == ((3.0, 4.0, 5.0), {"host": "h"})
+    assert again.trials[0].repeats == (3.0, 4.0, 5.0)
+    assert again.trials[0].extra["host"] == "h"
     assert again.best.id == 0
     assert new.contains(again.suggest())
-    with pytest.raises(JournalError, match="exists"):
-        migrate(tmp_path / "old", tmp_path / "new", new)
-
-
-def test_what_was_pending_or_enqueued_comes_first_in_the_new_space(tmp_path):
-    old = Space({"a": list(range(9))}, constraints=[lambda a: a != 3])
-    opt = Optimizer(old, strategy="random_search", storage=tmp_path / "old")
-    pending = opt.suggest(2)
-    queued = next(c for c in old if dict(c) not in [dict(t) for t in pending])
-    opt.enqueue(queued)
-    new = Space({"a": list(range(20))})
-    found = migrate(tmp_path / "old", tmp_path / "new", new)
-    assert (found.waiting, found.dropped) == (3, 0)
-    again = Optimizer.load(tmp_path / "new")
-    assert [dict(t) for t in again.suggest(3)] == [*map(dict, pending), queued]
-
-
-def test_first_points_are_read_in_the_new_space(tmp_path):
-    old = Space({"a": Integer(1, 9, default=2)})
-    Optimizer(old, storage=tmp_path / "old")
-    new = Space({"a": Integer(1, 9, default=2), "b": Integer(1, 9, default=3)})
-    migrate(tmp_path / "old", tmp_path / "new", new)
-    assert dict(Optimizer(new, storage=tmp_path / "new").suggest()) == {"a": 2, "b": 3}
-    points = [{"a": 4}, {"a": 9}]
-    Optimizer(old, storage=tmp_path / "own", strategy=Search(initial=points))
-    migrate(tmp_path / "own", tmp_path / "newer", Space({"a": Integer(1, 5)}))
-    assert dict(Optimizer.load(tmp_path / "newer").suggest()) == {"a": 4}
-
-
-def test_what_was_evaluated_before_a_change_does_not_come_again_where_trials_may_repeat(tmp_path):
-    old = Space({"a": Integer(1, 9)})
-    points = [{"a": 4}, {"a": 5}, {"a": 6}]
-    search = Search("random_search", initial=points, noise="repeat")
-    opt = Optimizer(old, storage=tmp_path / "old", strategy=search)
-    opt.observe(opt.suggest(), 1.0)
-    opt.suggest()
-    new = Space({"a": Integer(1, 50)})
-    assert migrate(tmp_path / "old", tmp_path / "new", new).waiting == 2
-    again = Optimizer(new, storage=tmp_path / "new", strategy=search)
-    assert [t["a"] for t in again.suggest(2)] == [5, 6]
-    assert not again.history.queue
-
-
-def test_a_default_that_is_new_comes_first_in_the_new_space(tmp_path):
-    old = Space({"a": Integer(1, 9, default=2)})
-    opt = Optimizer(old, strategy="random_search", storage=tmp_path / "old")
-    opt.observe(opt.suggest(), 1.0)
-    new = Space({"a": Integer(1, 9, default=3)})
-    migrate(tmp_path / "old", tmp_path / "new", new)
-    again = Optimizer(new, strategy="random_search", storage=tmp_path / "new")
-    assert [t["a"] for t in again.trials] == [2]
-    assert again.suggest()["a"] == 3
+    resumed = Optimizer.load(tmp_path / "new")
+    assert [dict(t) for t in resumed.trials] == [dict(t) for t in again.trials]
 
 
 def test_what_a_known_constraint_excludes_is_predicted_not_to_run():
@@ -801,14 +753,6 @@ def test_what_a_file_cannot_hold_is_told(tmp_path):
     opt.observe({"a": 1, "b": 4}, 3.0, imported=True)
     with pytest.warns(BacoWarning, match="left out: 1"):
         assert opt.export("t4", tmp_path / "run.json") == 3
-
-
-def test_a_parameter_that_is_new_without_a_default_is_told(tmp_path):
-    old = Optimizer({"a": [1, 2]}, strategy="exhaustive", storage=tmp_path / "old")
-    old.observe(old.suggest(), 1.0)
-    with pytest.warns(SpaceWarning, match="'b' is new and has no default"):
-        assert migrate(tmp_path / "old", tmp_path / "new", {"a": [1, 2], "b": [1, 2]}).inside == 0
-    assert migrate(tmp_path / "old", tmp_path / "third", {"a": [1, 2, 4]}).inside == 1
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])

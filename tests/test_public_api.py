@@ -68,7 +68,6 @@ PUBLIC = {
         "WarmStart",
         "WarmStartWarning",
         "Workers",
-        "migrate",
         "run",
         "tune",
     ],
@@ -229,13 +228,11 @@ PUBLIC = {
     ],
     "baco_like.optimizer": [
         "Callback",
-        "Migration",
         "Optimizer",
         "ProposalAnswer",
         "Search",
         "Sharing",
         "WarmStart",
-        "migrate",
     ],
     "baco_like.records": [
         "Aim",

@@ -26,9 +26,10 @@ from baco_like.evaluators import Evaluator
 from baco_like.evaluators.command.evaluator import program_commands
 from baco_like.evaluators.protocol import SourceProvider, unwrap
 from baco_like.exceptions import BacoError, EvaluatorError, JournalError, RunFileError
+from baco_like.journal import JsonlJournal
 from baco_like.journal.lock import reserved, sole_runner
 from baco_like.optimizer import Callback, Optimizer, Sharing
-from baco_like.optimizer.arguments import read_events
+from baco_like.optimizer.arguments import read_header
 from baco_like.running.confirming import SIMPLIFY, Confirm
 from baco_like.running.drawing import plot_convergence, plot_front
 from baco_like.running.findings import Findings, first_line, recommend_by_task, write_best
@@ -293,7 +294,7 @@ def _create_optimizer(
     """Create or resume the optimizer; the default configuration is evaluated first."""
     context = run_file.context
     if journal is not None and journal.exists() and journal.stat().st_size:
-        options = read_events(journal)[0].options
+        options = read_header(JsonlJournal(journal)).options
         context = run_file.context_on_resume(options.context)
         seed = options.seed if seed is None else seed
     return Optimizer(

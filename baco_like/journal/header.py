@@ -326,7 +326,6 @@ class Header:
             JournalError: There are differences; the message lists them.
         """
         differences = describe_differences(self.space, space.to_dict())
-        remedy = ", or migrate it: baco_like.migrate(OLD, NEW, space)" if differences else ""
         # Compare JSON values: a tuple in the settings or the context is a list in the journal.
         old, new = (
             normalise({"event": "opened", **options.list_values(), "budget": None, "seconds": None})
@@ -336,16 +335,17 @@ class Header:
         contexts = [
             {k: v for k, v in values.pop("context").items() if k != EXACT} for values in (old, new)
         ]
-        differences += [*describe_changes(old, new), *(changed := describe_changes(*contexts))]
-        if changed:
+        changed, remedy = describe_changes(*contexts), ""
+        if differences or changed:
             is_other = describe_other_origin(*contexts)
-            remedy += (
+            remedy = (
                 "; a new run with these settings can begin with the old results"
                 + (", whose values it does not compare with its own" if is_other else "")
                 + f": [warm_start] file = {os.path.abspath(path)!r}"
                 + (", mode = 'prior'" if is_other else "")
                 + " in its run file, or warm_start= in Python"
             )
+        differences += [*describe_changes(old, new), *changed]
         queue = list(map(dict, self.queue))
         if points is not None and queue != list(map(dict, points)):
             differences.append(f"the first points were {queue}, now {list(points)}")

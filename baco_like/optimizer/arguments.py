@@ -297,28 +297,14 @@ def read_header(journal: Journal) -> Header:
     Raises:
         JournalError: The journal is missing, empty or damaged.
     """
-    if isinstance(journal, JsonlJournal):
-        return read_events(journal.path)[0]
-    header, _, _ = split_header(journal, journal_name(journal))
+    name = journal_name(journal)
+    # `Path.exists` raises an error for a name that is too long.
+    if isinstance(journal, JsonlJournal) and not os.path.exists(journal.path):
+        raise JournalError(f"{name} does not exist; start a run with Optimizer(storage=...)")
+    header, _, _ = split_header(journal, name)
     if header is None:
-        raise JournalError(
-            f"{journal_name(journal)} holds no event; start a run with Optimizer(storage=...)"
-        )
+        raise JournalError(f"{name} holds no event; start a run with Optimizer(storage=...)")
     return header
-
-
-def read_events(path: Path) -> tuple[Header, Mark, Iterator[tuple[Event, Mark]]]:
-    """Return the header of a journal, the position behind it, and the events after it.
-
-    Raises:
-        JournalError: The file is missing, empty or damaged.
-    """
-    if not os.path.exists(path):  # `Path.exists` raises an error for a name that is too long
-        raise JournalError(f"{path} does not exist; start a run with Optimizer(storage=...)")
-    header, mark, events = split_header(JsonlJournal(path), str(path))
-    if header is None:
-        raise JournalError(f"{path} holds no event; start a run with Optimizer(storage=...)")
-    return header, mark, events
 
 
 def read_space(header: Header, name: str) -> Space:

@@ -21,12 +21,13 @@ from baco_like._output import warn_caller
 from baco_like._typing import Array, Codes, Mask
 from baco_like.exceptions import BacoError, ConfigError, RunFileError, WarmStartWarning
 from baco_like.journal.header import Advice, Options
-from baco_like.optimizer.warm_start import UNNAMED, default_values
+from baco_like.optimizer.warm_start import UNNAMED
 from baco_like.parameters import Parameter, ParameterKind
 from baco_like.records.covering import best_cover
 from baco_like.records.objective import sign_of
 from baco_like.results import Recording, read
 from baco_like.spaces.design import exclude_nothing, middle
+from baco_like.spaces.inputs import defaults_of
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import Tasks
 from baco_like.strategies.protocol import RelatedTask
@@ -291,7 +292,7 @@ def _overlap(parameter: Parameter, seen: Sequence[Any]) -> float:
 def _base(space: Space) -> Codes:
     """Return the row of codes of the defaults, with the middle of the space for parameters without one, ``(1, w)``."""
     row = middle(space, 1, np.random.default_rng(0), exclude_nothing)
-    for name, value in default_values(space).items():
+    for name, value in defaults_of(space.parameters).items():
         if value is not None:
             row[:, space.columns[name]] = space.parameters[name].encode([value])
     return row

@@ -24,7 +24,6 @@ from baco_like.journal.header import (
     with_machine,
 )
 from baco_like.optimizer.warm_start_sources import SourceResults, WarmStart, read_source
-from baco_like.parameters.bases import first_own_value
 from baco_like.records import Status
 from baco_like.records.front import crowding_distances, is_non_dominated
 from baco_like.records.limits import limits_of
@@ -32,6 +31,7 @@ from baco_like.records.objective import Direction, sign_of
 from baco_like.records.reading import without_bound
 from baco_like.results.recording import ConfigOutcome, by_measurement
 from baco_like.results.tuner_files import TIME_UNITS
+from baco_like.spaces.inputs import defaults_of
 from baco_like.spaces.space import Space
 from baco_like.strategies.auto import FAILED_AS
 from baco_like.strategies.observed_costs import failure_cost
@@ -145,7 +145,7 @@ def _use_source(
         if start.mode == "configs":  # these need no other objective
             aim = replace(aim, objectives=(aim.first,))
         rows = [(config, aim.judge(outcome, strict=False)) for config, outcome in rows]
-    matched, left_out, missing = _match_rows(start, space, source.names, rows, rng)
+    matched, left_out, missing = _match_rows(start, space, source, rows, rng)
     assumed = "any value" if start.mode == "prior" else "its default"
     notes = [
         f"{name} is not in {start.source}: it is assumed to have {assumed}" for name in missing
@@ -248,20 +248,20 @@ def _warn_of_missing_objectives(start: WarmStart, costs: Array, options: Options
 
 
 def _match_rows(
-    start: WarmStart, space: Space, names: set[str], rows: Sequence[ConfigOutcome], rng: Rng
+    start: WarmStart, space: Space, source: SourceResults, rows: Sequence[ConfigOutcome], rng: Rng
 ) -> tuple[list[ConfigOutcome], Mapping[str, int], list[str]]:
     """Return the results that belong to a space, in its values.
 
     A parameter that the source lacks is assumed to have had its default. For a related task (``prior``) its value is
     drawn at random instead, so that a model learns that the task says nothing about it. A parameter that the space
-    lacks must have had a single value if the results are of the same task (``data``). Known constraints do not matter
-    for related tasks.
+    lacks must have had its default if the results are of the same task (``data``), or a single value if the source does
+    not know the default. Known constraints do not matter for related tasks.
 
     Args:
         start: The warm start.
         space: The space of the run.
-        names: The parameters of the source.
-        rows: The results of the source.
+        source: The source.
+        rows: Its results, with the right value.
         rng: Source of randomness.
 
     Returns:
@@ -270,25 +270,29 @@ def _match_rows(
     Raises:
         ConfigError: No result belongs to the space; the message says why.
     """
-    missing = [name for name in space.names if name not in names]
-    defaults = default_values(space)
+    missing = [name for name in space.names if name not in source.names]
+    lost = set(source.defaults) - set(space.names) if start.mode == "data" else set()
+    defaults = defaults_of(space.parameters)
     conditional = space.conditions.expressions
-    unknown = [n for n in missing if defaults[n] is None and n not in conditional]
-    _check_parameters(start, space, names, rows, unknown)
+    unknown = [n for n in missing if defaults.get(n) is None and n not in conditional]
+    _check_parameters(start, space, source.names - lost, rows, unknown)
 
     def fill(name: str) -> Any:
         if start.mode == "prior" and name in missing:
             parameter = space.parameters[name]
             return parameter.decode(parameter.sample(1, rng))[0]
         if name in missing:
-            return defaults[name]
+            return defaults.get(name)
         return "" if space.parameters[name].contains("") else None  # tables have an empty cell
 
     reasons: Counter[str] = Counter()
     matched: list[ConfigOutcome] = []
     for config, outcome in rows:
-        mapped, reason = map_config(config, space, fill)
-        if mapped is None:
+        mapped, reason = _map_config(config, space, fill)
+        changed = [name for name in lost if config.get(name) != source.defaults[name]]
+        if changed:
+            reasons[f"{min(changed)!r}, which the space lacks, was not at its default"] += 1
+        elif mapped is None:
             reasons[reason] += 1
         else:
             matched.append((mapped, outcome))
@@ -333,8 +337,8 @@ def _check_parameters(
         )
 
 
-def map_config(
-    config: Mapping[str, Any], space: Space, fill: Callable[[str], Any], exact: bool = False
+def _map_config(
+    config: Mapping[str, Any], space: Space, fill: Callable[[str], Any]
 ) -> tuple[dict[str, Any] | None, str]:
     """Return a configuration in the values of a space, or None with the reason.
 
@@ -342,15 +346,11 @@ def map_config(
         config: The configuration. Parameters that the space lacks are left out.
         space: The space.
         fill: Returns the value of a parameter that the configuration lacks, or None.
-        exact: Whether only equal values are accepted, not texts for numbers as files have them.
     """
     mapped: dict[str, Any] = {}
     for name, parameter in space.parameters.items():
         if name in config:
-            value = config[name]
-            value = (
-                first_own_value(parameter, [value]) if exact else parameter.value_from_text(value)
-            )
+            value = parameter.value_from_text(config[name])
             reason = f"they have another value of {name!r} than the space"
         else:
             value, reason = fill(name), f"they lack {name!r}"
@@ -372,12 +372,6 @@ def _is_missing(value: Any, name: str, space: Space) -> bool:
     """Whether a conditional parameter has no value: None, NaN or an empty cell of a table."""
     empty = value is None or value == "" or value != value
     return empty and name in space.conditions.expressions
-
-
-def default_values(space: Space) -> dict[str, Any]:
-    """Return per parameter its default, the only value of a constant, or None."""
-    defaults = {name: Space({name: p}).default_config for name, p in space.parameters.items()}
-    return {name: None if config is None else config[name] for name, config in defaults.items()}
 
 
 def _join(names: Iterable[str]) -> str:

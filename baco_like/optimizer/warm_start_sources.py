@@ -21,6 +21,7 @@ from baco_like.records.table import column, metric_column, own_columns
 from baco_like.results import Recording, read
 from baco_like.results.recording import ConfigOutcome
 from baco_like.spaces.formats.dataframe import column_values
+from baco_like.spaces.inputs import defaults_of
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies.protocol import FEWEST_RELATED, MOST_RELATED
@@ -88,6 +89,7 @@ class SourceResults(NamedTuple):
         objective: Name of the value, if the source says so, or if it lacks the first objective of the run.
         unit: Unit of the value, or an empty text.
         context: What else the values depend on, as far as the source says.
+        defaults: Defaults of the parameters, as far as the source says.
     """
 
     names: set[str]
@@ -96,6 +98,7 @@ class SourceResults(NamedTuple):
     objective: str | None = None
     unit: str = ""
     context: Mapping[str, Any] = MappingProxyType({})
+    defaults: Mapping[str, Any] = MappingProxyType({})
 
 
 def read_source(
@@ -119,10 +122,9 @@ def read_source(
         data = _read_file(data, start, objectives[0])
     if isinstance(data, Recording):
         recorded: list[ConfigOutcome] = list(zip(data.configs, data.outcomes, strict=True))
-        known_origin = data.unit, data.context
-        return SourceResults(
-            set(data.names), recorded, data.direction, data.objective, *known_origin
-        )
+        defaults = defaults_of(data.parameters) if data.described else {}
+        origin = data.unit, data.context, defaults
+        return SourceResults(set(data.names), recorded, data.direction, data.objective, *origin)
     history = getattr(data, "history", None)
     if isinstance(history, History):
         options = getattr(data, "options", None)
@@ -130,7 +132,8 @@ def read_source(
         context = {} if options is None else options.context
         rows, unit = _rows_of_trials(history.trials), str(context.get(UNIT, ""))
         names = set(history.space.names)
-        return SourceResults(names, rows, history.direction, measured, unit, context)
+        defaults = defaults_of(history.space.parameters)
+        return SourceResults(names, rows, history.direction, measured, unit, context, defaults)
     if hasattr(data, "columns") and hasattr(data, "to_dict"):
         columns = list(data.columns)
         known = [name for name in objectives if column(name, space.parameters) in columns]

@@ -132,7 +132,7 @@ class Open(Params):
     optimizer: Config = {}
     context: Config = {}
     lease: Annotated[float, Meta(gt=0)] | None = None
-    migrate: Name | None = None
+    warm_start: Name | None = None
 
 
 class Suggest(Params):

@@ -22,7 +22,6 @@ from baco_like.journal.events import START
 from baco_like.journal.header import COMPILER, DEVICE_TYPE, EXACT, FOLDER, PEAK, UNIT, UNITS, Header
 from baco_like.journal.lock import sole_runner
 from baco_like.optimizer import Optimizer, Search, Sharing
-from baco_like.optimizer.migration import migrate
 from baco_like.optimizer.model_process import ModelProcess
 from baco_like.records import Aim
 from baco_like.running.journal_view import JOURNAL
@@ -91,6 +90,7 @@ class Description:
         sharing: Leases, and proposals in store.
         budget: The table ``[budget]``, or None.
         context: Conditions of the measurements.
+        warm_start: The journal of a run whose results count as own ones, or None.
     """
 
     space: Space
@@ -100,6 +100,7 @@ class Description:
     sharing: Sharing
     budget: Budget | None
     context: Mapping[str, Any]
+    warm_start: Path | None = None
 
     @classmethod
     def read(cls, tables: Mapping[str, Any]) -> Description:
@@ -158,6 +159,7 @@ class Description:
             storage=storage,
             sharing=self.sharing,
             context=self.context,
+            warm_start=self.warm_start,
         )
 
 
@@ -549,15 +551,15 @@ class Runs:
         Args:
             name: The name.
             tables: What describes it; without a space: continue the run, with other leases or proposals ahead if they
-                are given. ``migrate`` names a run with another space, whose results a new run takes over.
+                are given. ``warm_start`` names a run, perhaps with another space, whose results a new run takes over.
 
         Raises:
             ServiceError: It does not exist and is not described; or a limit is reached.
             JournalError: It is described otherwise, or another process has its journal.
             BacoError: The description is wrong.
         """
-        source = tables.get("migrate")
-        tables = {key: value for key, value in tables.items() if key != "migrate"}
+        source = tables.get("warm_start")
+        tables = {key: value for key, value in tables.items() if key != "warm_start"}
         description, read = tables if "space" in tables else {}, None
         if description and description != getattr(self._runs.get(name), "tables", None):
             # A hard space may take a minute. Others open their runs meanwhile, but only one space is built at a time.
@@ -578,10 +580,9 @@ class Runs:
                     f'{{"method": "open", "params": {{"run": "{name}", "space": {{...}}}}}}',
                 )
             if source is not None and not exists:
-                old = self._path(source)
-                if read is None or path is None or old is None:
-                    raise ServiceError("params", "migrate: needs a space, and runs in a folder")
-                migrate(old, path, read.space)
+                if read is None or path is None:
+                    raise ServiceError("params", "warm_start: needs a space, and runs in a folder")
+                read = replace(read, warm_start=self._path(source))
             run = self._hold(name, path, description or _stored(path), read)
             self._share(run, tables)
             return run, exists

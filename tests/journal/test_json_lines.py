@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from baco_like import JournalError, MaxEvals, Optimizer, Space, Status, Workers, migrate, tune
+from baco_like import JournalError, MaxEvals, Optimizer, Space, Status, Workers, tune
 from baco_like.exceptions import JournalConflict, RunFileError
 from baco_like.journal import json_lines, lock
 from baco_like.journal.events import START
@@ -285,8 +285,6 @@ def test_no_function_of_journals_and_results_raises_a_raw_error_for_such_a_name(
     optimizer.observe({"x": 1}, 1.0)
     for call in (
         lambda: Optimizer.load(bad),
-        lambda: migrate(bad, tmp_path / "new", space),
-        lambda: migrate(good, bad, space),
         lambda: repair(bad, tmp_path / "new"),
         lambda: repair(good, bad),
     ):

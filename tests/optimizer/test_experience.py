@@ -18,7 +18,6 @@ from baco_like import (
     Search,
     Space,
     WarmStartWarning,
-    migrate,
 )
 from baco_like.journal import JsonlJournal
 from baco_like.journal.events import START
@@ -322,7 +321,7 @@ def test_the_default_comes_first():
     assert (second.origin, dict(second)) == ("proposed", {"tile": 8, "n": 2})
 
 
-def test_a_resume_needs_no_files_and_a_migration_keeps_the_list(tmp_path):
+def test_a_resume_needs_no_files(tmp_path):
     known, path = tmp_path / "known.jsonl", tmp_path / "run.jsonl"
     measured(SPACE, NARROW, 60, storage=known)
     search = Search(experience=[known])
@@ -335,10 +334,6 @@ def test_a_resume_needs_no_files_and_a_migration_keeps_the_list(tmp_path):
     again = Optimizer(SPACE, seed=5, strategy=search, storage=path)
     assert [(p.config, p.note) for p in again.history.open_proposals] == expected
     assert dict(Optimizer.load(path).suggest()) == expected[0][0]
-    new = Space({**SPACE.parameters, "more": Ordinal([1, 2], default=1)}, SPACE.constraints)
-    migrate(path, tmp_path / "new.jsonl", new)
-    moved = Optimizer.load(tmp_path / "new.jsonl").history.open_proposals
-    assert [p.config for p in moved] == [{**config, "more": 1} for config, _ in expected[1:]]
 
 
 @pytest.mark.parametrize("row", [{"config": {}}, {"note": "a", "config": 1}, 3])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like import ConfigError, Optimizer, Sharing, Space, TrialError, migrate
+from baco_like import ConfigError, Optimizer, Sharing, Space, TrialError
 from baco_like.journal import JsonlJournal, MemoryJournal
 from baco_like.journal.events import START, proposed_event
 from baco_like.records.sources import (
@@ -304,15 +304,6 @@ def test_a_queued_configuration_comes_first():
     opt.propose({"x": 7}, source="expert")
     opt.enqueue({"x": 8})
     assert [t.origin for t in opt.suggest(2)] == ["enqueued", "proposed"]
-
-
-def test_open_proposals_move_to_a_changed_space(tmp_path):
-    opt = optimizer(storage=tmp_path / "old.jsonl")
-    opt.propose([CONFIGS[0], {"tile": 64, "unroll": 4, "name": "a"}], source="x", note="y")
-    wider = Space({"tile": [8, 16], "unroll": [1, 2, 4, 8], "name": ["a", "b"]})
-    migrate(tmp_path / "old.jsonl", tmp_path / "new.jsonl", wider)
-    moved = Optimizer.load(tmp_path / "new.jsonl").history.open_proposals
-    assert [(p.source, p.note, p.config) for p in moved] == [("x", "y", CONFIGS[0])]
 
 
 def test_a_run_in_a_file_continues_with_the_open_proposals(tmp_path):

@@ -23,7 +23,6 @@ from baco_like import (
     Space,
     Target,
     WarmStart,
-    migrate,
     tune,
 )
 from baco_like.exceptions import RunFileError, StrategyError, WarmStartWarning
@@ -365,26 +364,6 @@ def test_a_forged_warm_start_is_refused(tmp_path_factory, data):
         continued(Optimizer.load(forged), 1)
     except JournalError:
         return
-
-
-# Going on in a changed space -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", ["data", "configs", "prior"])
-def test_migration_takes_the_warm_start_along(tmp_path, mode):
-    old = continued(
-        Optimizer(SPACE, warm_start=WarmStart(pairs(9), mode), storage=tmp_path / "old.jsonl"), 2
-    )
-    narrower = Space(SPACE.parameters, constraints=["a * b <= 32"])
-    migrate(tmp_path / "old.jsonl", tmp_path / "new.jsonl", narrower)
-    new = Optimizer.load(tmp_path / "new.jsonl")
-    assert new.history.evaluations == 2
-    assert [part.mode for part in new.warm_start] == [mode]
-    known = [t for t in old.trials if t.origin == "warm" and narrower.contains(t.config)]
-    assert [dict(t.config) for t in new.trials if t.origin == "warm"] == [
-        dict(t.config) for t in known
-    ]
-    continued(new, 2)
 
 
 def test_values_far_apart_do_no_harm():

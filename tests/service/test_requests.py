@@ -251,15 +251,15 @@ def test_a_run_with_a_changed_space_takes_over_the_results(tmp_path):
     for i, config in enumerate(configs):
         client.call("observe", run="old", config=config, value=float(i))
     wider = {**SPACE, "unroll": {"type": "integer", "low": 1, "high": 16}}
-    tables = {**TABLES, "space": wider, "migrate": "old"}
+    tables = {**TABLES, "space": wider, "warm_start": "old"}
     for expected in (False, True):  # the second time it exists
         opened = client.call("open", run="new", **tables)
         assert (opened["observed"], opened["resumed"]) == (3, expected)
     assert client.call("best", run="new")["trial"]["config"] == configs[0]
     assert client.call("status", run="old")["observed"] == 3
-    assert client.error("open", run="third", space=SPACE, migrate="missing")[0] == "journal"
+    assert client.error("open", run="third", space=SPACE, warm_start="missing")[0] == "params"
     _, client = in_process()
-    assert client.error("open", space=SPACE, migrate="old")[0] == "params"
+    assert client.error("open", space=SPACE, warm_start="old")[0] == "params"
 
 
 def test_limits_of_a_server(tmp_path):
