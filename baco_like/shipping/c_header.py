@@ -358,21 +358,17 @@ static inline int {prefix}_is_other_device(const char *device) {{
 
     def _loop(self, closer: str, test: str) -> str:
         """Return the loop that finds the best entry; with a tree, its rank comes before the distance."""
-        head = f"    for (i = 0; i < {len(self._table.entries)}; i++)"
-        if self._table.rule is None:
-            return f"""\
-{head}
-        if (distances[i] <= DBL_MAX && (best < 0 || {closer}) &&
-            {test})
-            best = i;"""
+        first, last = "", ""
+        if self._table.rule is not None:
+            note = "/* the entry of exactly this task comes first */"
+            first = f"        rank = distances[i] > 1 ? ranks[i] : -1; {note}\n"
+            last = "            least = rank;\n"
         return f"""\
-{head} {{
-        rank = distances[i] > 1 ? ranks[i] : -1; /* the entry of exactly this task comes first */
-        if (distances[i] <= DBL_MAX && (best < 0 || {closer}) &&
+    for (i = 0; i < {len(self._table.entries)}; i++) {{
+{first}        if (distances[i] <= DBL_MAX && (best < 0 || {closer}) &&
             {test}) {{
             best = i;
-            least = rank;
-        }}
+{last}        }}
     }}"""
 
     def _ranks(self, rule: Rule, parameters: str, unused: str) -> str:
@@ -390,7 +386,7 @@ static inline int {prefix}_is_other_device(const char *device) {{
                     test = f"{word} {sign} {c_number(float(node.value))}"
                 return f"({test} ? {walk(node.yes)} : {walk(node.no)})"
             assert isinstance(node, Leaf)
-            rows.append("        {" + ", ".join(map(str, self._table.ranks(node))) + "}")
+            rows.append("        {" + ", ".join(map(str, self._table.ranked(node))) + "}")
             return str(len(rows) - 1)
 
         leaf = walk(rule)

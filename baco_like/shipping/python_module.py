@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import Any
 
 from baco_like.exceptions import RunFileError
 from baco_like.parameters.values import is_number
-from baco_like.records.task_selector import Leaf, Rule, Split
+from baco_like.shipping.selection import choose, find_leaf, measure_distance
 from baco_like.shipping.stamp import MARKER, stamp_text
 from baco_like.shipping.table import Config, ShippedTable
 
 _HEAD = '''\
 """Tuned configurations; written by baco-like, do not edit. Use `select`."""
 # {marker}{stamp}
+
+from __future__ import annotations
 
 import json
 import warnings
@@ -33,7 +36,12 @@ _CONDITIONS = [
 
 # For each entry whether each configuration satisfies the constraints of the entry's task alone.
 _ALLOWED = {allowed}
-{rule}
+
+# The decision tree, if there is one: (descriptor, value, if yes, if no), or the rank of each entry, 0 first.
+_TREE = {tree}
+
+
+{selection}
 
 def _may_use(index, task):
     try:
@@ -42,33 +50,12 @@ def _may_use(index, task):
         return False
 
 
-def _distance(known, task):
-    distance = 1.0
-    for name, kind in KINDS.items():
-        old, new = known[name], task[name]
-        is_text = isinstance(new, str)
-        if kind == "size":
-            if is_text or not 0 < new < float("inf"):
-                return float("inf")
-            distance *= max(old / new, new / old)
-        elif old != new or isinstance(old, str) != is_text:
-            return float("inf")
-    return distance
-
-
 def index(**task):
     """Return the index of the entry for a task, len(ENTRIES) for the default, or -1 if none may be used."""
     if set(task) != set(KINDS):
         raise TypeError("expected the descriptors " + ", ".join(KINDS) + ", got " + ", ".join(task))
     task = {{name: task[name] for name in KINDS}}
-    distances = [_distance(known, task) for known, _ in ENTRIES]
-    order = sorted(range(len(ENTRIES)), key=distances.__getitem__)
-    near = [i for i in order if distances[i] < float("inf")]
-    nearest = near[0] if near else None
-{ranking}    for i in [*near, *range(len(ENTRIES), len(_CONDITIONS))]:
-        if (nearest is None or _ALLOWED[nearest][i]) and _may_use(i, task):
-            return i
-    return -1
+    return choose(task, KINDS, [known for known, _ in ENTRIES], _TREE, _ALLOWED, _may_use)
 
 
 def select(**task):
@@ -98,26 +85,6 @@ def warn_if_stale(**now):
     for difference in differences(**now):
         warnings.warn(difference, stacklevel=2)
 '''
-
-_RULE = """
-# The decision tree: (descriptor, value, if yes, if no), or the rank of each entry, 0 first.
-_RULE = {tree}
-
-
-def _ranks(task):
-    rule = _RULE
-    while isinstance(rule, tuple):
-        name, value, yes, no = rule
-        is_yes = task[name] == value if isinstance(value, (str, bool)) else task[name] <= value
-        rule = yes if is_yes else no
-    return rule
-"""
-
-_RANKING = """\
-    if near:
-        ranks = _ranks(task)
-        near = sorted(near, key=lambda i: ranks[i] if distances[i] > 1 else -1)
-"""
 
 _TRITON = '''
 
@@ -185,20 +152,13 @@ def _module(table: ShippedTable) -> str:
         default=ascii(default),
     )
     conditions = ",\n".join(f"    {_condition(table, config)}" for config in table.configs)
-    rule, ranking = "", ""
-    if table.rule is not None:
-        rule, ranking = _RULE.format(tree=_tree(table, table.rule)), _RANKING
+    functions = [inspect.getsource(each) for each in (choose, measure_distance, find_leaf)]
     return head + _RULES.format(
-        conditions=conditions, allowed=list(table.allowed), rule=rule, ranking=ranking
+        conditions=conditions,
+        allowed=list(table.allowed),
+        tree=None if table.rule is None else ascii(table.ranked(table.rule)),
+        selection="\n\n".join(functions),
     )
-
-
-def _tree(table: ShippedTable, rule: Rule) -> str:
-    if isinstance(rule, Split):
-        parts = ascii(rule.descriptor), ascii(rule.value)
-        return f"({', '.join(parts)}, {_tree(table, rule.yes)}, {_tree(table, rule.no)})"
-    assert isinstance(rule, Leaf)
-    return ascii(table.ranks(rule))
 
 
 def _condition(table: ShippedTable, config: Config) -> str:

@@ -13,7 +13,7 @@ from msgspec import Meta
 from baco_like.constraints import Expression
 from baco_like.exceptions import RunFileError, TrialError
 from baco_like.parameters.values import is_number
-from baco_like.records.task_selector import Leaf, Rule, Split, order_of
+from baco_like.records.task_selector import Leaf, Rule, Split
 from baco_like.shipping.conditions import (
     Condition,
     bind,
@@ -21,6 +21,7 @@ from baco_like.shipping.conditions import (
     read_conditions,
     with_descriptors,
 )
+from baco_like.shipping.selection import choose
 from baco_like.shipping.stamp import Stamp
 from baco_like.spaces import Space
 
@@ -28,7 +29,7 @@ Config = Mapping[str, Any]
 Task = Mapping[str, Any]
 
 
-class DescriptorKind(Enum):
+class DescriptorKind(str, Enum):
     """How the values of a descriptor are compared."""
 
     SIZE = "size"
@@ -264,36 +265,24 @@ class ShippedTable:
             raise TrialError(
                 f"task = {dict(task)!r:.80}: expected the descriptors {list(self.kinds)}"
             )
-        distances = [self._distance(entry.task, task) for entry in self.entries]
-        order = sorted(range(len(distances)), key=distances.__getitem__)
-        near = [i for i in order if distances[i] < float("inf")]
-        allowed = self.allowed[near[0]] if near else (True,) * len(self.configs)
-        if self.rule is not None and near:
-            ranks = self.ranks(Leaf(order_of(self.rule, task)))
-            near.sort(key=lambda i: ranks[i] if distances[i] > 1.0 else -1)
-        for i in [*near, *range(len(self.entries), len(self.configs))]:
-            config: Config = self.configs[i]
-            if allowed[i] and all(c.holds(task) for c in self.conditions_of(config)):
-                return config
-        raise TrialError(
-            f"no entry and no default configuration may be used for {describe_task(task)}"
-        )
+        tree = None if self.rule is None else self.ranked(self.rule)
+        known = [entry.task for entry in self.entries]
+        i = choose(task, self.kinds, known, tree, self.allowed, self._may_use)
+        if i < 0:
+            raise TrialError(
+                f"no entry and no default configuration may be used for {describe_task(task)}"
+            )
+        return self.configs[i]
 
-    def ranks(self, leaf: Leaf) -> list[int]:
-        """Return the place of each entry's configuration in the order of a leaf of the rule."""
-        return [leaf.order.index(group) for group in self.groups]
+    def _may_use(self, index: int, task: Task) -> bool:
+        return all(each.holds(task) for each in self.conditions_of(self.configs[index]))
 
-    def _distance(self, known: Task, task: Task) -> float:
-        distance = 1.0
-        for name, kind in self.kinds.items():
-            old, new = known[name], task[name]
-            if kind is DescriptorKind.SIZE:
-                if not is_number(new) or not 0 < new < float("inf"):
-                    return float("inf")
-                distance *= max(old / new, new / old)
-            elif old != new or isinstance(old, str) != isinstance(new, str):
-                return float("inf")
-        return distance
+    def ranked(self, rule: Rule) -> Any:
+        """Return a rule as `baco_like.shipping.selection` takes it: the rank of each entry in the order of a leaf."""
+        if isinstance(rule, Split):
+            return rule.descriptor, rule.value, self.ranked(rule.yes), self.ranked(rule.no)
+        assert isinstance(rule, Leaf)
+        return [rule.order.index(group) for group in self.groups]
 
 
 def own_constraints(space: Space, task: Task) -> tuple[str, ...]:
