@@ -158,7 +158,7 @@ class ResultCache:
         if row is None or row.get("context") != self._digest:
             return False
         try:
-            check_outcomes([row], "results")  # a checksum protects from damage, not from edits
+            check_outcomes([row])  # a checksum protects from damage, not from edits
             self._rows[_key(row["config"])] = row
         except _MALFORMED:
             return False

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from baco_like._checks import whole_number
-from baco_like.exceptions import JournalError, TrialError
+from baco_like.exceptions import JournalError
 from baco_like.journal.events import (
     SCHEMA,
     Event,
@@ -24,7 +24,7 @@ from baco_like.journal.events import (
     outcome_row,
     read_outcome,
 )
-from baco_like.journal.fields import check_event, check_warm_start
+from baco_like.journal.fields import check_event
 from baco_like.records.aim import Aim
 from baco_like.records.history import Noise
 from baco_like.records.objective import Objective
@@ -78,19 +78,8 @@ class WarmStartResults:
         }
 
     @classmethod
-    def read(cls, part: Mapping[str, Any], where: str = "") -> WarmStartResults:
-        """Return the results in the JSON values that `event` has returned.
-
-        Args:
-            part: The JSON values.
-            where: What stands before the name of a wrong field in messages.
-
-        Raises:
-            TrialError: A field is missing or has a wrong value.
-        """
-        if part.get("mode") not in MODES:
-            raise TrialError(f"{where}mode is {part.get('mode')!r:.40}; expected one of {MODES}")
-        check_warm_start(part, where)
+    def read(cls, part: Mapping[str, Any]) -> WarmStartResults:
+        """Return the results in the checked JSON values that `event` has returned."""
         rows = [(config_from_json(row["config"]), read_outcome(row)) for row in part["rows"]]
         left_out, notes, found = dict(part["left_out"]), tuple(part["notes"]), part["found"]
         trials, objective = numbered(rows), part.get("objective")
@@ -302,10 +291,7 @@ class Header:
         try:
             check_event(event)
             options, space = Options.read(event["options"]), event["space"]
-            earlier = tuple(
-                WarmStartResults.read(part, f"warm_start[{i}].")
-                for i, part in enumerate(event.get("warm_start", ()))
-            )
+            earlier = tuple(map(WarmStartResults.read, event.get("warm_start", ())))
             queue = tuple(map(config_from_json, event["queue"]))
             advice = tuple(
                 Advice(config_from_json(row["config"]), row["note"])

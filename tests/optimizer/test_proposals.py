@@ -185,7 +185,7 @@ def test_an_event_of_another_program_is_checked():
     for configs in ([{"tile": 64, "unroll": 8, "name": "a"}], [{"tile": 1}]):
         with pytest.raises((TrialError, ConfigError)):
             opt.append(proposed_event("x", "", configs), None)
-    with pytest.raises(TrialError, match="source is 3; expected a text"):
+    with pytest.raises(TrialError, match="source is 3; expected `str`, got `int`"):
         opt.append({"event": "proposed", "source": 3, "configs": []}, None)
 
 

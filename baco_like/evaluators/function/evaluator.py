@@ -266,7 +266,7 @@ def _read_answer(trial: Trial, answer: Any) -> Outcome:
         LookupError, TypeError, ValueError: The answer holds no outcome of an evaluation.
     """
     row = {**answer["outcome"], "id": trial.id, "config": dict(trial.config)}
-    check_outcomes([row], "outcome")
+    check_outcomes([row])
     if not isinstance(answer["problem"], str):
         raise ValueError(f"the problem is {answer['problem']!r:.80}")
     return replace(read_outcome(row), problem=answer["problem"])
