@@ -194,9 +194,6 @@ def test_free_parameters_of_every_kind_are_one_box() -> None:
     nearest = space.feasible.nearest(off, RNG(1))
     assert space.feasible.contains(nearest).all()
     assert np.abs(nearest - off).sum(axis=1).max() == 0.25
-    closest, owner = space.feasible.closest_others(off)
-    assert np.array_equal(np.unique(owner), np.arange(len(off)))
-    assert space.feasible.contains(closest).all()
 
 
 def test_reals_in_constraints_are_drawn_uniformly_and_the_discrete_part_is_listed() -> None:
@@ -342,16 +339,6 @@ def test_interleaved_groups_agree_with_listing(m: int, pairs: list[tuple[int, in
     assert found.rank(np.zeros((2, m))).tolist() == [-1, -1]
     for column in range(m):
         assert np.array_equal(found.used(column), np.unique(listed[:, column]))
-    rows, owner, distance = found.closest_others(listed)
-    assert found.contains(rows).all()
-    assert (distance[np.unique(owner)] == 1).all()
-    swaps = {
-        (i, j)
-        for i, j in itertools.permutations(range(len(listed)), 2)
-        if np.abs(listed[i] - listed[j]).sum() == 2
-    }
-    number = {row.tobytes(): i for i, row in enumerate(listed)}
-    assert {(int(i), number[row.tobytes()]) for i, row in zip(owner, rows, strict=True)} == swaps
 
 
 @pytest.mark.parametrize(("m", "pairs"), RULES)

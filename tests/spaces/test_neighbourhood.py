@@ -18,7 +18,6 @@ from baco_like.spaces.neighbourhoods import (
     adjacent,
     cascade,
     hamming,
-    index_distance,
     jointly_adjacent,
     nearest,
     strictly_adjacent,
@@ -116,32 +115,7 @@ def test_neighbours_are_those_of_the_definition(
         assert set(got) == expected
 
 
-@given(cases(satisfiable=True))
-def test_index_distance_gives_all_rows_at_the_least_distance(case: Case) -> None:
-    space = case.space()
-    if "p" in case.parameters:
-        return  # permutations change by adjacent swaps only, see the next test
-    everything = space.encode(case.everything)
-    feasible = everything[np.array(case.feasible)]
-    given_rows = everything[RNG(1).integers(0, len(everything), 8)]
-    rows, owner = index_distance(space, given_rows)
-    for i, row in enumerate(given_rows):
-        distances = index_distances(space, row, feasible)
-        least = min(distances[distances > 0], default=np.inf)
-        got = [tuple(b) for b in rows[owner == i]]
-        assert len(got) == len(set(got))
-        assert set(got) == {tuple(b) for b in feasible[distances == least]}
-
-
-def test_index_distance_of_permutations_is_an_adjacent_swap() -> None:
-    space = Space(
-        {"p": Permutation(list("abcd")), "x": [1, 2, 3]}, ["x != 2", "pos(p, 'a') < pos(p, 'b')"]
-    )
-    code = space.encode([{"p": ("a", "b", "c", "d"), "x": 1}])
-    rows, _ = index_distance(space, code)
-    found = {config["p"] for config in space.decode(rows)}
-    assert found == {("a", "c", "b", "d"), ("a", "b", "d", "c")}
-    assert {config["x"] for config in space.decode(rows)} == {1}
+def test_a_permutation_beside_a_number_changes_by_one_swap() -> None:
     coupled = Space({"p": Permutation(list("abcd")), "x": [0, 1, 2]}, ["pos(p, 'a') <= x"])
     listed = coupled.feasible.listed
     rows, owner = hamming(coupled, listed, RNG(0))

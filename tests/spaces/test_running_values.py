@@ -204,12 +204,6 @@ class TestTables:
         assert not space.feasible.contains(others).any()
         codes = space.encode(table[:2].to_dict("records"))
         assert not len(hamming(space, codes, np.random.default_rng(0))[1])
-        near, owner = space.feasible.closest_others(codes)
-        for i, code in enumerate(codes):
-            distance = np.abs(space.feasible.listed - code).sum(axis=1)
-            least = distance[distance > 0].min()
-            wanted = {tuple(row) for row in space.feasible.listed[distance == least].tolist()}
-            assert {tuple(row) for row in near[owner == i].tolist()} == wanted
         found = nearest(space, others[:2], np.random.default_rng(0))
         for row, other in zip(found, others[:2], strict=True):
             distance = np.abs(space.feasible.listed - other).sum(axis=1)

@@ -196,7 +196,6 @@ def test_designs_neighbourhoods_and_crossings(point):
             assert space.feasible.contains(space.feasible.nearest(some, rng)).all()
             for find in (neighbourhoods.strictly_adjacent, neighbourhoods.jointly_adjacent):
                 assert space.feasible.contains(find(space, some, rng)[0]).all()
-            assert space.feasible.contains(neighbourhoods.index_distance(space, some)[0]).all()
 
 
 def test_all_values_of_a_listed_point_are_neighbours():

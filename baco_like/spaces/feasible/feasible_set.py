@@ -30,7 +30,7 @@ from baco_like.parameters.sequence import sequence_ranks, sequences_from_ranks
 from baco_like.spaces.feasible.rules import join_ranks, list_domain, split_ranks, whole_numbers
 from baco_like.spaces.feasible.single_rows import SingleRows, ValueStep, is_small
 from baco_like.spaces.feasible.tree import one_level, random_ranks
-from baco_like.spaces.rows import as_slice, pair_by_owner, replace_columns, sort_by_owner
+from baco_like.spaces.rows import as_slice
 
 
 class Factor(Protocol):
@@ -75,12 +75,6 @@ class Factor(Protocol):
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
         """Return for each row, legal or not, a feasible row at the least distance (see `tree`)."""
-
-    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return all feasible rows at the least positive distance of each row, their owners, and the distances.
-
-        If a factor is not listed, only rows at distance 1 (an adjacent value or swap) are returned.
-        """
 
     def steps(self) -> Sequence[ValueStep] | None:
         """Return one step for each column, or None if a parameter is not a scalar of a few values."""
@@ -256,21 +250,6 @@ class Box(FactorDefaults):
             elif parameter.width == 1 and parameter.cardinality < math.inf:
                 rows[:, at] = np.rint(rows[:, at])
         return np.clip(rows, *self._bounds)
-
-    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return the neighbours of a legal row (a real has none), or the closest row to another one."""
-        good = self.contains(codes)
-        legal, illegal = np.flatnonzero(good), np.flatnonzero(~good)
-        closest = self.nearest(codes)
-        distance = np.where(good, np.inf, np.abs(codes - closest).sum(axis=1))
-        rows, owners = [closest[illegal]], [illegal]
-        for parameter, at in self._places:
-            values, owner = parameter.neighbours(codes[legal][:, at])
-            owners.append(legal[owner])
-            rows.append(codes[owners[-1]])
-            rows[-1][:, at] = values
-            distance[owners[-1]] = 1.0
-        return *sort_by_owner(np.concatenate(rows), np.concatenate(owners)), distance
 
     @override
     def steps(self) -> Sequence[ValueStep] | None:
@@ -463,31 +442,6 @@ class FeasibleSet:
         """
         parts = [factor.nearest(codes[:, factor.columns], rng) for factor in self.chain]
         return self._join_parts(len(codes), parts)
-
-    def closest_others(self, codes: Codes) -> tuple[Codes, Ints]:
-        """Return all feasible rows at the least positive distance of each row, ``(n, w)``, and their owners.
-
-        For a feasible row one factor changes; for an infeasible row, all of its infeasible factors.
-        """
-        good = [factor.contains(codes[:, factor.columns]) for factor in self.factors]
-        closest = [factor.closest_others(codes[:, factor.columns]) for factor in self.factors]
-        feasible = np.logical_and.reduce(good)
-        least = np.min([distance for _, _, distance in closest], axis=0)
-        rows, owners = [codes[:0]], [np.empty(0, dtype=np.int64)]
-        repaired, repaired_owner = codes[~feasible], np.flatnonzero(~feasible)
-        for factor, ok, (others, owner, distance) in zip(self.factors, good, closest, strict=True):
-            chosen = feasible[owner] & (distance == least)[owner]
-            rows.append(replace_columns(codes, owner[chosen], factor.columns, others[chosen]))
-            owners.append(owner[chosen])
-            rest = ~ok[owner]
-            left, right = pair_by_owner(repaired_owner, owner[rest], len(codes))
-            same = np.flatnonzero(ok[repaired_owner])
-            changed = replace_columns(repaired, left, factor.columns, others[rest][right])
-            repaired = np.concatenate([repaired[same], changed])
-            repaired_owner = np.concatenate([repaired_owner[same], repaired_owner[left]])
-        return sort_by_owner(
-            np.concatenate([*rows, repaired]), np.concatenate([*owners, repaired_owner])
-        )
 
     def _known_count(self) -> int:
         if self.count is None:

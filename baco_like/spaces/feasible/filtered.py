@@ -144,16 +144,6 @@ class Filtered(FactorDefaults):
             rows[i] = self._mix(rows[i], rng)
         return rows
 
-    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return the superset's rows at the least positive distance, at rest, that are feasible."""
-        rows, owner = self.superset.closest_others(codes)
-        rows = self._rest(rows)
-        good = self.contains(rows) & (rows != codes[owner]).any(axis=1)
-        rows, owner = rows[good], owner[good]
-        distance = np.full(len(codes), np.inf)
-        distance[owner] = np.abs(rows - codes[owner]).sum(axis=1)
-        return rows, owner, distance
-
     def _mix(self, row: Array, rng: Rng) -> Array:
         drawn = self.sample(_MIXTURES, rng)
         spread = np.ptp(drawn, axis=0) + 1e-12

@@ -30,7 +30,6 @@ from baco_like.spaces.feasible.single_rows import ValueStep, is_small
 from baco_like.spaces.feasible.tree import (
     Edges,
     Tree,
-    closest_other_paths,
     finish_tree,
     nearest_paths,
     one_level,
@@ -120,11 +119,6 @@ class TreeGroup(FactorDefaults):
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
         """Return for each row, legal or not, a feasible row at the least distance."""
         return self.codes(nearest_paths(self.tree, self._edge_costs, codes, rng))
-
-    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return all feasible rows at the least positive distance of each row, their owners, and the distances."""
-        paths, owner, distance = closest_other_paths(self.tree, self._edge_costs, codes)
-        return self.codes(paths), owner, distance
 
     def _edge_costs(self, codes: Codes) -> list[Array]:
         return [

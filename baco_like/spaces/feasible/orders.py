@@ -22,14 +22,13 @@ from baco_like.constraints.protocol import Constraint
 from baco_like.parameters.permutation import (
     Permutation,
     Ranks,
-    adjacent_swaps,
     are_permutations,
     permutation_ranks,
     permutations_from_ranks,
     rank_dtype,
 )
 from baco_like.parameters.protocol import Parameter, is_permutation
-from baco_like.spaces.feasible.feasible_set import Box, Factor, FactorDefaults, sort_elements
+from baco_like.spaces.feasible.feasible_set import Box, FactorDefaults, sort_elements
 from baco_like.spaces.feasible.rules import join_ranks, split_ranks
 from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree, nearest_paths, random_ranks
 from baco_like.spaces.feasible.work_limit import TooLarge
@@ -98,22 +97,8 @@ def _all_places(elements: Sequence[int], m: int) -> Ints:
     return rows
 
 
-class PermutationFactor(FactorDefaults):
-    """Members of factors of a single permutation."""
-
-    def closest_others(self: Factor, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return the adjacent swaps that satisfy the rules; other rows than permutations have none."""
-        legal = np.flatnonzero(are_permutations(codes))
-        rows, owner = adjacent_swaps(codes[legal])
-        good = self.contains(rows)
-        owner = legal[owner[good]]
-        distance = np.full(len(codes), np.inf)
-        distance[owner] = 1.0
-        return rows[good], owner, distance
-
-
 @dataclass(frozen=True, eq=False)
-class Extensions(PermutationFactor):
+class Extensions(FactorDefaults):
     """The permutations that satisfy some order rules.
 
     Attributes:
@@ -261,7 +246,7 @@ def build_extensions(columns: Ints, rules: OrderRules, most: int = MAX_EDGES) ->
 
 
 @dataclass(frozen=True, eq=False)
-class Interleaved(PermutationFactor):
+class Interleaved(FactorDefaults):
     """The permutations whose groups satisfy their own rules.
 
     Attributes:

@@ -296,28 +296,6 @@ def nearest_paths(tree: Tree, edge_costs: EdgeCosts, codes: Codes, rng: Rng) -> 
     return np.concatenate(paths)
 
 
-def closest_other_paths(
-    tree: Tree, edge_costs: EdgeCosts, codes: Codes
-) -> tuple[Ints, Ints, Array]:
-    """Return all paths at the least positive distance of each row.
-
-    Returns:
-        The paths ``(m, d)``, the row that each belongs to ``(m,)``, increasing, and each row's distance ``(n,)``
-        (``inf`` if there is no other path).
-    """
-    parts: list[tuple[Ints, Ints, Array]] = []
-    begin = 0
-    for block in in_blocks(codes, tree.edges):
-        costs = edge_costs(block)
-        best = _to_leaf(tree, costs)
-        bound = _least_positive(tree, costs, best)
-        paths, owner = _within(tree, costs, best, bound)
-        parts.append((paths, owner + begin, bound))
-        begin += len(block)
-    paths, owner, distance = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return paths, owner, distance
-
-
 def _to_leaf(tree: Tree, costs: Sequence[Array]) -> list[Array]:
     """Return the least cost from every node to a leaf: ``(n, nodes)`` for each level, then zeros for the leaves."""
     best = [np.zeros((len(costs[0]), 1))]
@@ -325,15 +303,6 @@ def _to_leaf(tree: Tree, costs: Sequence[Array]) -> list[Array]:
         total = cost + best[-1][:, level.child]
         best.append(np.minimum.reduceat(total, level.start[:-1], axis=1))
     return best[::-1]
-
-
-def _least_positive(tree: Tree, costs: Sequence[Array], best: Sequence[Array]) -> Array:
-    """Return the least positive cost from the root to a leaf, ``(n,)``, or ``inf``."""
-    other = np.full((len(costs[0]), 1), np.inf)
-    for level, cost, below in zip(reversed(tree.levels), reversed(costs), best[:0:-1], strict=True):
-        total = np.where(cost > 0, cost + below[:, level.child], other[:, level.child])
-        other = np.minimum.reduceat(total, level.start[:-1], axis=1)
-    return other[:, 0]
 
 
 def _descend(tree: Tree, costs: Sequence[Array], best: Sequence[Array], rng: Rng) -> Ints:
@@ -351,24 +320,3 @@ def _descend(tree: Tree, costs: Sequence[Array], best: Sequence[Array], rng: Rng
         rows[:, i] = level.value[chosen]
         node = level.child[chosen].astype(np.int64)
     return rows
-
-
-def _within(
-    tree: Tree, costs: Sequence[Array], best: Sequence[Array], bound: Array
-) -> tuple[Ints, Ints]:
-    """Return all paths whose cost is positive and at most the row's bound, and the row of each."""
-    owner = np.flatnonzero(np.isfinite(bound))
-    node = np.zeros(len(owner), dtype=np.int64)
-    spent = np.zeros(len(owner))
-    paths = np.empty((len(owner), 0), dtype=np.int64)
-    for i, level in enumerate(tree.levels):
-        edge, entry = level.edges_of(node)
-        whose = owner[entry]
-        total = spent[entry] + costs[i][whose, edge]
-        # Costs of legal rows are multiples of 0.5; the tolerance keeps the minimum of other rows despite rounding.
-        kept = total + best[i + 1][whose, level.child[edge]] <= bound[whose] * (1 + 1e-12)
-        edge, entry = edge[kept], entry[kept]
-        owner, spent, node = whose[kept], total[kept], level.child[edge].astype(np.int64)
-        paths = np.concatenate([paths[entry], level.value[edge][:, None]], axis=1)
-    positive = spent > 0
-    return paths[positive], owner[positive]

@@ -2,7 +2,6 @@
 
 from baco_like.spaces.neighbourhoods.joint_change import (
     cascade,
-    index_distance,
     jointly_adjacent,
     nearest,
     strictly_adjacent,
@@ -25,7 +24,6 @@ __all__ = [
     "adjacent",
     "cascade",
     "hamming",
-    "index_distance",
     "jointly_adjacent",
     "locate_parameters",
     "nearest",

@@ -61,14 +61,6 @@ def jointly_adjacent(space: Space, codes: Codes, rng: Rng, limit: int = JOINT_LI
     return _change_all_parameters(space, codes, propose_used_steps, rng, limit)
 
 
-def index_distance(space: Space, codes: Codes) -> Neighbours:
-    """Return the feasible rows with the least positive sum of index differences to each row (Willemsen et al.).
-
-    Unordered values differ by 1, permutations by adjacent swaps. Reals never change.
-    """
-    return space.feasible.closest_others(codes)
-
-
 def _change_all_parameters(
     space: Space, codes: Codes, propose: Propose, rng: Rng, limit: int
 ) -> Neighbours:
