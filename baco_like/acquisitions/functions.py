@@ -234,29 +234,16 @@ def draw_minimum(rng: Rng, largest: float = 0.5) -> float:
     return largest * float(rng.integers(11)) / 10.0
 
 
-def weight_by_prior(
-    score: Score, log_prior: Score, observations: int, strength: float = 10.0
-) -> Score:
-    """Return the score plus (strength / observations) times the log prior.
+def prior_weight(log_prior: Score, observations: int, strength: float) -> Score:
+    """Return (strength / observations) times the log prior, to be added to log scores.
 
     This is piBO (Hvarfner et al., ICLR 2022) on the log scale.
 
     Args:
-        score: Maps codes ``(n, w)`` to log scores ``(n,)``.
         log_prior: Logarithm of the user's probability that a configuration is the optimum, ``(n, w)`` -> ``(n,)``,
             up to a constant.
         observations: Number of known values; the influence of the prior fades with it.
         strength: The exponent at one observation, piBO's beta.
     """
-    weight = prior_weight(log_prior, observations, strength)
-
-    def weighted_score(codes: Codes) -> Array:
-        return np.asarray(score(codes) + weight(codes))
-
-    return weighted_score
-
-
-def prior_weight(log_prior: Score, observations: int, strength: float) -> Score:
-    """Return the function that `weight_by_prior` adds to a score."""
     exponent = strength / max(observations, 1)
     return lambda codes: exponent * np.logaddexp(log_prior(codes), np.log(PRIOR_FLOOR))

@@ -195,8 +195,5 @@ ITERATED: Mapping[str, SurveyRow] = {
 }
 """By the setting ``improvement``."""
 
-SMAC: SurveyRow = {"surrogate": ("gp",) * 7, "acquisition": ("lcb",) * 7}
-"""The survey stopped at 400 evaluations; the last two columns repeat that column."""
-
 RACING: SurveyRow = {"first_test": (2,) * 7}
 """The survey started irace at 200 evaluations; the first three columns repeat that column."""

@@ -72,21 +72,6 @@ class ChosenModel:
         return lambda codes: self.mean(codes) + multiple * np.sqrt(self.variance(codes))
 
 
-@dataclass(frozen=True)
-class ChosenFeasibility:
-    """A feasibility model whose probability is a given function of the codes.
-
-    Attributes:
-        chance: ``(n, w)`` -> ``(n,)``, in [0, 1].
-    """
-
-    chance: Callable[[Codes], Array]
-
-    def probability(self, codes: Codes) -> Array:
-        """Return the chosen probability, ``(n,)``."""
-        return self.chance(codes)
-
-
 def _bind(acquisition: AcquisitionFunction, mean: Array, variance: Array) -> Score:
     """Return the score under a model with these predictions for `CODES`."""
 

@@ -148,17 +148,6 @@ def same_seed_same_run(strategy: Strategy[Any], space: Space) -> None:
     assert draws_in_tell(strategy) or not drew, "`tell` draws nothing with draws_in_tell = False"
 
 
-def another_seed_another_run(strategy: Strategy[Any], space: Space) -> None:
-    """Another seed gives other suggestions. Not for strategies that draw no random numbers."""
-    runs = [Optimizer(space, strategy=strategy, seed=seed, budget=BUDGET) for seed in (3, 4)]
-    for _ in range(_available(space, 12)):
-        for run in runs:
-            _evaluate(run, 1)
-        if runs[0].trials != runs[1].trials:
-            return
-    raise AssertionError("another seed gives other suggestions")
-
-
 def resume_is_continue(strategy: Strategy[Any], space: Space) -> None:
     """Suggestions are feasible and new, and a run restored with a pending trial continues exactly as the whole run."""
     journal = MemoryJournal()

@@ -19,21 +19,25 @@ from baco_like.acquisitions.functions import (
     log_ei,
     log_h,
     log_pi,
+    prior_weight,
     weight_by_feasibility,
-    weight_by_prior,
 )
 from baco_like.acquisitions.hypervolume import ends_of, log_ehvi
 from baco_like.records.front import is_non_dominated, non_dominated_boxes
 from baco_like.surrogates import MATERN32, Data, GaussianProcess
 from baco_like.testing.acquisitions import (
     CHECKS,
-    ChosenFeasibility,
     ChosenModel,
     extreme_predictions_can_be_compared,
 )
 
 CODES = np.zeros((1, 1))
 RNG = np.random.default_rng(0)
+
+
+class Chances:
+    def __init__(self, probability):
+        self.probability = probability
 
 
 def at(acquisition, mean, variance, incumbent):
@@ -124,7 +128,7 @@ def column(values):
 def test_weighting_by_feasibility_adds_the_logarithms():
     score = column([0.0, -1.0, -2.0, -3.0, 1.0, 2.0])
     chance = column([0.5, 0.2, 1.0, 0.9, 0.7, 0.3])
-    found = weight_by_feasibility(score, ChosenFeasibility(chance), 0.0)(ROWS)
+    found = weight_by_feasibility(score, Chances(chance), 0.0)(ROWS)
     np.testing.assert_allclose(np.exp(found), np.exp(score(ROWS)) * chance(ROWS))
 
 
@@ -134,7 +138,7 @@ def test_weighting_by_feasibility_adds_the_logarithms():
     st.floats(0.0, 1.0),
 )
 def test_rows_below_the_minimum_rank_last_and_stay_ordered(scores, chances, minimum):
-    found = weight_by_feasibility(column(scores), ChosenFeasibility(column(chances)), minimum)(ROWS)
+    found = weight_by_feasibility(column(scores), Chances(column(chances)), minimum)(ROWS)
     assert np.all(np.isfinite(found))
     likely = np.array(chances) >= minimum
     if likely.any() and not likely.all():
@@ -154,12 +158,11 @@ def test_the_minimum_is_uniform_over_eleven_steps_from_zero():
 def test_the_influence_of_the_prior_fades():
     belief = np.array([0.5, 0.3, 0.1, 0.05, 0.05, 0.0])
     log_belief = column(np.log(np.maximum(belief, 1e-300)))
-    score = column(np.zeros(6))
-    early = weight_by_prior(score, log_belief, 1, strength=10.0)(ROWS)
+    early = prior_weight(log_belief, 1, strength=10.0)(ROWS)
     np.testing.assert_allclose(early, 10.0 * np.log(belief + 1e-6), rtol=1e-9)
-    late = weight_by_prior(score, log_belief, 1000, strength=10.0)(ROWS)
+    late = prior_weight(log_belief, 1000, strength=10.0)(ROWS)
     np.testing.assert_allclose(late, 0.01 * np.log(belief + 1e-6), rtol=1e-9)
-    np.testing.assert_allclose(weight_by_prior(score, log_belief, 0, strength=10.0)(ROWS), early)
+    np.testing.assert_allclose(prior_weight(log_belief, 0, strength=10.0)(ROWS), early)
 
 
 def test_thompson_sampling_follows_one_function():

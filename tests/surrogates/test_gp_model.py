@@ -50,7 +50,7 @@ from baco_like.surrogates.gp.model import (
     safe_cholesky,
     truncated_mean,
 )
-from baco_like.surrogates.gp.prior import FLAT_PRIORS, Flat, Gamma, LogNormal, Priors
+from baco_like.surrogates.gp.prior import SMOOTH_PRIORS, Gamma, LogNormal, Priors
 from baco_like.surrogates.protocol import Data
 from baco_like.surrogates.transform import fit_transform
 
@@ -465,7 +465,7 @@ def test_informative_rows_hold_the_best_their_neighbours_and_others():
     np.testing.assert_array_equal(informative_rows(y, scaled, 400, rng), np.arange(400))
 
 
-PRIORS = [Gamma(3.0, 6.0), Gamma(1.1, 0.05), LogNormal(0.5, 1.3), Flat(0.1, 4.0)]
+PRIORS = [Gamma(3.0, 6.0), Gamma(1.1, 0.05), LogNormal(0.5, 1.3)]
 X = np.geomspace(1e-3, 30.0, 15)
 
 
@@ -501,12 +501,6 @@ def test_the_joint_prior_applies_each_prior_to_its_numbers(noise):
     drawn = joint.sample((4000, 4), np.random.default_rng(3))
     means = [drawn[:, i].mean() for i in range(3)]
     np.testing.assert_allclose(means, [0.5, 0.5, 4.0], rtol=0.1)
-
-
-def test_draws_of_a_flat_prior_lie_in_its_range():
-    drawn = Flat(0.1, 4.0).sample((500,), np.random.default_rng(0))
-    assert drawn.min() >= 0.1
-    assert drawn.max() <= 4.0
 
 
 # ---- The closed form against GPyTorch, which defines the model, and against differences ----
@@ -602,7 +596,7 @@ def test_posterior_equals_gpytorch(problem, kernel):
 
 
 @pytest.mark.parametrize("mean", ["zero", "constant"])
-@pytest.mark.parametrize("priors", [KERNEL_PRIORS, FLAT_PRIORS], ids=["gamma", "flat"])
+@pytest.mark.parametrize("priors", [KERNEL_PRIORS, SMOOTH_PRIORS], ids=["gamma", "mixed"])
 def test_gradient_equals_finite_differences(problem, mean, priors):
     space, data = problem
     evidence = evidence_of(space, data, priors=priors, mean=mean)

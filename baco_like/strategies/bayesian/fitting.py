@@ -24,8 +24,8 @@ from baco_like.acquisitions.functions import (
     condition_on_pending,
     draw_minimum,
     log_pi,
+    prior_weight,
     weight_by_feasibility,
-    weight_by_prior,
 )
 from baco_like.acquisitions.gradient import is_climbed
 from baco_like.acquisitions.optimizers import AlternatingSearch, ExhaustiveSearch, LocalSearch
@@ -554,7 +554,8 @@ def weight_by_user_prior(score: Score, space: Space, count: int, belief: float) 
     """Return the score with the weight of the user's prior after ``count`` observations; unchanged without a prior."""
     if not has_prior(space):
         return score
-    return weight_by_prior(score, space.log_density, count, belief)
+    weight = prior_weight(space.log_density, count, belief)
+    return lambda codes: np.asarray(score(codes) + weight(codes))
 
 
 def has_prior(space: Space) -> bool:

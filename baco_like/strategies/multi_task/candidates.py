@@ -280,14 +280,6 @@ def searched_tasks(space: Space, size: int, rng: Rng) -> list[int]:
     return [int(t) for t in rng.permutation(count)[:4]]
 
 
-def is_excluded_on(
-    problem: Problem, history: History, with_task: Any, tasks: Iterable[int], rows: Codes
-) -> Mask:
-    """Return which rows must not be proposed on any of the tasks."""
-    each = [problem.is_excluded(history, with_task(rows, task)) for task in tasks]
-    return np.asarray(np.all(each, axis=0))
-
-
 @dataclass(frozen=True, eq=False)
 class SetCandidates:
     """The configurations that may become a part of a set, and their scores.

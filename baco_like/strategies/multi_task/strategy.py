@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Rng
+from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.acquisitions.functions import draw_minimum, log_ei
 from baco_like.acquisitions.protocol import IsExcluded, Score
 from baco_like.exceptions import StrategyError, TrialError
@@ -37,7 +37,6 @@ from baco_like.strategies.multi_task.candidates import (
     average_ranks,
     check_common,
     goal_of,
-    is_excluded_on,
     is_shared,
     lagging_tasks,
     problem_at_task,
@@ -377,7 +376,10 @@ class _Turn:
 
             known = table.known[:, task]
             order = np.argsort(table.costs[known, task], kind="stable")[:5]
-            excluded = partial(is_excluded_on, self.problem, self.history, with_task, [task])
+
+            def excluded(rows: Codes, task: int = task) -> Mask:
+                return self.problem.is_excluded(self.history, with_task(rows, task))
+
             weighted = self._weighted(score, fitted, task, [task])
             rows, scores = self._maximise(weighted, task, table.rows[known][order], excluded)
             if not len(rows):

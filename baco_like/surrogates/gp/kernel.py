@@ -37,13 +37,21 @@ class Kernel:
             and returns one of them.
         slope: Maps squared distances and two more arrays of the same shape to correlations and their derivatives by
             the squared distance; it overwrites all three.
-        frequencies: Draws angular frequencies from the spectral density: (count, columns, rng) -> ``(count, columns)``.
+        freedom: The spectral density is a multivariate t with these degrees of freedom: 2 nu of Matern-nu; normal for
+            None.
     """
 
     name: str
     value: Callable[[Array, Array], Array]
     slope: Callable[[Array, Array, Array], tuple[Array, Array]]
-    frequencies: Callable[[int, int, Rng], Array]
+    freedom: int | None
+
+    def frequencies(self, count: int, columns: int, rng: Rng) -> Array:
+        """Return angular frequencies drawn from the spectral density, ``(count, columns)``."""
+        mixing: Array | float = 1.0
+        if self.freedom is not None:
+            mixing = rng.chisquare(self.freedom, (count, 1)) / self.freedom
+        return np.asarray(rng.standard_normal((count, columns)) / np.sqrt(mixing))
 
 
 def _matern52(squared: Array, spare: Array) -> Array:
@@ -95,34 +103,13 @@ def _negative_distance(squared: Array, rate: float, out: Array) -> Array:
     return np.multiply(np.sqrt(squared, out=out), rate, out=out)
 
 
-def _normal_frequencies(count: int, columns: int, rng: Rng) -> Array:
-    return rng.standard_normal((count, columns))
-
-
-def _student_frequencies(freedom: int, count: int, columns: int, rng: Rng) -> Array:
-    """The spectral density of Matern-nu is a multivariate t with 2 nu degrees of freedom."""
-    mixing = rng.chisquare(freedom, (count, 1)) / freedom
-    return np.asarray(rng.standard_normal((count, columns)) / np.sqrt(mixing))
-
-
-# Functions with names: unlike partial ones they are equal after pickling.
-
-
-def _matern52_frequencies(count: int, columns: int, rng: Rng) -> Array:
-    return _student_frequencies(5, count, columns, rng)
-
-
-def _matern32_frequencies(count: int, columns: int, rng: Rng) -> Array:
-    return _student_frequencies(3, count, columns, rng)
-
-
-MATERN52 = Kernel("matern-5/2", _matern52, _matern52_slope, _matern52_frequencies)
+MATERN52 = Kernel("matern-5/2", _matern52, _matern52_slope, 5)
 """(1 + s + s^2/3) exp(-s), s = sqrt(5) r: BaCO's Eq. (1), which is printed without the 1/3."""
 
-MATERN32 = Kernel("matern-3/2", _matern32, _matern32_slope, _matern32_frequencies)
+MATERN32 = Kernel("matern-3/2", _matern32, _matern32_slope, 3)
 """(1 + s) exp(-s), s = sqrt(3) r: Kernel Tuner's kernel (Willemsen et al. 2021, Table I)."""
 
-RBF = Kernel("rbf", _rbf, _rbf_slope, _normal_frequencies)
+RBF = Kernel("rbf", _rbf, _rbf_slope, None)
 """exp(-r^2 / 2)."""
 
 KERNELS = {kernel.name: kernel for kernel in (MATERN52, MATERN32, RBF)}

@@ -94,31 +94,6 @@ class LogNormal:
 
 
 @dataclass(frozen=True)
-class Flat:
-    """A constant density, so that the fit is maximum likelihood (the ablation in BaCO's paper).
-
-    Attributes:
-        low: Smallest draw.
-        high: Largest draw; the logarithms of the draws are uniform between the two.
-    """
-
-    low: float
-    high: float
-
-    def log_density(self, x: Array) -> Array:
-        """Return zeros."""
-        return np.zeros_like(x)
-
-    def gradient(self, x: Array) -> Array:
-        """Return zeros."""
-        return np.zeros_like(x)
-
-    def sample(self, shape: tuple[int, ...], rng: Rng) -> Array:
-        """Return log-uniform draws."""
-        return np.asarray(np.exp(rng.uniform(math.log(self.low), math.log(self.high), size=shape)))
-
-
-@dataclass(frozen=True)
 class Priors:
     """Priors of a Gaussian process. Used by ``bayesian`` and ``baco``; ``auto`` has others in ``strategies/auto.py``.
 
@@ -173,6 +148,3 @@ class Priors:
 SMOOTH_PRIORS = Priors(lengthscale=LogNormal(4.0, 1.0))
 """Priors of `auto`, chosen by measurement (benchmarks/quality/log/priors.md). The mode of the lengthscales, 1.5, is
 near the mode of the default `Priors`, but long ones are more probable (half are above 4) and short ones less."""
-
-FLAT_PRIORS = Priors(Flat(0.05, 5.0), Flat(0.1, 10.0), Flat(1e-5, 0.5))
-"""Priors that make the fit maximum likelihood, for comparisons."""
