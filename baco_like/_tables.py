@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from typing_extensions import override
 
-from baco_like._checks import is_whole
+from baco_like._checks import is_whole, plain
 from baco_like.exceptions import BacoError, RunFileError
 
 T = TypeVar("T")
@@ -238,16 +238,19 @@ class Table:
 
 
 def check_values(instance: Any) -> None:
-    """Check the values of a dataclass by the annotations of its fields.
+    """Check the values of a dataclass by the annotations of its fields; numbers of NumPy become those of Python.
 
     Raises:
         ValueError: One is wrong; the message has its name, its value and what is allowed.
     """
     make: Callable[..., Any] = type(instance)
-    for key in keys_of(make):
-        value = getattr(instance, key.name)
-        if value != key.default and not fits(value, key.shape):
-            raise ValueError(f"{key.name} = {shown(value)}: expected {describe(key.shape)}")
+    for key in filter(lambda key: key.shape, keys_of(make)):
+        value = plain(getattr(instance, key.name))
+        if key.required or value != key.default:
+            if not fits(value, key.shape):
+                raise ValueError(f"{key.name} = {shown(value)}: expected {describe(key.shape)}")
+            value = value if key.convert is None else key.convert(value)
+        object.__setattr__(instance, key.name, value)
 
 
 def _is_number(value: Any) -> bool:
@@ -259,11 +262,11 @@ def _is_number(value: Any) -> bool:
 
 
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
-    "array": lambda value: isinstance(value, list),
+    "array": lambda value: isinstance(value, list | tuple),
     "boolean": lambda value: isinstance(value, bool),
     "integer": is_whole,
     "number": _is_number,
-    "object": lambda value: isinstance(value, dict),
+    "object": lambda value: isinstance(value, Mapping),
     "string": lambda value: isinstance(value, str),
 }
 """JSON Schema's types; unlike there, ``8.0`` is not an integer and infinity is not a number."""

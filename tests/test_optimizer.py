@@ -214,9 +214,9 @@ def test_initial_points_are_the_first_design(space):
     ("arguments", "message"),
     [
         ({"aim": "up"}, "= 'up': expected 'minimize' or 'maximize'"),
-        ({"seed": -1}, "seed must be"),
-        ({"seed": True}, "seed must be"),
-        ({"budget": 0}, "budget must be"),
+        ({"seed": -1}, "seed = -1: expected a whole number, 0 or more"),
+        ({"seed": True}, "seed = True: expected a whole number"),
+        ({"budget": 0}, "budget = 0: expected a whole number, 1 or more"),
         ({"strategy": "bayesain"}, "did you mean 'bayesian'"),
         ({"strategy": None}, "strategy = None: give a name"),
         ({"strategy": RandomSearch}, "strategy = .*RandomSearch.*: it is a class; give an object"),

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from baco_like._checks import whole_number
+from baco_like._tables import Count, Natural, Positive, check_values
 from baco_like.exceptions import JournalError
 from baco_like.journal.events import (
     SCHEMA,
@@ -28,14 +28,11 @@ from baco_like.journal.fields import check_event
 from baco_like.records.aim import Aim
 from baco_like.records.history import Noise
 from baco_like.records.objective import Objective
-from baco_like.records.reading import number_within
 from baco_like.records.trial import WARM, Outcome, Trial
 from baco_like.spaces.inputs import describe_differences
 from baco_like.spaces.space import Space
 
 Mode = Literal["data", "configs", "prior"]
-
-MODES: tuple[Mode, ...] = ("data", "configs", "prior")
 
 
 @dataclass(frozen=True)
@@ -160,19 +157,15 @@ class Options:
     """
 
     aim: Aim
-    seed: int
-    budget: int | None
+    seed: Natural
     noise: Noise
     strategy: Mapping[str, Any]
+    budget: Count | None = None
     context: Mapping[str, Any] = field(default_factory=dict)
-    seconds: float | None = None
+    seconds: Positive | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "seed", whole_number("seed", self.seed, 0))
-        if self.budget is not None:
-            object.__setattr__(self, "budget", whole_number("budget", self.budget, 1))
-        if self.seconds is not None:
-            object.__setattr__(self, "seconds", number_within("seconds", self.seconds, "(0, inf)"))
+        check_values(self)
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Options:

@@ -156,7 +156,7 @@ class Optimizer(RunView):
         aim, search = resolve_goal(Aim.of(aim), space), Search.of(strategy)
         resolved, description = search.create()
         context = {**(context or {}), **objective_context(aim.objectives)}
-        options = Options(aim, seed, budget, search.noise, description, context, seconds)
+        options = Options(aim, seed, search.noise, description, budget, context, seconds)
         points = first_configs(space, search.initial)
         journal, warm = resolve_journal(storage), warm_starts(warm_start)
         run = space, options, resolved, journal, points, warm, search.experience

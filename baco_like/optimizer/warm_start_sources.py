@@ -9,11 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
-from baco_like._checks import whole_number
 from baco_like._output import warn_caller
-from baco_like._tables import Count, Shape, whole
+from baco_like._tables import Count, Shape, check_values, whole
 from baco_like.exceptions import RunFileError, WarmStartWarning
-from baco_like.journal.header import MODES, UNIT, Mode
+from baco_like.journal.header import UNIT, Mode
 from baco_like.records import History, Trial
 from baco_like.records.objective import Direction
 from baco_like.records.reading import number_in, outcome_from
@@ -66,10 +65,7 @@ class WarmStart:
     task: Annotated[GivenTask | None, _TASK] = None
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise ValueError(f"mode must be one of {', '.join(MODES)}, not {self.mode!r}")
-        object.__setattr__(self, "best", whole_number("best", self.best, 1))
-        object.__setattr__(self, "rows", whole_number("rows", self.rows, FEWEST_RELATED))
+        check_values(self)
 
     @property
     def source(self) -> str:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from baco_like._checks import whole_number
+from baco_like._tables import Count, Shape, check_values
 from baco_like._typing import Array
-from baco_like.records.reading import number_within
 
 Aggregate = Literal["geometric_mean", "mean", "worst"]
 """How the slowdowns of all tasks become one number."""
@@ -40,21 +39,14 @@ class Cover:
         ValueError: A value is wrong, or both ``count`` and ``within`` are given.
     """
 
-    count: int | None = None
-    within: float | None = None
+    count: Count | None = None
+    within: Annotated[float | None, Shape(type="number", minimum=1)] = None
     aggregate: Aggregate = "geometric_mean"
 
     def __post_init__(self) -> None:
-        if self.count is not None:
-            object.__setattr__(self, "count", whole_number("count", self.count, 1))
-        if self.within is not None:
-            object.__setattr__(self, "within", number_within("within", self.within, "[1, inf)"))
-            if self.count is not None:
-                raise ValueError(f"within = {self.within}: leave it or the count out")
-        if self.aggregate not in get_args(Aggregate):
-            raise ValueError(
-                f"aggregate must be one of {get_args(Aggregate)}, not {self.aggregate!r}"
-            )
+        check_values(self)
+        if self.within is not None and self.count is not None:
+            raise ValueError(f"within = {self.within}: leave it or the count out")
 
     @property
     def is_each(self) -> bool:

@@ -9,8 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from baco_like._checks import whole_number
-from baco_like._tables import Natural, Positive
+from baco_like._tables import Natural, Positive, check_values
 from baco_like.evaluators.function.call import DEFAULT_FAILURES
 from baco_like.optimizer import Sharing
 from baco_like.optimizer.recommending import best_by_repeats
@@ -18,7 +17,6 @@ from baco_like.optimizer.simplifying import can_simplify
 from baco_like.records import Aim, History, StopRule
 from baco_like.records.drift import Drift, read_drift
 from baco_like.records.history import Noise
-from baco_like.records.reading import number_within
 from baco_like.records.trial import CONTROL, MEASURED_AGAIN, Trial, select_best
 from baco_like.running.confirming import Confirm
 from baco_like.running.stopping import check_rule
@@ -51,8 +49,7 @@ class Recheck:
     threshold: Positive = 0.05
 
     def __post_init__(self) -> None:
-        whole_number("every", self.every, 0)
-        number_within("threshold", self.threshold, "(0, inf)")
+        check_values(self)
 
     def next_config(self, history: History) -> Mapping[str, Any] | None:
         """Return the configuration to measure again now, or None. The history alone decides, so a run can resume.

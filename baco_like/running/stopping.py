@@ -6,19 +6,18 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 from typing_extensions import override
 
-from baco_like._checks import whole_number
+from baco_like._tables import Count, Positive, Shape, Share, check_values
 from baco_like._threads import thread_limit
 from baco_like.exceptions import TrialError
 from baco_like.records import History, Objective, Status, StopRule
 from baco_like.records.front import is_non_dominated
 from baco_like.records.limits import LIMIT
 from baco_like.records.objective import sign_of
-from baco_like.records.reading import number_within
 from baco_like.records.trial import AFTER_SEARCH
 
 OUTLOOK_EVERY = 10
@@ -31,6 +30,13 @@ BUILDS = 10
 
 class StoppingRule:
     """Base of the rules in this module; it adds ``|`` and ``&``. A custom rule needs `reason` and `room` only."""
+
+    def __post_init__(self) -> None:
+        """Check the values of a rule that is a dataclass."""
+        try:
+            check_values(self)
+        except ValueError as error:
+            raise ValueError(f"{type(self).__name__}: {error}") from None
 
     def reason(self, history: History, seconds: float) -> str | None:
         """Return the reason why the run must end, or None while it continues."""
@@ -47,12 +53,6 @@ class StoppingRule:
         return AllOf((self, other))
 
 
-def _check_count(rule: StoppingRule, field: str) -> None:
-    """Check that a field is a positive integer (also one of NumPy's) and store it as an int."""
-    name = f"{type(rule).__name__}({field})"
-    object.__setattr__(rule, field, whole_number(name, getattr(rule, field), 1))
-
-
 @final
 @dataclass(frozen=True)
 class MaxEvals(StoppingRule):
@@ -67,13 +67,8 @@ class MaxEvals(StoppingRule):
             each trial counts.
     """
 
-    evaluations: int
-    builds: int | None = None
-
-    def __post_init__(self) -> None:
-        _check_count(self, "evaluations")
-        if self.builds is not None:
-            _check_count(self, "builds")
+    evaluations: Count
+    builds: Count | None = None
 
     @property
     def _builds(self) -> int:
@@ -99,10 +94,7 @@ class MaxEvals(StoppingRule):
 class MaxTime(StoppingRule):
     """End a number of seconds after the run was started or resumed; pending trials are still awaited."""
 
-    seconds: float
-
-    def __post_init__(self) -> None:
-        number_within("MaxTime(seconds)", self.seconds, "(0, inf)")
+    seconds: Positive
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -122,12 +114,8 @@ class NoImprovement(StoppingRule):
     resumed after one ends where a longer run would have ended.
     """
 
-    evaluations: int
-    rel: float = 0.0
-
-    def __post_init__(self) -> None:
-        _check_count(self, "evaluations")
-        number_within("NoImprovement(rel)", self.rel, "[0, 1)")
+    evaluations: Count
+    rel: Annotated[float, Shape(type="number", minimum=0, exclusiveMaximum=1)] = 0.0
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -156,9 +144,6 @@ class Target(StoppingRule):
 
     value: float
 
-    def __post_init__(self) -> None:
-        number_within("Target(value)", self.value, "(-inf, inf)")
-
     @override
     def reason(self, history: History, seconds: float) -> str | None:
         check_rule(self, history.objectives)
@@ -177,10 +162,7 @@ class MaxFailures(StoppingRule):
     A configuration beyond a limit on a metric has run, so it does not count. Neither does a program that fails again.
     """
 
-    failures: int
-
-    def __post_init__(self) -> None:
-        _check_count(self, "failures")
+    failures: Count
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -205,10 +187,7 @@ class IdenticalFailures(StoppingRule):
     ``constraints`` and ``limit`` are about configurations and do not count.
     """
 
-    failures: int = 10
-
-    def __post_init__(self) -> None:
-        _check_count(self, "failures")
+    failures: Count = 10
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -240,15 +219,10 @@ class LowOutlook(StoppingRule):
             nothing.
     """
 
-    evaluations: int = 20
-    rel: float = 0.01
-    least: int = 30
+    evaluations: Count = 20
+    rel: Share = 0.01
+    least: Count = 30
     _last: dict[bytes, float] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        _check_count(self, "evaluations")
-        _check_count(self, "least")
-        number_within("LowOutlook(rel)", self.rel, "(0, 1)")
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -287,6 +261,7 @@ def _expected_improvement(history: History, evaluations: int, count: int) -> flo
 class _Combination(StoppingRule):
     rules: tuple[StopRule, ...]
 
+    @override
     def __post_init__(self) -> None:
         for rule in self.rules:
             methods = (getattr(rule, "reason", None), getattr(rule, "room", None))

@@ -168,7 +168,7 @@ def test_the_rule_waits_for_successes():
     ("name", "value"), [("evaluations", 0), ("rel", 0.0), ("rel", 1.5), ("least", 0)]
 )
 def test_wrong_settings_of_the_rule_are_refused(name, value):
-    with pytest.raises(ValueError, match=rf"LowOutlook\({name}\)"):
+    with pytest.raises(ValueError, match=rf"LowOutlook: {name} = "):
         LowOutlook(**{name: value})
 
 

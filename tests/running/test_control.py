@@ -127,7 +127,7 @@ def test_off_by_default_for_functions_without_noise():
     assert all(trial.origin != "control" for trial in run(fn, 60, None).trials)
     noisy = run(fn, 60, None, strategy=Search("random_search", noise="repeat"))
     assert any(trial.origin == "control" for trial in noisy.trials)
-    with pytest.raises(ValueError, match="every must be a whole number from 0, not -1"):
+    with pytest.raises(ValueError, match="every = -1: expected a whole number, 0 or more"):
         Recheck(-1)
     with pytest.raises(ValueError, match="threshold = 0"):
         Recheck(5, 0.0)

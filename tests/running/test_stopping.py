@@ -149,17 +149,17 @@ def test_numpy_integers_are_accepted():
 @pytest.mark.parametrize(
     ("make", "named"),
     [
-        (lambda: MaxEvals(0), r"MaxEvals\(evaluations\).* 0"),
-        (lambda: MaxTime(-1), r"MaxTime\(seconds\) = -1"),
-        (lambda: NoImprovement(3, 1.5), r"NoImprovement\(rel\) = 1\.5"),
-        (lambda: Target(float("nan")), r"Target\(value\) = nan"),
-        (lambda: IdenticalFailures(0), r"IdenticalFailures\(failures\).* 0"),
-        (lambda: MaxEvals(2.5), r"MaxEvals\(evaluations\).*2\.5"),
-        (lambda: MaxEvals("3"), r"MaxEvals\(evaluations\).*'3'"),
-        (lambda: MaxFailures(None), r"MaxFailures\(failures\).*None"),
-        (lambda: NoImprovement(2.0), r"NoImprovement\(evaluations\).*2\.0"),
-        (lambda: Target("a"), r"Target\(value\).*'a'"),
-        (lambda: MaxTime("9"), r"MaxTime\(seconds\).*'9'"),
+        (lambda: MaxEvals(0), r"MaxEvals: evaluations.* 0"),
+        (lambda: MaxTime(-1), r"MaxTime: seconds = -1"),
+        (lambda: NoImprovement(3, 1.5), r"NoImprovement: rel = 1\.5"),
+        (lambda: Target(float("nan")), r"Target: value = nan"),
+        (lambda: IdenticalFailures(0), r"IdenticalFailures: failures.* 0"),
+        (lambda: MaxEvals(2.5), r"MaxEvals: evaluations.*2\.5"),
+        (lambda: MaxEvals("3"), r"MaxEvals: evaluations.*'3'"),
+        (lambda: MaxFailures(None), r"MaxFailures: failures.*None"),
+        (lambda: NoImprovement(2.0), r"NoImprovement: evaluations.*2\.0"),
+        (lambda: Target("a"), r"Target: value.*'a'"),
+        (lambda: MaxTime("9"), r"MaxTime: seconds.*'9'"),
     ],
 )
 def test_wrong_arguments_are_named(make, named):
