@@ -13,6 +13,7 @@ from baco_like.acquisitions.optimizers import LocalSearch, NearbySearch
 from baco_like.parameters import ParameterKind
 from baco_like.parameters.protocol import is_sequence
 from baco_like.records.history import History
+from baco_like.records.reading import number_within
 from baco_like.records.trial import Observation
 from baco_like.spaces.design import distinct_middle, latin_hypercube, middle
 from baco_like.spaces.space import format_size
@@ -24,7 +25,6 @@ from baco_like.strategies.initial_phase import (
     AdaptiveDesign,
     Design,
     Phased,
-    check_initial,
     size_by_orders,
 )
 from baco_like.strategies.per_second import SecondsAware
@@ -139,7 +139,7 @@ class Auto:
     uses_related_tasks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_initial(self.initial or 0)
+        number_within("initial", self.initial or 0, "[0, inf)")
         model = model_of_auto(self.surrogate, self.device)
         known = [each.name for each in fields(model) if each.name != "surrogate"]
         if unknown := [name for name in self.parts if name not in known]:

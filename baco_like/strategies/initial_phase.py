@@ -14,6 +14,7 @@ from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Mask, Rng
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.records import History, Observation, Proposal, Status, Trial
+from baco_like.records.reading import number_within
 from baco_like.spaces.design import (
     changes_of_default,
     exclude_nothing,
@@ -45,16 +46,6 @@ _LOST = "the middle did not win against spread points"
 
 SIZES_BY_ORDERS = (3, 10)
 """Smallest and largest number of trials that `size_by_orders` returns."""
-
-
-def check_initial(initial: int) -> None:
-    """Check the number of trials of the initial design.
-
-    Raises:
-        ValueError: It is negative.
-    """
-    if initial < 0:
-        raise ValueError(f"initial = {initial}: expected 0 or more trials before the model")
 
 
 def size_by_orders(space: Space) -> int:
@@ -92,7 +83,7 @@ class Phased(StrategyWrapper):
     before_success: Design | None = None
 
     def __post_init__(self) -> None:
-        check_initial(self.initial)
+        number_within("initial", self.initial, "[0, inf)")
 
     @override
     def propose_first(

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from baco_like._typing import Codes, Mask, Rng
 from baco_like.records import History, Observation, Proposal, Status
+from baco_like.records.reading import number_within
 from baco_like.spaces.design import Branch, branch_of, enter, uniform
 from baco_like.strategies import protocol
 from baco_like.strategies.baselines import RandomSearch
@@ -94,8 +95,7 @@ class RandomInterleaving(StrategyWrapper):
     share: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise ValueError(f"random_share is {self.share}; give a probability from 0 to 1")
+        number_within("random_share", self.share, "[0, 1]")
 
     @override
     def propose_first(
@@ -128,8 +128,7 @@ class RandomAfterStall(StrategyWrapper):
     expected: float = 3.0
 
     def __post_init__(self) -> None:
-        if not self.expected > 0:
-            raise ValueError(f"expected = {self.expected}: give a number of gains above 0")
+        number_within("expected", self.expected, "(0, inf)")
 
     @override
     def propose_first(

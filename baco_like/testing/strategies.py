@@ -148,23 +148,41 @@ def same_seed_same_run(strategy: Strategy[Any], space: Space) -> None:
     assert draws_in_tell(strategy) or not drew, "`tell` draws nothing with draws_in_tell = False"
 
 
-def resume_is_continue(strategy: Strategy[Any], space: Space) -> None:
-    """Suggestions are feasible and new, and a run restored with a pending trial continues exactly as the whole run."""
+def resume_is_continue(
+    strategy: Strategy[Any],
+    space: Space,
+    outcome: Callable[[Space, Trial], dict[str, Any]] = _outcome,
+    **settings: Any,
+) -> None:
+    """Suggestions are feasible and new, and a run restored with a pending trial continues exactly as the whole run.
+
+    Args:
+        strategy: The strategy.
+        space: The space.
+        outcome: Returns the arguments of `Optimizer.observe` for a trial.
+        settings: Further arguments of `Optimizer`.
+    """
+    settings = {"strategy": strategy, "seed": 4, "budget": BUDGET, **settings}
     journal = MemoryJournal()
-    optimizer = Optimizer(space, strategy=strategy, seed=4, budget=BUDGET, storage=journal)
-    _evaluate(optimizer, _available(space, 17) - 4)
+    optimizer = Optimizer(space, storage=journal, **settings)
+    for _ in range(_available(space, 17) - 5):
+        trial = optimizer.suggest()
+        assert space.contains(trial.config), f"suggestions are feasible: {trial}"
+        optimizer.observe(trial, **outcome(space, trial))
     optimizer.suggest()
-    storage = MemoryJournal(_as_from_file(journal))
-    resumed = Optimizer(space, strategy=strategy, seed=4, budget=BUDGET, storage=storage)
+    resumed = Optimizer(space, storage=MemoryJournal(_as_from_file(journal)), **settings)
     assert resumed.pending == optimizer.pending, "a resumed run has the same pending trial"
-    for _ in range(2):
+    for size in (1, 2):  # the pending trial, then a batch
         for run in (optimizer, resumed):
-            run.observe(run.pending[0], **_outcome(space, run.pending[0]))
-        first, second = optimizer.suggest(), resumed.suggest()
+            for trial in run.pending:
+                run.observe(trial, **outcome(space, trial))
+        first, second = optimizer.suggest(size), resumed.suggest(size)
         assert first == second, "a resumed run suggests the same"
-        assert first.tag == second.tag, "suggestions of a resumed run have the same tags"
+        tags = [[trial.tag for trial in batch] for batch in (first, second)]
+        assert tags[0] == tags[1], "suggestions of a resumed run have the same tags"
     keys = _keys(space, [*optimizer.trials, *optimizer.pending])
     assert len(set(keys)) == len(keys), "no configuration is suggested twice"
+    assert optimizer.front == resumed.front, "a resumed run has the same front"
 
 
 def foreign_observations(strategy: Strategy[Any], space: Space) -> None:
@@ -235,9 +253,9 @@ def resume_with_objectives(
     objectives: Mapping[str, Direction],
     limits: tuple[str, ...],
 ) -> None:
-    """Suggestions are feasible and new, and a resumed run suggests the same; some trials fail."""
+    """A run with several objectives continues as in `resume_is_continue`; some trials fail."""
 
-    def outcome(trial: Trial) -> dict[str, Any]:
+    def outcome(space: Space, trial: Trial) -> dict[str, Any]:
         if trial.id % 7 == 5:
             return {"failed": "timeout", "bound": 2.0}
         if "failed" in (known := _outcome(space, trial)):
@@ -247,27 +265,7 @@ def resume_with_objectives(
         values = {"time": time, "rate": [total, total + 1.0], "size": trial.id % 6}
         return {"value": {**values, "energy": -time}}
 
-    settings: dict[str, Any] = {"strategy": strategy, "seed": 10, "budget": BUDGET}
-    settings["aim"] = Aim(objectives, limits)
-    journal = MemoryJournal()
-    optimizer = Optimizer(space, storage=journal, **settings)
-    for _ in range(_available(space, 14) - 5):
-        trial = optimizer.suggest()
-        assert space.contains(trial.config), f"suggestions are feasible: {trial}"
-        optimizer.observe(trial, **outcome(trial))
-    optimizer.suggest()
-    resumed = Optimizer(space, storage=MemoryJournal(_as_from_file(journal)), **settings)
-    for size in (1, 2):  # the pending trial, then a batch
-        for run in (optimizer, resumed):
-            for trial in run.pending:
-                run.observe(trial, **outcome(trial))
-        first, second = optimizer.suggest(size), resumed.suggest(size)
-        assert first == second, "a resumed run suggests the same"
-        tags = [[trial.tag for trial in batch] for batch in (first, second)]
-        assert tags[0] == tags[1], "suggestions of a resumed run have the same tags"
-    keys = _keys(space, [*optimizer.trials, *optimizer.pending])
-    assert len(set(keys)) == len(keys), "no configuration is suggested twice"
-    assert optimizer.front == resumed.front, "a resumed run has the same front"
+    resume_is_continue(strategy, space, outcome, aim=Aim(objectives, limits))
 
 
 def ends_when_exhausted(strategy: Strategy[Any], space: Space) -> None:

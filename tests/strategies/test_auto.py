@@ -184,7 +184,7 @@ def test_imputed_failures_keep_the_surrogate_away_from_them():
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.5])
 def test_the_imputed_cost_of_a_failure_must_be_a_quantile(wrong):
-    with pytest.raises(ValueError, match="quantile"):
+    with pytest.raises(ValueError, match="failed_as = .* at most 1"):
         Bayesian(failed_as=wrong)
 
 
@@ -226,8 +226,8 @@ def test_quantities_of_the_constraints_help():
     [
         ("auto", {"initial": "a"}, "strategy 'auto': initial = 'a'; it takes int | None"),
         ("auto", {"initial": True}, "initial = True; it takes int | None"),
-        ("auto", {"initial": -1}, "initial = -1: expected 0 or more"),
-        ("bayesian", {"initial": -1}, "initial = -1: expected 0 or more"),
+        ("auto", {"initial": -1}, "initial = -1: expected a number of at least 0"),
+        ("bayesian", {"initial": -1}, "initial = -1: expected a number of at least 0"),
         ("genetic_algorithm", {"population": "x"}, "population = 'x'; it takes int"),
         ("simulated_annealing", {"temperature": "hot"}, "temperature = 'hot'; it takes"),
     ],

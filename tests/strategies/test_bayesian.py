@@ -227,7 +227,7 @@ def test_the_preset_is_a_gaussian_process_with_the_lower_bound():
     [
         ({"surrogate": "tree"}, "surrogate 'tree' is unknown; choose one of gp, gpytorch, forest"),
         ({"acquisition": "pi"}, "acquisition 'pi' is unknown; did you mean 'poi'"),
-        ({"random_share": 1.5}, "random_share is 1.5; give a probability from 0 to 1"),
+        ({"random_share": 1.5}, "random_share = 1.5: expected a number of at least 0"),
         ({"design": "grid"}, "design 'grid' is unknown"),
     ],
 )

@@ -104,10 +104,8 @@ CLASSIFIER = Space(
     },
     when={
         "svc_c": "classifier == 'SVC'",
-        "rf_max_depth": "classifier == 'RandomForest'",
-        "rf_features": "classifier == 'RandomForest'",
-        "neighbours": "classifier == 'Neighbours'",
-        "weights": "classifier == 'Neighbours'",
+        **dict.fromkeys(["rf_max_depth", "rf_features"], "classifier == 'RandomForest'"),
+        **dict.fromkeys(["neighbours", "weights"], "classifier == 'Neighbours'"),
     },
 )
 
@@ -244,12 +242,8 @@ XGBOOST = Space(
         "skip_drop": Real(1e-8, 1.0, log=True),
     },
     when={
-        "max_depth": "booster in ['gbtree', 'dart']",
-        "eta": "booster in ['gbtree', 'dart']",
-        "grow_policy": "booster in ['gbtree', 'dart']",
-        "sample_type": "booster == 'dart'",
-        "rate_drop": "booster == 'dart'",
-        "skip_drop": "booster == 'dart'",
+        **dict.fromkeys(["max_depth", "eta", "grow_policy"], "booster in ['gbtree', 'dart']"),
+        **dict.fromkeys(["sample_type", "rate_drop", "skip_drop"], "booster == 'dart'"),
     },
 )
 
@@ -284,15 +278,11 @@ NESTED = Space(
     },
     when={
         "penalty": "model == 'linear'",
-        "depth": "model == 'forest'",
-        "split": "model == 'forest'",
-        "width": "model == 'network'",
-        "optimizer": "model == 'network'",
+        **dict.fromkeys(["depth", "split"], "model == 'forest'"),
+        **dict.fromkeys(["width", "optimizer"], "model == 'network'"),
         "adam_rate": "optimizer == 'adam'",
-        "sgd_rate": "optimizer == 'sgd'",
-        "schedule": "optimizer == 'sgd'",
-        "step_every": "schedule == 'step'",
-        "step_factor": "schedule == 'step'",
+        **dict.fromkeys(["sgd_rate", "schedule"], "optimizer == 'sgd'"),
+        **dict.fromkeys(["step_every", "step_factor"], "schedule == 'step'"),
         "cosine_end": "schedule == 'cosine'",
     },
 )

@@ -35,6 +35,7 @@ from baco_like.exceptions import TrialError
 from baco_like.records import History, Proposal, Status
 from baco_like.records.limits import LIMIT, Limits, Margins, RunLimits
 from baco_like.records.objective import Direction, sign_of
+from baco_like.records.reading import number_within
 from baco_like.records.trial import median, read_metric
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
@@ -396,10 +397,8 @@ class Recipe:
         if isinstance(self.surrogate, str):
             named = create_surrogate(self.surrogate, surrogates.GaussianProcess())
             object.__setattr__(self, "surrogate", named)
-        if self.failed_as is not None and not 0.0 <= self.failed_as <= 1.0:
-            raise ValueError(
-                f"failed_as must be a quantile from 0 to 1 or None, not {self.failed_as}"
-            )
+        if self.failed_as is not None:
+            number_within("failed_as", self.failed_as, "[0, 1]")
 
     def for_problem(self, problem: Problem) -> Self:
         """Return the recipe that models the limits of a problem."""

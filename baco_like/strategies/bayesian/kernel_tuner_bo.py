@@ -35,7 +35,7 @@ from baco_like.exceptions import StrategyError
 from baco_like.parameters.protocol import is_continuous
 from baco_like.records import History, Observation, Proposal, Status
 from baco_like.records.objective import sign_of
-from baco_like.records.reading import finite_number
+from baco_like.records.reading import number_within
 from baco_like.spaces.space import Space
 from baco_like.strategies.bayesian.fitting import NEEDED
 from baco_like.strategies.protocol import Problem
@@ -328,9 +328,8 @@ class KernelTunerBO:
         if unknown or not self.acquisitions:
             known = tuple(ACQUISITIONS)
             raise ValueError(f"acquisitions must be from {known}, not {self.acquisitions!r}")
-        factor = None if self.exploration is None else finite_number(self.exploration)
-        if self.exploration is not None and (factor is None or factor < 0.0):
-            raise ValueError(f"exploration = {self.exploration}: expected a number from 0, or None")
+        if self.exploration is not None:
+            number_within("exploration", self.exploration, "[0, inf)")
 
     def init(self, problem: Problem, rng: Rng) -> KernelTunerState:
         """Return the state with all acquisition functions."""
