@@ -343,6 +343,26 @@ GROUPS = {
             ),
         ],
     ),
+    "const": (
+        "int k, GLOBAL const int *a, GLOBAL int *const b",
+        [
+            Case("right", TWICE),
+            Case(
+                "casts its input",
+                f"{TWICE} for (int i = 0; i < 16; i++) ((GLOBAL int *)a)[i] = 0;",
+                "correctness",
+                "a write to argument 1, which is declared constant",
+            ),
+            Case(
+                "reads scratch memory before it writes to it",
+                "int *s = malloc(1 << 18); for (int i = 0; i < 16; i++)"
+                "{ s[i + 8000] += 2 * a[i]; b[i] = s[i + 8000]; }",
+                "correctness",
+                "16 of 16 elements are wrong",
+                languages=C,
+            ),
+        ],
+    ),
     "constant": (
         "GLOBAL int *a, GLOBAL int *b, GLOBAL LONG *count",
         [
@@ -476,6 +496,8 @@ def inputs(size, rng):
     if GROUP == "by value":
         given = (True, -7, 200, -300, 60000, 2**32 - 1, -(2**63), 2**63, 0.5, 1 + 2j, 3 - 4j)
         return tuple(np.dtype(t).type(v) for t, v in zip(BY_VALUE, given, strict=True))
+    if GROUP == "const":
+        return 7, rng.integers(1, 1000, 16).astype(np.int32)
     if GROUP != "many":
         return (
             rng.integers(1, 1000, 16 if GROUP in ("plain", "aligned") else 32).astype(np.int32),
@@ -489,8 +511,8 @@ def inputs(size, rng):
 def expected(*values):
     if GROUP == "none":
         return np.arange(16, dtype=np.int32)
-    if GROUP in ("plain", "aligned"):
-        return 2 * values[0]
+    if GROUP in ("plain", "aligned", "const"):
+        return 2 * values[-1]
     if GROUP == "special":
         (a,) = values
         is_negative = a < 0
@@ -515,6 +537,8 @@ def expected(*values):
 def _arguments(size):
     if GROUP == "aligned":
         return [Input(alignment=16), Output(alignment=64)]
+    if GROUP == "const":
+        return [Scalar("int32"), Input(), Output()]
     if GROUP == "constant":
         return [Input(constant=True), Output(), Output()]
     scalars = [Scalar("int32"), Scalar("float32"), Scalar("float64"), Scalar("uint8")]
@@ -546,7 +570,7 @@ KERNEL = "run"
 
 
 def __getattr__(name):
-    if name == "arguments" and GROUP in ("aligned", "constant", "many"):
+    if name == "arguments" and GROUP in ("aligned", "const", "constant", "many"):
         return _arguments
     if name == "SOURCE":
         numbers = [number for group, number in cases(LANGUAGE) if group == GROUP]

@@ -387,7 +387,12 @@ class Arguments:
                 block.write(0, as_bytes(start))
 
     def check(
-        self, *, is_first: bool, has_inputs: bool = True, digests: Mapping[int, int] = {}
+        self,
+        *,
+        is_first: bool,
+        has_inputs: bool = True,
+        digests: Mapping[int, int] = {},
+        constant: Sequence[int] = (),
     ) -> Comparison:
         """Return how far the outputs are from the correct ones, and what else the kernel has done wrong.
 
@@ -395,6 +400,7 @@ class Arguments:
             is_first: Whether only the first launch has run. Inputs that it has changed are restored from now on.
             has_inputs: Whether the inputs are compared, too. A change of one that is not restored can be found later.
             digests: Hashes of outputs, by number; equal ones are compared once.
+            constant: Numbers of the inputs that the source declares constant.
         """
         errors, problems = [0.0], []
         several = sum(a.expected is not None for a in self._draws[self.draw]) > 1
@@ -418,7 +424,9 @@ class Arguments:
                     problems.append(
                         f"{argument.name}: {found.problem}" if several else found.problem
                     )
-            elif has_inputs and (problem := self._find_change(number, block, is_first)):
+            elif has_inputs and (
+                problem := self._find_change(number, block, is_first, number in constant)
+            ):
                 problems.append(problem)
         return Comparison(max(errors), problems[0] if problems else None)
 
@@ -435,16 +443,17 @@ class Arguments:
             return [f"a write {distance} bytes after the end of {self[number].name}"]
         return []
 
-    def _find_change(self, number: int, block: Block, is_first: bool) -> str | None:
+    def _find_change(
+        self, number: int, block: Block, is_first: bool, is_constant: bool
+    ) -> str | None:
         argument = self[number]
-        is_watched = argument.role == "constant" or (
-            argument.role == "input" and self._restore == "auto" and number not in self.restored
-        )
+        is_constant = argument.role == "constant" or (is_constant and self._restore != "never")
+        is_watched = is_constant or (self._restore == "auto" and number not in self.restored)
         if not is_watched or argument.start is None:
             return None
         if same_bytes(block.read(0, argument.like.nbytes), as_bytes(argument.start)):
             return None
-        if argument.role == "constant":
+        if is_constant:
             return f"a write to {argument.name}, which is declared constant"
         if is_first:
             self.restored.add(number)

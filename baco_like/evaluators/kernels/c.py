@@ -52,6 +52,7 @@ from baco_like.evaluators.kernels.bench import (
 )
 from baco_like.evaluators.kernels.problems import (
     completion,
+    constant_parameters,
     find_problem,
     load_problem,
 )
@@ -194,6 +195,7 @@ class CKernelBench(KernelBench):
             word = "timeout" if built.timed_out else "compile"
             raise StageFailure(word, f"build: {built.describe()}")
         request = {"program": str(program), "size": size, "environment": dict(variables)}
+        request["constant"] = constant_parameters(text, "kernel")
         identity = hash_program(program, size, sorted(variables.items()))
         return CProgram(self, request, seconds, identity=identity)
 

@@ -21,7 +21,7 @@ from typing_extensions import override
 from baco_like.evaluators._processes.worker_main import Report
 from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.kernels.arguments import DEVICE_GUARDS, Argument, Arguments
-from baco_like.evaluators.kernels.problems import draw_three, load_problem
+from baco_like.evaluators.kernels.problems import constant_parameters, draw_three, load_problem
 from baco_like.evaluators.kernels.timing import (
     ROTATE,
     CompiledKernel,
@@ -385,7 +385,11 @@ class Programs:
         binary = self._compiler.compile(problem.SOURCE, name, macros)
         likes = {symbol: self.arguments[n].like for symbol, n in self.constants.items()}
         function, symbols = self.device.load(binary, likes)
-        return CudaKernel(self, config, function, symbols, binary.code)
+        kernel = CudaKernel(self, config, function, symbols, binary.code)
+        numbers = [n for n in range(len(self.arguments.blocks)) if n not in self.constants.values()]
+        declared = constant_parameters(problem.SOURCE, name.partition("<")[0])
+        kernel.constant = [numbers[n] for n in declared if n < len(numbers)]
+        return kernel
 
     def call_optional(self, name: str, default: Any, *arguments: Any) -> Any:
         """Call a function of the problem file, or return the default if the file does not define it."""

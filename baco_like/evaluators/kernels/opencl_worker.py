@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.kernels.arguments import DEVICE_GUARDS, Argument, Arguments
-from baco_like.evaluators.kernels.problems import draw_three, load_problem
+from baco_like.evaluators.kernels.problems import constant_parameters, draw_three, load_problem
 from baco_like.evaluators.kernels.timing import (
     ROTATE,
     CompiledKernel,
@@ -61,7 +61,10 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
         binaries: Any = program.get_info(cl.program_info.BINARIES)
         identity = hash_parts(binaries, global_size, local_size)
         size_of_code = sum(len(binary) for binary in binaries)
-        return _OpenCLKernel(session, kernel, global_size, local_size, identity, size_of_code)
+        constant = constant_parameters(problem.SOURCE, problem.KERNEL)
+        return _OpenCLKernel(
+            session, kernel, global_size, local_size, identity, size_of_code, constant
+        )
 
     return KernelServer(compile, KernelLimits(**settings["limits"]))
 
@@ -208,10 +211,11 @@ class _OpenCLKernel(CompiledKernel):
         local_size: tuple[int, ...],
         identity: str,
         size: int,
+        constant: Sequence[int],
     ) -> None:
         self._session, self._kernel, self._is_checked = session, kernel, False
         self._sizes, self.identity, self._bytes = (global_size, local_size), identity, size
-        self.arguments = session.arguments
+        self.arguments, self.constant = session.arguments, constant
         self.is_on_host = bool(session.queue.device.type & session.cl.device_type.CPU)
         self.step = session.queue.device.profiling_timer_resolution * 1e-9
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import secrets
 import sys
 import zlib
@@ -127,6 +128,16 @@ def draw_three(
         if len(draws) == 1:
             start(draws[0])
     return draws
+
+
+def constant_parameters(source: str, kernel: str) -> list[int]:
+    """Return the numbers of the parameters that point to ``const`` elements in each definition of a kernel."""
+    source = re.sub(r"/\*.*?\*/|//[^\n]*", " ", source, flags=re.DOTALL)
+    found: list[set[int]] = [
+        {n for n, each in enumerate(text.split(",")) if re.search(r"\bconst\b[^*\[]*[*\[]", each)}
+        for text in re.findall(rf"\b{re.escape(kernel)}\s*\(([^()]*)\)\s*{{", source)
+    ]
+    return sorted(set.intersection(*found)) if found else []
 
 
 def completion(

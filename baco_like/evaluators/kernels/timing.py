@@ -12,6 +12,7 @@ the others.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import math
@@ -53,6 +54,12 @@ _CROWDED = 2.0
 """Load per CPU above which the threads of a short launch run one after another: of 400 launches of a sum without atomic
 operations on two CPUs none was wrong at a load of 14, where PoCL had two threads."""
 
+_ALLOCATED = 0x7A
+"""Byte that fills what `malloc` returns in the first launch: large numbers, where new memory mostly has zeros."""
+
+_M_PERTURB = -6
+"""Parameter of ``mallopt`` of glibc: the complement of the byte that fills memory."""
+
 KEPT = "the kernel keeps results of earlier launches"
 """Begin of the problem of such a kernel."""
 
@@ -70,9 +77,11 @@ class CompiledKernel:
         step: Seconds between two values of the clock by which launches are timed.
         is_on_host: Whether the CPUs of this machine run it.
         arguments: Its arguments in memory; other kernels may use them in between.
+        constant: Numbers of the arguments that its source declares constant.
     """
 
     arguments: Arguments
+    constant: Sequence[int] = ()
     identity: str | None = None
     step: float = 1e-9
     is_on_host: bool = True
@@ -247,7 +256,9 @@ class Measurement:
         report.stage("launch", request["launch"] + grace)
         self._launches = 1
         arguments.restore()  # the pages of the outputs are made before the launch
+        _fill_allocations(_ALLOCATED ^ 0xFF)
         self._first = self._launch(1, request["launch"])
+        _fill_allocations(0)
         problem, seed = self._check(report), arguments[0].seed
         arguments.place()
         limit = request["timeout"]
@@ -310,7 +321,12 @@ class Measurement:
         # The first launch with each of two inputs: a kernel may change inputs that others leave unchanged.
         is_first = self._checks < 2
         has_inputs, digests = is_first or has_inputs, self.kernel.digests()
-        found = arguments.check(is_first=is_first, has_inputs=has_inputs, digests=digests)
+        found = arguments.check(
+            is_first=is_first,
+            has_inputs=has_inputs,
+            digests=digests,
+            constant=self.kernel.constant,
+        )
         self._checks += 1
         if arguments.draw == TIMED:
             self._error = max(self._error, found.error)
@@ -384,6 +400,13 @@ def _is_longer(launch: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
         other: Those of the other.
     """
     return bool((launch - other > max((_KEPT_RATIO - 1) * other[0], _KEPT_SECONDS)).all())
+
+
+def _fill_allocations(complement: int) -> None:
+    """Let ``malloc`` fill the memory that it returns; 0: let it leave the memory as it is. Only glibc can."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_PERTURB, complement)
 
 
 def _count_threads() -> int:

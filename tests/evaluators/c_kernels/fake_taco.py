@@ -49,7 +49,7 @@ KERNELS = {
 FAULTS = {
     2: "",  # taco ends with SIGABRT
     4: "undeclared = 0;",
-    8: "V(B)[0] += 1;",
+    8: "C = A;",
     32: "for (volatile int x = 1; x;) { }",
     64: "raise_it();",
     128: 'if (strcmp(getenv("OMP_SCHEDULE"), "dynamic,4") || strcmp(getenv("OMP_NUM_THREADS"), "2")) return 1;',
