@@ -12,7 +12,7 @@ import contextlib
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,24 +41,12 @@ from baco_like.journal.header import (
     UNIT,
     objective_context,
 )
-from baco_like.optimizer import Search, Sharing, WarmStart
+from baco_like.optimizer import WarmStart
 from baco_like.parameters import Parameter
-from baco_like.records import Aim
 from baco_like.records.limits import Limits
 from baco_like.running.confirming import Confirm
 from baco_like.running.measuring import Measuring, Recheck
-from baco_like.running.run_tables import (
-    OBJECTIVE,
-    Budget,
-    check_default,
-    objective_tables,
-    one_line,
-    read_aim,
-    read_optimizer,
-    read_space,
-    read_tasks,
-)
-from baco_like.spaces import Space
+from baco_like.running.run_tables import Budget, RunTables, one_line, read_run
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -95,37 +83,23 @@ WARM_START = (
 )
 
 
-@dataclass(frozen=True)
-class RunFile:
-    """The checked contents of a TOML file.
+@dataclass(frozen=True, kw_only=True)
+class RunFile(RunTables):
+    """The checked contents of a TOML file; the attributes of `RunTables` too.
 
     Attributes:
         path: The file.
-        space: The space to tune.
-        aim: The measured quantities, limits on outcomes, and the goal of a run with tasks.
         evaluator_table: Settings of the evaluator.
         budget: When the run ends.
-        seed: The run's only seed.
-        search: Strategy, settings, first configurations and noise.
-        sharing: Threads and proposals in store; the command line adds its task, its name and its lease.
-        proposers: Commands that propose configurations; they run in the folder of the file.
         measuring: How often the incumbent is measured again to notice drift, and how the winner is confirmed.
         warm_start: Sources of earlier results.
-        peak: The best value that the machine allows, for the report, or None.
     """
 
     path: Path
-    space: Space
-    aim: Aim
     evaluator_table: Table
-    search: Search
-    measuring: Measuring
     budget: Budget
-    seed: int = 0
-    sharing: Sharing = field(default_factory=Sharing)
-    proposers: tuple[str, ...] = ()
+    measuring: Measuring
     warm_start: tuple[WarmStart, ...] = ()
-    peak: float | None = None
 
     @property
     def is_shared(self) -> bool:
@@ -216,7 +190,7 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
         EvaluatorError: A tool that the evaluator needs (a compiler, for example) is missing on this machine.
     """
     path = Path(path)
-    top = Table("", parse_toml(path))
+    top, folder = Table("", parse_toml(path)), path.resolve().parent
     for key in top.entries:
         if key not in _TABLES:
             raise RunFileError(f"{path}: there is no table [{key}]; {suggestion(key, _TABLES)}")
@@ -224,27 +198,22 @@ def read(path: str | Path, *, large: bool = False, slots: Sequence[str] | None =
         if not top.has(key) and not (key == "space" and any(map(top.has, _GENERATED))):
             raise RunFileError(f"{path}: the table [{key}] is missing")
     table = _evaluator_table(top, large, slots)
-    tasks, goal = read_tasks(top)
     metrics = table.entries.get("metrics")
     texts = metrics if isinstance(metrics, dict) else {}
-    aim = read_aim(top, goal, lambda name: _SIZE.match(str(texts.get(name, ""))) is not None)
-    if aim.is_exact:
-        table = _measured_once(top, table)
-    space = read_space(top, tasks, _read_generated(table))
+    found = read_run(
+        top,
+        folder,
+        _read_generated(table),
+        lambda name: bool(_SIZE.match(str(texts.get(name, "")))),
+    )
+    is_exact = found["aim"].is_exact
     run_file = RunFile(
         path=path,
-        space=space,
-        aim=aim,
-        evaluator_table=table,
-        measuring=_read_measuring(top, aim.is_exact),
-        budget=top.table("budget").create(Budget),
-        **read_optimizer(top.table("optimizer"), path.resolve().parent),
-        peak=objective_tables(top)[0].read(OBJECTIVE)["peak"],
-        warm_start=_read_warm_starts(
-            top.entries.get("warm_start", []), path.resolve().parent, large
-        ),
+        evaluator_table=_measured_once(top, table) if is_exact else table,
+        measuring=_read_measuring(top, is_exact),
+        warm_start=_read_warm_starts(top.entries.get("warm_start", []), folder, large),
+        **found,
     )
-    check_default(space)
     _check_combinations(run_file)
     with contextlib.closing(run_file.create_evaluator()) as evaluator:
         _check_metrics(run_file, evaluator)

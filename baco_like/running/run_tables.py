@@ -252,7 +252,7 @@ def strategy_keys(name: str) -> tuple[Key, ...]:
     return tuple(key for key in keys_of(find_maker(name)) if key.name not in common)
 
 
-def objective_tables(top: Table) -> list[Table]:
+def _objective_tables(top: Table) -> list[Table]:
     """Return the table ``[objective]``, or the tables ``[[objective]]``."""
     given = top.entries.get("objective", {})
     if isinstance(given, dict):
@@ -262,9 +262,7 @@ def objective_tables(top: Table) -> list[Table]:
     return [Table("objective", table) for table in given]
 
 
-def read_aim(
-    top: Table, goal: Cover | None, exact: Callable[[str], bool] = lambda name: False
-) -> Aim:
+def _read_aim(top: Table, goal: Cover | None, exact: Callable[[str], bool]) -> Aim:
     """Return the objectives, the limits on outcomes and the goal.
 
     Args:
@@ -272,7 +270,7 @@ def read_aim(
         goal: The goal of several tasks.
         exact: Whether an objective of this name is exact, also if its table does not say so.
     """
-    tables = objective_tables(top)
+    tables = _objective_tables(top)
     for table in tables if len(tables) > 1 else ():
         if not table.has("name"):
             raise RunFileError("[[objective]] needs the key 'name', as there are several")
@@ -302,25 +300,82 @@ def _read_objective(table: Table) -> Objective:
     return Objective(**values)
 
 
-def read_optimizer(table: Table, folder: Path = Path()) -> dict[str, Any]:
-    """Return the seed, the search (other keys are settings of the strategy), and what belongs to each process.
+@dataclass(frozen=True, kw_only=True)
+class RunTables:
+    """A run without its evaluator, as the tables describe it.
 
-    Relative paths start at the folder.
+    Attributes:
+        space: The space to tune.
+        aim: The measured quantities, limits on outcomes, and the goal of a run with tasks.
+        search: Strategy, settings, first configurations and noise.
+        seed: The run's only seed.
+        sharing: Threads and proposals in store.
+        proposers: Commands that propose configurations; they run in the folder of the file.
+        budget: When the run ends, or None.
+        peak: The best value that the machine allows, for the report, or None.
     """
+
+    space: Space
+    aim: Aim
+    search: Search
+    seed: int = 0
+    sharing: Sharing = field(default_factory=Sharing)
+    proposers: tuple[str, ...] = ()
+    budget: Budget | None = None
+    peak: float | None = None
+
+
+def read_run(
+    top: Table,
+    folder: Path = Path(),
+    generated: Mapping[str, Parameter] = MappingProxyType({}),
+    exact: Callable[[str], bool] = lambda name: False,
+    space: Space | None = None,
+) -> dict[str, Any]:
+    """Return the attributes of `RunTables`.
+
+    Args:
+        top: All tables.
+        folder: Where relative paths start.
+        generated: The parameters of other tables.
+        exact: Whether the objective with a name is known to have exact values.
+        space: The space, if the tables do not describe it.
+
+    Raises:
+        RunFileError: A key is unknown, or has a wrong value.
+        SpaceError: The space or a limit is wrong.
+    """
+    tasks, goal = _read_tasks(top)
+    aim = _read_aim(top, goal, exact)
+    space = _read_space(top, tasks, generated) if space is None else space
+    violated = []
+    if space.default_config is not None and not default_points(space):  # it is evaluated first
+        violated = space.explain(space.default_config)
+    if violated:
+        raise RunFileError(
+            f"[space] the default configuration is not feasible: {'; '.join(violated)}; change or remove a default"
+        )
+    return {
+        "space": space,
+        "aim": aim,
+        "budget": top.table("budget").create(Budget) if top.has("budget") else None,
+        "peak": _objective_tables(top)[0].read(OBJECTIVE)["peak"],
+        **_read_optimizer(top.table("optimizer"), folder),
+    }
+
+
+def _read_optimizer(table: Table, folder: Path) -> dict[str, Any]:
+    """Return the seed, the search (other keys are settings of the strategy), and what belongs to each process."""
     names = [key.name for key in keys_of(OptimizerTable)]
     known = {key: value for key, value in table.entries.items() if key in names}
     given = {key: value for key, value in table.entries.items() if key not in names}
     read = Table(table.name, known).create(OptimizerTable)
+    experience = _paths(read.experience, folder)
     try:
-        search = Search(
-            read.strategy, given, read.initial, read.noise, _paths(read.experience, folder)
-        )
+        search = Search(read.strategy, given, read.initial, read.noise, experience)
+        sharing = Sharing(ahead=read.ahead, patience=read.patience, threads=read.threads)
     except (ValueError, TypeError) as error:
         raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
-    try:
-        sharing = Sharing(ahead=read.ahead, patience=read.patience, threads=read.threads)
-    except ValueError as error:
-        raise RunFileError(f"[optimizer] {error}") from error
     proposers = tuple(read.proposers)
     return {"seed": read.seed, "search": search, "sharing": sharing, "proposers": proposers}
 
@@ -331,9 +386,7 @@ def _paths(given: str | Sequence[str] | None, folder: Path) -> Path | list[Path]
     return folder / given if isinstance(given, str) else [folder / path for path in given]
 
 
-def read_space(
-    top: Table, tasks: Tasks | None, generated: Mapping[str, Parameter] = MappingProxyType({})
-) -> Space:
+def _read_space(top: Table, tasks: Tasks | None, generated: Mapping[str, Parameter]) -> Space:
     """Return the space of ``[space.NAME]``, ``[constraints]`` and ``[fidelity]``.
 
     Args:
@@ -356,7 +409,7 @@ def read_space(
     return Space({**parameters, **generated}, known, fidelity, tasks, when=when)
 
 
-def read_tasks(top: Table) -> tuple[Tasks | None, Cover | None]:
+def _read_tasks(top: Table) -> tuple[Tasks | None, Cover | None]:
     """Return the tasks and the goal; None without the table."""
     if not top.has("tasks"):
         return None, None
@@ -391,16 +444,6 @@ def _read_parameter(table: Table) -> Parameter:
         return parameter_from_dict({k: v for k, v in table.entries.items() if k != WHEN.name})
     except (ValueError, TypeError) as error:  # a registered type may raise any of them
         raise SpaceError(f"[{table.name}] {one_line(error)}") from None
-
-
-def check_default(space: Space) -> None:
-    """Check that the default configuration is feasible, because it is evaluated first."""
-    default = space.default_config
-    violated = [] if default is None or default_points(space) else space.explain(default)
-    if violated:
-        raise RunFileError(
-            f"[space] the default configuration is not feasible: {'; '.join(violated)}; change or remove a default"
-        )
 
 
 def one_line(error: Exception) -> str:

@@ -21,20 +21,10 @@ from baco_like.journal import Event, JsonlJournal, Mark, MemoryJournal
 from baco_like.journal.events import START
 from baco_like.journal.header import COMPILER, DEVICE_TYPE, EXACT, FOLDER, PEAK, UNIT, UNITS, Header
 from baco_like.journal.lock import sole_runner
-from baco_like.optimizer import Optimizer, Search, Sharing
+from baco_like.optimizer import Optimizer, Sharing
 from baco_like.optimizer.model_process import ModelProcess
-from baco_like.records import Aim
 from baco_like.running.journal_view import JOURNAL
-from baco_like.running.run_tables import (
-    OBJECTIVE,
-    Budget,
-    check_default,
-    objective_tables,
-    read_aim,
-    read_optimizer,
-    read_space,
-    read_tasks,
-)
+from baco_like.running.run_tables import Budget, RunTables, read_run
 from baco_like.running.stopping import AnyOf, check_rule
 from baco_like.service.messages import UNNAMED, Limits, ServiceError
 from baco_like.spaces import Space
@@ -78,27 +68,15 @@ _TABLES = ("space", "constraints", "objective", "tasks", "fidelity", "budget", "
 _OPTIONS = ("context", "lease")
 
 
-@dataclass(frozen=True)
-class Description:
+@dataclass(frozen=True, kw_only=True)
+class Description(RunTables):
     """A run as the tables of a run file describe it.
 
     Attributes:
-        space: The space to search.
-        aim: Objectives, limits and the goal of several tasks.
-        seed: The only seed.
-        search: The strategy with its settings.
-        sharing: Leases, and proposals in store.
-        budget: The table ``[budget]``, or None.
         context: Conditions of the measurements.
         warm_start: The journal of a run whose results count as own ones, or None.
     """
 
-    space: Space
-    aim: Aim
-    seed: int
-    search: Search
-    sharing: Sharing
-    budget: Budget | None
     context: Mapping[str, Any]
     warm_start: Path | None = None
 
@@ -117,7 +95,7 @@ class Description:
                 f"{unknown[0]!r} does not describe a run of the service; it has {', '.join(_TABLES)}, context and "
                 "lease; the client measures, and opens no file on the server"
             )
-        (tasks, goal), given = read_tasks(top), top.table("space")
+        given, space, table = top.table("space"), None, top.table("optimizer")
         if "version" in given.entries and not isinstance(given.entries["version"], dict):
             beside = [key for key in ("constraints", "tasks", "fidelity") if top.table(key).entries]
             if any(key != "constraints" or "known" in top.table(key).entries for key in beside):
@@ -125,24 +103,18 @@ class Description:
                     f"{beside[0]!r} is a part of a space with a version; write it there"
                 )
             space = Space.from_dict(given.entries)
-        else:
-            space = read_space(top, tasks)
-        check_default(space)
-        aim = read_aim(top, goal)
-        budget = top.table("budget").create(Budget) if top.has("budget") else None
-        table = top.table("optimizer")
         # A client must not start commands, nor read files.
         for key in filter(table.has, ("threads", "experience", "proposers")):
             raise table.error(key, table.entries[key], "no such key in the service")
-        read = read_optimizer(table)
-        sharing = replace(read["sharing"], lease=top.entries.get("lease"))
-        if budget is not None:
-            check_rule(budget.stop, aim.several, len(space.tasks or ()) > 1)
-        peak = objective_tables(top)[0].read(OBJECTIVE)["peak"]
-        own = top.table("context").entries
-        check_context(own)
-        context = {**({} if peak is None else {PEAK: peak}), **own}
-        return cls(space, aim, read["seed"], read["search"], sharing, budget, context)
+        context = top.table("context").entries
+        check_context(context)
+        found = cls(context=context, **read_run(top, space=space))
+        if found.budget is not None:
+            has_tasks = len(found.space.tasks or ()) > 1
+            check_rule(found.budget.stop, found.aim.several, has_tasks)
+        peak = {} if found.peak is None else {PEAK: found.peak}
+        sharing = replace(found.sharing, lease=top.entries.get("lease"))
+        return replace(found, sharing=sharing, context={**peak, **context})
 
     def create(self, storage: Path | None) -> Optimizer:
         """Return the optimizer of a new run, or of the journal at ``storage``."""
