@@ -236,8 +236,7 @@ class AdaptiveDesign(StrategyWrapper):
 
     @staticmethod
     def _new_branch(space: Space, history: History, rng: Rng) -> Codes:
-        seen = np.concatenate([history.codes, history.pending_codes])
-        seen = seen[~np.isnan(seen).any(axis=1)]
+        seen = np.concatenate([history.codes[history.inside], history.pending_codes])
         return middle_of_branch(space, seen, rng, history.is_excluded)
 
     def _row(self, space: Space, history: History, design: str, seed: int, rng: Rng) -> Codes:

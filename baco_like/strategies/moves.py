@@ -254,13 +254,10 @@ def _draw_used_values(
     place: neighbourhoods.ParameterLocation, own: Codes, changes: int, rng: Rng
 ) -> Codes:
     """Return other values of one parameter, ``(n, width)`` -> ``(n, width)``."""
-    if is_permutation(place.parameter):
-        for _ in range(min(changes, place.parameter.width)):
-            own = move_elements(own, rng)
-        return own
-    if is_sequence(place.parameter):
-        for _ in range(min(changes, place.parameter.width)):
-            own = place.parameter.change(own, rng)
+    parameter = place.parameter
+    if _has_moves(parameter):
+        for _ in range(min(changes, parameter.width)):
+            own = parameter.change(own, rng) if is_sequence(parameter) else move_elements(own, rng)
         return own
     listed = place.used_codes()
     if listed is None:

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 from typing_extensions import override
 
-from baco_like._typing import Codes, Mask, Rng
+from baco_like._typing import Codes, Rng
 from baco_like.records import History, Observation, Proposal, Status
 from baco_like.records.reading import number_within
 from baco_like.spaces.design import Branch, branch_of, enter, uniform
@@ -211,7 +211,7 @@ class BranchExploration(StrategyWrapper):
     @staticmethod
     def _find_due(problem: Problem, history: History) -> Branch | None:
         """Return the branch for the next trial, or None if the other strategy chooses freely."""
-        space, ok = problem.space, _successes(history)
+        space, ok = problem.space, history.where(Status.OK)
         if not space.conditions or ok.sum() < _NEEDED:
             return None
         last = max([*history.trials[-1:], *history.pending.values()], key=lambda trial: trial.id)
@@ -234,18 +234,12 @@ class BranchExploration(StrategyWrapper):
 
 def _known_rows(history: History) -> Codes:
     """Return the observed and pending rows of the space, ``(n, w)``."""
-    rows = np.concatenate([history.codes, history.pending_codes])
-    return np.asarray(rows[~np.isnan(rows).any(axis=1)])
+    return np.concatenate([history.codes[history.inside], history.pending_codes])
 
 
 def _find_best(history: History) -> int:
     """Return the index of the best success."""
-    return int(np.argmin(np.where(_successes(history), history.costs, np.inf)))
-
-
-def _successes(history: History) -> Mask:
-    """Return which observations are successes inside the space, ``(n,)``; imported ones may have no codes."""
-    return np.asarray(history.where(Status.OK) & ~np.isnan(history.codes).any(axis=1))
+    return int(np.argmin(np.where(history.where(Status.OK), history.costs, np.inf)))
 
 
 def _is_step_into_branch(tag: Any) -> bool:

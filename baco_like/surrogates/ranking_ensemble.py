@@ -133,6 +133,11 @@ class RankingEnsemble:
     draws: int = 256
     rows: int = 100
 
+    @property
+    def holding(self) -> RankingEnsemble:
+        """The same ensemble with a target that keeps the last hyperparameters, if it can."""
+        return replace(self, target=getattr(self.target, "holding", self.target))
+
     def fit(
         self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
     ) -> EnsembleModel | GaussianModel:

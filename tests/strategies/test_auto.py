@@ -184,7 +184,7 @@ def test_imputed_failures_keep_the_surrogate_away_from_them():
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.5])
 def test_the_imputed_cost_of_a_failure_must_be_a_quantile(wrong):
-    with pytest.raises(ValueError, match="failed_as = .* at most 1"):
+    with pytest.raises(ValueError, match=r"failed_as = .* at most 1"):
         Bayesian(failed_as=wrong)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from baco_like._typing import Array
-from baco_like.benchmarking.problems.problem import FunctionProblem
+from baco_like.benchmarking.problems.problem import FunctionProblem, climb
 from baco_like.parameters import Categorical, Integer
 from baco_like.spaces.space import Space
 
@@ -33,7 +33,7 @@ def flags(count: int = 24) -> FunctionProblem:
 
     def find_optimum() -> float:
         starts = (rng.integers(0, 2, count).astype(float) for _ in range(_RESTARTS))
-        return math.exp(min(_flip_best(log_time, start) for start in starts))
+        return math.exp(min(climb(log_time, x, range(count), _flip) for x in starts))
 
     def evaluate(config: Mapping[str, Any]) -> float:
         return math.exp(log_time(np.array(list(config.values()), dtype=float)))
@@ -67,7 +67,11 @@ def wide(seed: int = 0) -> FunctionProblem:
 
     def find_optimum() -> float:
         starts = (rng.integers(0, 2, flags).astype(float) for _ in range(_RESTARTS // 10))
-        return math.exp(min(_flip_best(lambda x: log_time(x, best), start) for start in starts))
+
+        def cost(x: Array) -> float:
+            return log_time(x, best)
+
+        return math.exp(min(climb(cost, x, range(flags), _flip) for x in starts))
 
     def evaluate(config: Mapping[str, Any]) -> float:
         values = list(config.values())
@@ -78,16 +82,5 @@ def wide(seed: int = 0) -> FunctionProblem:
     return FunctionProblem(name, space, evaluate, optimum=find_optimum, origin=name)
 
 
-def _flip_best(cost: Callable[[Array], float], x: Array) -> float:
-    """Return the cost after flips of one flag until none lowers it."""
-    best, again = cost(x), True
-    while again:
-        again = False
-        for i in range(len(x)):
-            x[i] = 1 - x[i]
-            found = cost(x)
-            if found < best - 1e-12:
-                best, again = found, True
-            else:
-                x[i] = 1 - x[i]
-    return best
+def _flip(x: Array, place: int) -> None:
+    x[place] = 1 - x[place]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from baco_like._typing import Array, Ints
-from baco_like.benchmarking.problems.problem import FunctionProblem
+from baco_like.benchmarking.problems.problem import FunctionProblem, climb
 from baco_like.parameters import Permutation
 from baco_like.spaces.space import Space
 
@@ -80,7 +80,9 @@ def assignment(size: int) -> FunctionProblem:
         return float((flow[np.ix_(order, order)] * distance).sum() / 2)
 
     def find_optimum() -> float:
-        return min(_swap_best(cost, rng.permutation(size)) for _ in range(_RESTARTS))
+        pairs = list(itertools.combinations(range(size), 2))
+        starts = (rng.permutation(size) for _ in range(_RESTARTS))
+        return min(climb(cost, order, pairs, _swap) for order in starts)
 
     def evaluate(config: Mapping[str, Any]) -> float:
         return cost(np.array(config["order"]))
@@ -89,19 +91,9 @@ def assignment(size: int) -> FunctionProblem:
     return FunctionProblem(name, space, evaluate, optimum=find_optimum, origin=name)
 
 
-def _swap_best(cost: Callable[[Ints], float], order: Ints) -> float:
-    """Return the cost after swaps of two elements until none lowers it."""
-    best, again = cost(order), True
-    while again:
-        again = False
-        for i, j in itertools.combinations(range(len(order)), 2):
-            order[[i, j]] = order[[j, i]]
-            found = cost(order)
-            if found < best - 1e-12:
-                best, again = found, True
-            else:
-                order[[i, j]] = order[[j, i]]
-    return best
+def _swap(order: Ints, places: tuple[int, int]) -> None:
+    i, j = places
+    order[[i, j]] = order[[j, i]]
 
 
 def schedule(jobs: int) -> FunctionProblem:

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -140,6 +140,23 @@ def problem(
         )
 
     return decorate
+
+
+def climb(
+    cost: Callable[[Any], float], x: Any, places: Sequence[Any], change: Callable[[Any, Any], None]
+) -> float:
+    """Return the cost after changes until none lowers it; ``change(x, place)`` changes x, and a second time back."""
+    best, again = cost(x), True
+    while again:
+        again = False
+        for place in places:
+            change(x, place)
+            found = cost(x)
+            if found < best - 1e-12:
+                best, again = found, True
+            else:
+                change(x, place)
+    return best
 
 
 def load_problem(name: str) -> FunctionProblem:

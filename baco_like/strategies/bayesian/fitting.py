@@ -579,8 +579,7 @@ def within_region(
     if not known.any():
         return fitted, start
     lowest = float(fitted.data.y[known].min())
-    # Imported successes may lie outside the space, without codes.
-    ok = np.flatnonzero(history.where(Status.OK) & ~np.isnan(history.codes).any(axis=1))
+    ok = np.flatnonzero(history.where(Status.OK))
     ok = ok[region(history.codes[ok])]
     best = history.codes[ok[np.argsort(history.costs[ok], kind="stable")[:INCUMBENTS]]]
     return fitted._replace(incumbent=lowest), np.concatenate([best, start])

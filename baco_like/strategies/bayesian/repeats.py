@@ -42,7 +42,7 @@ def chance_of_effect(history: History) -> Array:
     all changes were inert; of the changes that gave another program, each has its share of the effect.
     """
     codes, programs = history.codes, history.programs
-    known = np.flatnonzero((programs >= 0) & ~np.isnan(codes).any(axis=1))[-COUNTED:]
+    known = np.flatnonzero((programs >= 0) & history.inside)[-COUNTED:]
     codes, programs = codes[known], programs[known]
     effects = np.full(codes.shape[1], EXPECTED)
     seen = np.ones(codes.shape[1])
@@ -97,7 +97,7 @@ def _switches(space: Space) -> Mask:
 def _best_programs(history: History) -> Codes:
     """Return a configuration of each of the best programs, ``(<= COMPARED, w)``."""
     programs = history.programs
-    usable = (programs == np.arange(len(programs))) & ~np.isnan(history.codes).any(axis=1)
+    usable = (programs == np.arange(len(programs))) & history.inside
     order = np.argsort(history.costs, kind="stable")  # NaN, of a failure, comes last
     codes: Codes = history.codes[order[usable[order]][:COMPARED]]
     return codes

@@ -40,7 +40,7 @@ from baco_like.strategies.protocol import (
     RelatedTask,
 )
 from baco_like.surrogates.forest import Growth
-from baco_like.surrogates.ranking_ensemble import EnsembleModel, RankingEnsemble
+from baco_like.surrogates.ranking_ensemble import EnsembleModel
 from baco_like.surrogates.transform import fit_asinh, quantile_of
 
 RHO = 0.05
@@ -376,7 +376,8 @@ class ExpectedHypervolume(SeveralObjectives):
                 # This step does not count, or the hyperparameters of all objectives would be due in the next one.
                 models.append(_Objective(name, sign, fitted, fitted_at[j] + 1, last))
                 continue
-            one = one if is_due[j] else _holding(one)
+            if not is_due[j]:
+                one = replace(one, surrogate=getattr(one.surrogate, "holding", one.surrogate))
             fitted = one.fit(problem.space, part, state.seed, rng, feasibility)
             at, found = count if is_due[j] else fitted_at[j], fitted.model.hyperparameters
             models.append(_Objective(name, sign, fitted, at, found))
@@ -471,18 +472,6 @@ def _choose_fitted(count: int, fitted_at: Sequence[int]) -> list[bool]:
     return [
         count <= _EACH_COUNT or j == turn or count - at >= longest for j, at in enumerate(fitted_at)
     ]
-
-
-def _holding(then: Bayesian) -> Bayesian:
-    """Return the strategy that keeps the hyperparameters of the last fit, if its surrogate can."""
-    surrogate = then.surrogate
-    if isinstance(surrogate, RankingEnsemble):
-        target = surrogate.target
-        if isinstance(target, surrogates.GaussianProcess):
-            return replace(then, surrogate=replace(surrogate, target=target.holding))
-    if isinstance(surrogate, surrogates.GaussianProcess):
-        return replace(then, surrogate=surrogate.holding)
-    return then
 
 
 def _starts(history: History) -> Codes:
