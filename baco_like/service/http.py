@@ -281,6 +281,10 @@ def _response(status: HTTPStatus, body: bytes, closes: bool) -> bytes:
     return "\r\n".join([*head, "", ""]).encode("ascii") + body
 
 
+class _Refused(Exception):
+    """A request is refused, with a status, the word of the error and its text."""
+
+
 class _Handler(BaseHTTPRequestHandler):
     """One connection."""
 
@@ -297,22 +301,24 @@ class _Handler(BaseHTTPRequestHandler):
     @override
     def handle_one_request(self) -> None:
         self._reader.wait_for_next()
-        super().handle_one_request()
+        try:
+            super().handle_one_request()
+        except _Refused as refused:
+            self._refuse(*refused.args)
 
     @override
     def handle_expect_100(self) -> bool:
         """Let the client send the body only if it is allowed to."""
-        return self._find_length() is not None and super().handle_expect_100()
+        self._read_length()
+        return super().handle_expect_100()
 
     def do_POST(self) -> None:
         """Answer a message."""
-        length = self._find_length()
-        if length is None or self._is_too_fast():
-            return
+        length = self._read_length()
+        self._count_request()
         path = _PATH.fullmatch(self.path)
         if path is None:
-            self._refuse(HTTPStatus.NOT_FOUND, "request", "POST to / or to /NAME of a run")
-            return
+            raise _Refused(HTTPStatus.NOT_FOUND, "request", "POST to / or to /NAME of a run")
         body = self.rfile.read(length)
         if len(body) < length:  # the client has gone
             self.close_connection = True
@@ -321,16 +327,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Return the description of the service."""
-        if not self._is_allowed() or self._is_too_fast():
-            return
+        self._check_allowed()
+        self._count_request()
         if self.path != "/openapi.json":
             text = "GET knows /openapi.json only; POST messages to / or to /NAME of a run"
-            self._refuse(HTTPStatus.NOT_FOUND, "request", text)
-            return
+            raise _Refused(HTTPStatus.NOT_FOUND, "request", text)
         self._send(HTTPStatus.OK, msgspec.json.encode(messages.openapi()))
 
-    def _is_allowed(self) -> bool:
-        """Refuse a request of somebody who does not belong; return whether it may be answered."""
+    def _check_allowed(self) -> None:
+        """Refuse a request of somebody who does not belong."""
         server = self.server
         hosts = self.headers.get_all("Host") or []
         name = re.sub(r":\d*$", "", hosts[0]).lower() if len(hosts) == 1 else ""
@@ -342,48 +347,37 @@ class _Handler(BaseHTTPRequestHandler):
                     "the token (the header 'Authorization: Bearer TOKEN', Options::token in C++, BACO_LIKE_TOKEN) is "
                     "missing or wrong"
                 )
-                self._refuse(HTTPStatus.UNAUTHORIZED, "request", text)
-                return False
+                raise _Refused(HTTPStatus.UNAUTHORIZED, "request", text)
         if name not in server.hosts:
             text = f"Host {name!r:.80} is not a name of this server; add it by --host"
-            self._refuse(HTTPStatus.FORBIDDEN, "request", text)
-            return False
+            raise _Refused(HTTPStatus.FORBIDDEN, "request", text)
         if self.headers.get("Origin") is not None:
             text = "requests of web pages, which have an Origin, are refused"
-            self._refuse(HTTPStatus.FORBIDDEN, "request", text)
-            return False
+            raise _Refused(HTTPStatus.FORBIDDEN, "request", text)
         if self.headers.defects:  # the headers behind it were not read; a proxy may have read them
-            self._refuse(HTTPStatus.BAD_REQUEST, "request", "a header is malformed")
-            return False
+            raise _Refused(HTTPStatus.BAD_REQUEST, "request", "a header is malformed")
         self._reader.patience = _IDLE
-        return True
 
-    def _is_too_fast(self) -> bool:
-        """Count a request, and refuse it if there were too many; return whether it was refused."""
+    def _count_request(self) -> None:
+        """Count a request, and refuse it if there were too many."""
         rate = self.server.rate
-        if rate is None or rate.allows(self.client_address[0]):
-            return False
-        text = f"more than {self.server.limits.most_requests:g} requests a second; try later"
-        self._refuse(HTTPStatus.TOO_MANY_REQUESTS, "limit", text)
-        return True
+        if rate is not None and not rate.allows(self.client_address[0]):
+            text = f"more than {self.server.limits.most_requests:g} requests a second; try later"
+            raise _Refused(HTTPStatus.TOO_MANY_REQUESTS, "limit", text)
 
-    def _find_length(self) -> int | None:
-        """Return the length of the body; None if the request was refused."""
-        if not self._is_allowed():
-            return None
+    def _read_length(self) -> int:
+        """Return the length of the body of an allowed request."""
+        self._check_allowed()
         lengths = self.headers.get_all("Content-Length") or []
         if self.headers.get("Transfer-Encoding") is not None or len(lengths) != 1:
             text = "a message needs one Content-Length, and no Transfer-Encoding"
-            self._refuse(HTTPStatus.LENGTH_REQUIRED, "request", text)
-            return None
+            raise _Refused(HTTPStatus.LENGTH_REQUIRED, "request", text)
         most = self.server.limits.most_bytes
         if not re.fullmatch(r"[0-9]{1,15}", lengths[0]):
-            self._refuse(HTTPStatus.BAD_REQUEST, "request", "Content-Length is not a number")
-            return None
+            raise _Refused(HTTPStatus.BAD_REQUEST, "request", "Content-Length is not a number")
         if int(lengths[0]) > most:
             text = f"the message has {lengths[0]} bytes; the server reads {most}"
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "limit", text)
-            return None
+            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "limit", text)
         return int(lengths[0])
 
     def _refuse(self, status: HTTPStatus, word: str, text: str) -> None:

@@ -1,5 +1,6 @@
 """Kernels in a worker: every failure is an outcome, and a kernel does not suffer for the faults of another."""
 
+import threading
 from pathlib import Path
 
 import kernel_targets
@@ -332,6 +333,45 @@ def test_a_busy_machine_gets_a_note_as_it_hides_races(
     kernel.is_on_host = is_on_host
     answer = Measurement(kernel, LIMITS)(REQUEST, Notes())
     assert ("load 99.5 on 2 CPUs" in answer["notes"].get("busy", "")) == is_noted
+
+
+@pytest.mark.parametrize(
+    ("delays", "times", "note"),
+    [
+        ([0, 0, 0, 0, 0], [1, 1, 1], ""),
+        ([0, 3, 0, 0, 0], [1, 1, 1], ""),  # one sample is measured again
+        ([3, 2, 1, 3, 1, 0], [2, 2, 1], "50%"),  # of three, three are measured again
+        ([3, 2, 0, 3, 1, 0], [1, 2, 1], ""),  # the median is right
+        ([3, 1, 3, 3, 3, 3], [2, 4, 4], "75%"),
+    ],
+)
+def test_a_sample_that_waits_for_a_processor_is_measured_again(delays, times, note, monkeypatch):
+    """The clock advances by a launch and by the time that it waits for other processes."""
+    kernel, clock, waited, left = Clocked(1e6, 1), [0.0], [0.0], iter([0, *delays, *([0] * 9)])
+    plain, kernel.is_on_host = kernel.time, True
+
+    def time(count, limit):
+        delay = next(left) * plain(count, limit)
+        waited[0] += delay
+        clock[0] += delay + 1e-3
+        return delay + 1e-3
+
+    kernel.time = time
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(timing.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(timing, "_seconds_waited", lambda: {"1": waited[0]})
+    notes = Notes()
+    answer = Measurement(kernel, LIMITS)(REQUEST, notes)
+    assert [round(value * 1e3) for value in notes.values] == times
+    assert note in answer["notes"].get("delayed", "")
+    assert ("delayed" in answer["notes"]) == bool(note)
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="needs schedstat of Linux")
+def test_the_time_that_threads_wait_for_a_processor_is_read():
+    before = timing._seconds_waited()
+    assert all(0 <= seconds < 1e6 for seconds in before.values())
+    assert str(threading.get_native_id()) in before
 
 
 def test_inputs_that_do_not_depend_on_the_seed_get_a_note():
