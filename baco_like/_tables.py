@@ -26,6 +26,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from typing_extensions import override
 
 from baco_like._checks import is_whole, plain
+from baco_like._docstrings import meanings_of
 from baco_like.exceptions import BacoError, RunFileError
 
 T = TypeVar("T")
@@ -361,7 +362,9 @@ def keys_of(make: Callable[..., Any]) -> tuple[Key, ...]:
         convert: Callable[[Any], Any] | None = next(filter(callable, metadata), None)
         if convert is None and (shape.get("type") == "number" or get_origin(hint) is tuple):
             convert = float if shape["type"] == "number" else tuple
-        text = re.fullmatch(r"(.*?)(?:[;.] None: (.*))?", _meanings(make).get(name, ""), re.DOTALL)
+        text = re.fullmatch(
+            r"(.*?)(?:[;.] None: (.*))?", meanings_of(make).get(name, ""), re.DOTALL
+        )
         assert text is not None
         is_required = default is inspect.Parameter.empty
         inner = get_args(hint)[0] if _is(hint, "table or first") else None
@@ -435,19 +438,6 @@ def _shape_of(hint: Any) -> Shape:
         inner = _shape_of(parts[1]) if parts else ANY
         return Shape(TABLE, additionalProperties=inner) if inner else TABLE
     return _PLAIN.get(kind, ANY)
-
-
-@cache
-def _meanings(make: Callable[..., Any]) -> Mapping[str, str]:
-    """Return the texts in ``Args:`` or ``Attributes:`` of a docstring, with those of base classes, as Markdown."""
-    meanings: dict[str, str] = {}
-    for part in reversed(make.__mro__ if isinstance(make, type) else (make,)):
-        text = inspect.cleandoc(part.__doc__ or "")
-        for block in re.findall(r"^(?:Args|Attributes):\n((?:    .*\n?|\n)+)", text, re.MULTILINE):
-            for name, meaning in re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", block, re.MULTILINE):
-                plain = re.sub(r"`+([^`]+)`+", r"`\1`", " ".join(meaning.split()))
-                meanings[name] = plain.rstrip(".")
-    return meanings
 
 
 def suggestion(word: object, known: Iterable[str]) -> str:

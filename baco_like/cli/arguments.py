@@ -1,4 +1,8 @@
-"""The arguments of all commands."""
+"""The arguments of all commands: a class is the one definition of each, as for the tables of a run file.
+
+Its fields are the arguments: one without a default is required, a ``bool`` is a switch, and a list may have several
+values. Its docstring has the line in the list of commands, a description, and the meanings.
+"""
 
 from __future__ import annotations
 
@@ -6,431 +10,35 @@ import argparse
 import importlib
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType, NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-if TYPE_CHECKING:
-    pass
+from typing_extensions import override
 
+from baco_like._docstrings import meanings_of
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line; it stores where the command is as ``function``: a module and its name."""
-    parser = argparse.ArgumentParser(
-        prog="baco-like",
-        description="Tune compilers and kernels: suggest the next configuration to measure.",
-    )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    _add_tune(commands)
-    _add_flags(commands)
-    _add_passes(commands)
-    _add_show(commands)
-    _add_watch(commands)
-    _add_report(commands)
-    _add_rebuild(commands)
-    _add_simplify(commands)
-    _add_ship(commands)
-    _add_check(commands)
-    _add_serve(commands)
-    _add_mcp(commands)
-    _command(commands, "comparing.strategies", "list the strategies and their settings")
-    _add_schema(commands)
-    _add_compare(commands)
-    _add_repair(commands)
-    _add_export(commands)
-    return parser
+# Types of values ------------------------------------------------------------------------------------------------------
 
 
-class _Arguments:
-    """The arguments of a command, or of a group of them.
+@dataclass(frozen=True)
+class _Form:
+    """How a value is written.
 
-    Args:
-        parser: The parser of the command, or the group.
+    Attributes:
+        value: Its name in the help.
+        read: Returns the value of a text; raises an error of argparse.
+        names: The names of the argument, with commas between them; by default that of the field.
+        choices: The allowed words.
     """
 
-    def __init__(self, parser: Any) -> None:
-        self._parser = parser
-
-    def __call__(
-        self, names: str, meaning: str, value: str | None = None, kind: Any = str, **settings: Any
-    ) -> None:
-        """Add an argument.
-
-        Args:
-            names: Its name, or several with commas between them.
-            meaning: The help.
-            value: The name of its value in the help; None makes a switch.
-            kind: The type of its value.
-            settings: As for `argparse.ArgumentParser.add_argument`.
-        """
-        if value is None:
-            settings["action"] = "store_true"
-        else:
-            settings |= {"metavar": value, "type": kind}
-        self._parser.add_argument(*names.split(", "), help=meaning, **settings)
-
-    def either(self) -> _Arguments:
-        """Return a group of arguments of which one must be given."""
-        return _Arguments(self._parser.add_mutually_exclusive_group(required=True))
-
-
-def _command(
-    commands: Any, function: str, summary: str, description: str | None = None
-) -> _Arguments:
-    """Add a command.
-
-    Args:
-        commands: The commands of the parser.
-        function: The module in this package and the function, which has the name of the command.
-        summary: The line in the list of commands.
-        description: The text above the arguments of the command.
-    """
-    name = function.partition(".")[2]
-    parser = commands.add_parser(name, help=summary, description=description)
-    parser.set_defaults(function=function)
-    return _Arguments(parser)
-
-
-# Commands -------------------------------------------------------------------------------------------------------------
-
-
-def _add_tune(commands: Any) -> None:
-    add = _command(commands, "runs.tune", "tune what a run file describes")
-    add("file", "run file: space, objective, evaluator, budget, ...", "FILE.toml", _path)
-    add("--budget", "evaluations (default: the file's)", "N", _whole(1))
-    add("--seed", "seed of the run (default: the file's, else 0)", "S", _whole(0))
-    _add_out(add, "DIR", "folder of the results (default: a new one in runs/)")
-    add("--resume", "continue the run in --out (default: the newest)")
-    add("--report", "write report.html too, for a browser")
-    slots = "device slots, such as cuda:0,cuda:1 (default: the file's)"
-    add("--slots", slots, "A,B", _words)
-    task = "tune only this one of the file's [tasks], such as n=512 or A4000"
-    add("--task", task, "TASK", _task_or_name)
-    worker = "share the run in --out with other processes, each with another name"
-    add("--worker", worker, "NAME", _name)
-    lease = (
-        "a trial without a result is suggested again after S seconds without a sign of its process"
-    )
-    add("--lease", lease, "S", _positive)
-    _add_large(add)
-
-
-def _add_flags(commands: Any) -> None:
-    add = _command(
-        commands,
-        "starting.flags",
-        "tune the flags of a build command: write a run file and start it",
-        "Write a run file that tunes all flags of a build command, print its path, and start it.",
-    )
-    build = "build command with {flags}, such as 'gcc -O2 {flags} app.c -o {workdir}/app'"
-    add("build", build, "COMMAND")
-    add("--run", "command to measure, such as '{workdir}/app'", "COMMAND")
-    add("--size", "minimise the bytes of code and constants of the built program, not the time")
-    pattern = "regular expression of the measured time in the output (default: the wall time)"
-    add("--pattern", pattern, "REGEX")
-    add("--check", "its exit code 0 means that the result is correct", "COMMAND")
-    compiler = "compiler that is asked for its flags (default: first word of the build command)"
-    add("--compiler", compiler, "NAME")
-    _add_start(add, 60)
-
-
-def _add_passes(commands: Any) -> None:
-    add = _command(
-        commands,
-        "starting.passes",
-        "find LLVM's best passes for a C program: write a run file and start it",
-        "Write a run file that searches a pipeline of LLVM's passes for a program, print its path, and start it.",
-    )
-    add("sources", "sources in C, or bitcode, of one program", "SOURCE", _path, nargs="+")
-    measures = ("instructions", "size", "cycles", "time")
-    measure = "what is minimised: %(choices)s (default: instructions)"
-    add("--measure", measure, "M", choices=measures, default=measures[0])
-    passes = "all (default), O0 to O3, Os, Oz: the passes to choose from"
-    add("--passes", passes, "SET", default="all")
-    add("--arguments", "arguments of the program", "TEXT")
-    add("--cflags", "flags of the sources, such as -DN=100", "TEXT")
-    add("--opt", "opt of LLVM (default: the newest)", "NAME")
-    add("--no-check", "do not run the program to compare its output")
-    _add_start(add, 200)
-
-
-def _add_start(add: _Arguments, budget: int) -> None:
-    """Add the arguments of a command that writes a run file and starts it."""
-    file = "run file to write; commands run in its folder (default: a name after the program)"
-    add("--file", file, "FILE.toml", _path)
-    add("--write-only", "only write the run file")
-    add("--budget", f"evaluations (default: {budget})", "N", _whole(1), default=budget)
-    _add_seed(add)
-    _add_out(add, "DIR", "folder of the results (default: a new one in runs/)")
-
-
-def _add_show(commands: Any) -> None:
-    summary = "show the status, the best trials and the failures of a run"
-    add = _command(commands, "journals.show", summary)
-    _add_run(add)
-    _add_top(add)
-    add("--trial", "everything about this trial, with its log", "N", _whole(0))
-    _add_task_choice(add)
-
-
-def _add_watch(commands: Any) -> None:
-    add = _command(commands, "journals.watch", "follow a run that another process tunes")
-    _add_run(add)
-    _add_top(add)
-    add("--interval", "seconds between two updates (default: 2)", "S", _whole(1), default=2)
-
-
-def _add_report(commands: Any) -> None:
-    summary = "write the report of a run: one HTML file that answers ten questions"
-    add = _command(commands, "journals.report", summary)
-    _add_run(add)
-    _add_out(add, "FILE", "the file to write (default: as the journal, with .html)")
-    peak = "best value that the machine allows (default: the run file's)"
-    add("--peak", peak, "VALUE", _positive)
-
-
-def _add_rebuild(commands: Any) -> None:
-    add = _command(commands, "journals.rebuild", "print or run the exact commands of a trial")
-    _add_journal(add)
-    add("--trial", "the trial (default: the winner)", "N", _whole(0))
-    _add_task_choice(add)
-    add("--run", "run the commands too", dest="execute")
-    add("--workdir", "folder for {workdir} (default: trial-N)", "DIR", _path)
-    add("--trust", "start the compiler of [flags], whatever program it is")
-    add("--folder", "folder of the run file (default: as in the journal)", "DIR", _path)
-
-
-def _add_simplify(commands: Any) -> None:
-    summary = "set parameters of the winner back to their defaults where that changes nothing"
-    add = _command(commands, "runs.simplify", summary)
-    run = "folder or journal of a run, or its run file (then its newest run)"
-    add("run", run, "RUN", _path)
-    _add_run_file(add)
-    budget = "measurements of all tests so far (default: a quarter of the builds, at least 15)"
-    add("--budget", budget, "N", _whole(1))
-
-
-def _add_ship(commands: Any) -> None:
-    summary = "write the winners of runs as a file that another program loads"
-    add = _command(commands, "shipped.ship", summary)
-    sources = "journals of runs, one for each task; or one table that --format json has written"
-    add("sources", sources, "RUN.jsonl", _path, nargs="+")
-    add("--format", "%(choices)s", "FORMAT", choices=_FormatNames("shipping"), required=True)
-    _add_out(add, "FILE", "the file; an old one is replaced", required=True)
-    task = "descriptor of a journal's task, such as n=512,device=A4000; once for each journal"
-    add("--task", task, "NAME=VALUE,...", _task, action="append", default=[])
-    constraint = "known constraint that reads descriptors, such as 'tile <= n'; may be repeated"
-    add("--constraint", constraint, "TEXT", action="append", default=[])
-    add("--device", "the device (default: the model of the CPU)", "NAME")
-    name = "beginning of the names in a C header, or tuning key of a wisdom file (default: FILE's)"
-    add("--name", name, "NAME")
-
-
-def _add_check(commands: Any) -> None:
-    add = _command(
-        commands,
-        "shipped.check",
-        "measure a shipped winner and the default again; exit 0, 1 (regressed) or 2 (cannot tell)",
-        "Measure the winner and the default configuration by turns, and compare their ratio with the one of the "
-        "shipped table. Exit code: 0 fine, 1 regressed, 2 cannot tell.",
-    )
-    file = (
-        "table of 'ship --format json', journal, or run file (then the journal of its newest run)"
-    )
-    add("file", file, "FILE", _path)
-    _add_run_file(add)
-    add("--task", "entry to check, if FILE has several", "NAME=VALUE,...", _task, default={})
-    add("--slowdown", "slow-down to find, in percent (default: 5)", "P", _percent, default=5.0)
-    add("--rounds", "largest number of rounds (default: 160)", "N", _whole(5), default=160)
-    _add_seed(add, "for the order in the rounds")
-    add("--record", "keep these measurements in FILE, a table, for later checks")
-    add("--stamp", "only compare the stamp of any shipped file with this machine; measure nothing")
-    add("--device", "name of this device (default: the model of the CPU)", "NAME")
-    retune = "after a regression, spend N evaluations on a new run that starts with the old results"
-    add("--retune", retune, "N", _whole(1))
-    _add_out(add, "DIR", "folder of the run of --retune (default: a new one in runs/)")
-    add("--report", "write the result as JSON too", "FILE", _path)
-
-
-def _add_serve(commands: Any) -> None:
-    add = _command(
-        commands,
-        "serving.serve",
-        "suggest to a program in any language, over stdin and stdout or HTTP",
-        "With --json or --http, answer requests of JSON-RPC 2.0; FILE is a run file, or JSON with a space. Otherwise "
-        "speak HyperMapper's and BaCO's client-server protocol; FILE is a scenario.",
-    )
-    file = "run file or JSON with a space (--json, --http: optional), or scenario"
-    add("file", file, "FILE", _path, nargs="?")
-    add("--json", "messages on stdin and stdout, one per line")
-    add("--include", "print the folder of the C++ header baco_like.hpp")
-    add("--seed", "seed of the run (default: the file's, else 0)", "S", _whole(0))
-    add("--journal", "keep the run in a journal, or resume it", "FILE", _path)
-    add("--folder", "keep each run in a journal of this folder", "DIR", _path)
-    add("--http", "messages over HTTP, such as 127.0.0.1:8765", "ADDRESS:PORT", _address)
-    hosts = "HTTP: name by which other machines reach the server; needs a token; may be repeated"
-    add("--host", hosts, "NAME", action="append", default=[])
-    token = "HTTP: file with the token that requests must have (default: BACO_LIKE_TOKEN)"
-    add("--token-file", token, "FILE", _path)
-    limit = "another limit than `hello` shows, such as most_pending=100000; may be repeated"
-    add("--limit", limit, "NAME=NUMBER", _limit, action="append", default=[])
-    add("--strategy", "of a scenario: use this strategy instead", "NAME")
-    ahead = "of a scenario: proposals to compute while the client measures (default: 0)"
-    add("--ahead", ahead, "N", _whole(0), default=0)
-    related = "of a scenario: results of a related task to learn from; may be repeated"
-    add("--prior", related, "FILE", _path, action="append", default=[])
-    folder = "of a scenario: another folder in which it may write; may be repeated"
-    add("--allow-dir", folder, "DIR", _path, action="append", default=[])
-    _add_large(add)
-
-
-def _add_mcp(commands: Any) -> None:
-    summary = "let an agent tune: the Model Context Protocol over stdin and stdout"
-    add = _command(commands, "serving.mcp", summary)
-    folder = "folder of the runs; nothing outside it is read or written (default: runs)"
-    add("--folder", folder, "DIR", _path, default=Path("runs"))
-    add("--write", "let the agent begin and change runs, and write reports; else it only reads")
-
-
-def _add_schema(commands: Any) -> None:
-    add = _command(commands, "schema.schema", "print the JSON Schema of a run file, for editors")
-    add("--reference", "print the reference in Markdown instead")
-    add("--table", "print the schema of 'ship --format json' instead")
-    add("--messages", "print the schema of the messages of 'serve --json' instead")
-
-
-def _add_compare(commands: Any) -> None:
-    add = _command(
-        commands,
-        "comparing.compare",
-        "compare strategies on run files, recorded spaces and functions",
-        "Run strategies on run files, recorded spaces and functions with a space, and score them. The same command "
-        "continues an interrupted comparison; more repeats, evaluations, strategies or problems extend a finished one.",
-    )
-    problems = (
-        "run files (.toml), files with T4 results or Kernel Tuner caches (.json, .json.gz), folders of them, "
-        "module:function, or standard problems such as branin or tour_12; or an archive (.zip) to open"
-    )
-    add("problems", problems, "PROBLEM", nargs="+")
-    names = (
-        "names as in 'baco-like strategies'; settings follow, as in genetic_algorithm:population=20:mutation=0.1; "
-        "a label may precede them, as in small=genetic_algorithm:population=8; also samplers of Optuna, as in "
-        "optuna:TPESampler, and module:attribute, a strategy, its class, or a function that makes a foreign tool "
-        "(default: auto,random_search)"
-    )
-    add("--strategies", names, "A,B,C", _words, default="auto,random_search")
-    repeats = _whole(2, " (for intervals)")
-    add("--repeats", "runs of each (default: 20)", "N", repeats, default=20)
-    budget = (
-        "evaluations of a run (default: those of the run file, or 60; on recorded spaces as many as random search "
-        "needs for 95 %% of the way to the optimum)"
-    )
-    add("--budget", budget, "N", _whole(1))
-    _add_seed(add, "the runs have seeds S, S + 1, ...")
-    jobs = "processes (default: 2); run files whose values are not exact are measured one at a time"
-    add("--jobs", jobs, "N", _whole(1), default=2)
-    direction = "of recorded values, where the file does not say (default: minimize)"
-    add("--direction", direction, "{minimize,maximize}", choices=["minimize", "maximize"])
-    draw = "draw each value from the recorded repeats; configurations may be evaluated again"
-    add("--draw", draw)
-    _add_out(
-        add, "DIR", "folder of the results (default: runs/compare, or runs/NAME for an archive)"
-    )
-    archive = "write data, plan, tables, figures and inputs into a zip file, to publish or to repeat the study"
-    add("--archive", archive, "FILE.zip", _path)
-    add("--again", "make the evaluations of an archive again, too: this runs the programs in it")
-    _add_large(add)
-
-
-def _add_repair(commands: Any) -> None:
-    add = _command(
-        commands, "journals.repair", "write the undamaged events of a journal into a new one"
-    )
-    add("old", "damaged journal; it is not changed", "OLD", _path)
-    _add_target(add, "new", "new journal; must not exist")
-    header = "another journal of the same run, if event 0 is damaged"
-    add("--header", header, "FILE", _path)
-
-
-def _add_export(commands: Any) -> None:
-    summary = "write a journal, or results of another tool, in a format of another tool"
-    add = _command(commands, "exchange.export", summary)
-    add("source", "a journal, T4, Kernel Tuner, KTT, CSV", "SOURCE", _path)
-    _add_target(add, "target", "new file; must not exist")
-    target = "of the target: %(choices)s; a name that ends in .gz is compressed"
-    add("--format", target, "FORMAT", choices=_FormatNames("results"), required=True)
-    add("--objective", "the measurement to optimize (default: the file's)", "NAME")
-    task = "only the results of this task, such as n=512, without its descriptor"
-    add("--task", task, "NAME=VALUE,...", _task, default={})
-    _add_large(add)
-
-
-# Arguments of several commands ----------------------------------------------------------------------------------------
-
-
-def _add_journal(add: _Arguments) -> None:
-    add("journal", "journal or folder of a run; it is only read", "RUN", _path)
-
-
-def _add_run(add: _Arguments) -> None:
-    run = "journal or folder of a run, or http://HOST:PORT/RUN on a server; it is only read"
-    add("journal", run, "RUN", _name)
-    token = "file with the token of the server (default: the variable BACO_LIKE_TOKEN)"
-    add("--token-file", token, "FILE", _path)
-
-
-def _add_top(add: _Arguments) -> None:
-    add("--top", "number of best trials (default: 5)", "N", _whole(1), default=5)
-
-
-def _add_task_choice(add: _Arguments) -> None:
-    task = "the configuration that is recommended for this task, such as n=512"
-    add("--task", task, "TASK", _task_or_name)
-
-
-def _address(text: str) -> tuple[str, int]:
-    """Return the address and the port of ``127.0.0.1:8765``, ``[::1]:8765`` or ``8765``."""
-    host, _, port = text.rpartition(":")
-    if not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected an address such as 127.0.0.1:8765")
-    return host.strip("[]") or "127.0.0.1", int(port)
-
-
-def _limit(text: str) -> tuple[str, float]:
-    name, _, number = text.partition("=")
-    try:
-        return name.strip().replace("-", "_"), float(number)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=NUMBER") from None
-
-
-def _add_seed(add: _Arguments, meaning: str = "seed of the run (default: 0)") -> None:
-    add("--seed", meaning, "S", _whole(0), default=0)
-
-
-def _add_run_file(add: _Arguments) -> None:
-    run_file = "run file with the evaluator; trust it like a Makefile"
-    add("--run-file", run_file, "FILE.toml", _path)
-
-
-def _add_out(add: _Arguments, value: str, meaning: str, **settings: Any) -> None:
-    add("-o, --out", meaning, value, _path, **settings)
-
-
-def _add_target(add: _Arguments, name: str, meaning: str) -> None:
-    """Add an output that is the last argument, or has the option that the other commands have."""
-    either = add.either()
-    absent = argparse.SUPPRESS  # keeps the value of the option
-
-    def as_path(given: str) -> Any:
-        return given if given is absent else _path(given)  # argparse converts defaults, too
-
-    either(name, meaning, name.upper(), as_path, nargs="?", default=absent)
-    _add_out(either, name.upper(), "the same as an option", dest=name)
-
-
-def _add_large(add: _Arguments) -> None:
-    add("--large", "read files of results with more than 64 MiB unpacked")
+    value: str
+    read: Callable[[str], Any] = str
+    names: str = ""
+    choices: Any = None
 
 
 class _FormatNames:
@@ -441,9 +49,6 @@ class _FormatNames:
 
     def __iter__(self) -> Iterator[str]:
         return iter(importlib.import_module(f"baco_like.{self._package}.formats").FORMATS)
-
-
-# Types of values ------------------------------------------------------------------------------------------------------
 
 
 def _task_or_name(text: str) -> dict[str, Any] | str:
@@ -509,3 +114,516 @@ def _positive(text: str) -> float:
     if not 0.0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"needs a number above 0, not {text!r}")
     return number
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Return the address and the port of ``127.0.0.1:8765``, ``[::1]:8765`` or ``8765``."""
+    host, _, port = text.rpartition(":")
+    if not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected an address such as 127.0.0.1:8765")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _limit(text: str) -> tuple[str, float]:
+    name, _, number = text.partition("=")
+    try:
+        return name.strip().replace("-", "_"), float(number)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=NUMBER") from None
+
+
+Count: TypeAlias = Annotated[int, _Form("N", _whole(1))]
+Number: TypeAlias = Annotated[int, _Form("N", _whole(0))]
+Seed: TypeAlias = Annotated[int, _Form("S", _whole(0))]
+Seconds: TypeAlias = Annotated[float, _Form("S", _positive)]
+Text: TypeAlias = Annotated[str, _Form("TEXT")]
+Name: TypeAlias = Annotated[str, _Form("NAME", _name)]
+Command: TypeAlias = Annotated[str, _Form("COMMAND")]
+File: TypeAlias = Annotated[Path, _Form("FILE", _path)]
+Folder: TypeAlias = Annotated[Path, _Form("DIR", _path)]
+RunFile: TypeAlias = Annotated[Path, _Form("FILE.toml", _path)]
+Run: TypeAlias = Annotated[Path, _Form("RUN", _path)]
+RunOrAddress: TypeAlias = Annotated[str, _Form("RUN", _name)]
+Task: TypeAlias = Annotated[Mapping[str, Any], _Form("NAME=VALUE,...", _task)]
+TaskChoice: TypeAlias = Annotated[Mapping[str, Any] | str, _Form("TASK", _task_or_name)]
+OutFolder: TypeAlias = Annotated[Path, _Form("DIR", _path, "-o, --out")]
+OutFile: TypeAlias = Annotated[Path, _Form("FILE", _path, "-o, --out")]
+Target: TypeAlias = Annotated[Path, "target"]
+"""An output that is the last argument, or has the option that the other commands have."""
+
+_NO_TASK: Mapping[str, Any] = MappingProxyType({})
+
+# Commands -------------------------------------------------------------------------------------------------------------
+
+_COMMANDS: dict[str, Any] = {}
+"""The definitions by the module in this package and the function, which has the name of the command."""
+
+
+class _Definition:
+    @override
+    def __init_subclass__(cls, at: str) -> None:
+        _COMMANDS[at] = cls
+
+
+class Tune(_Definition, at="runs.tune"):
+    """Tune what a run file describes.
+
+    Attributes:
+        file: Run file: space, objective, evaluator, budget and more.
+        budget: Evaluations (default: the file's).
+        seed: Seed of the run (default: the file's, else 0).
+        out: Folder of the results (default: a new one in runs/).
+        resume: Continue the run in --out (default: the newest).
+        report: Write report.html too, for a browser.
+        slots: Device slots, such as cuda:0,cuda:1 (default: the file's).
+        task: Tune only this one of the file's [tasks], such as n=512 or A4000.
+        worker: Share the run in --out with other processes, each with another name.
+        lease: A trial without a result is suggested again after S seconds without a sign of its process.
+        large: Read files of results with more than 64 MiB unpacked.
+    """
+
+    file: RunFile
+    budget: Count | None = None
+    seed: Seed | None = None
+    out: OutFolder | None = None
+    resume: bool = False
+    report: bool = False
+    slots: Annotated[list[str], _Form("A,B", _words)] | None = None
+    task: TaskChoice | None = None
+    worker: Name | None = None
+    lease: Seconds | None = None
+    large: bool = False
+
+
+class Flags(_Definition, at="starting.flags"):
+    """Tune the flags of a build command: write a run file and start it.
+
+    Write a run file that tunes all flags of a build command, print its path, and start it.
+
+    Attributes:
+        build: Build command with {flags}, such as 'gcc -O2 {flags} app.c -o {workdir}/app'.
+        run: Command to measure, such as '{workdir}/app'.
+        size: Minimise the bytes of code and constants of the built program, not the time.
+        pattern: Regular expression of the measured time in the output (default: the wall time).
+        check: Its exit code 0 means that the result is correct.
+        compiler: Compiler that is asked for its flags (default: first word of the build command).
+        file: Run file to write; commands run in its folder (default: a name after the program).
+        write_only: Only write the run file.
+        budget: Evaluations (default: 60).
+        seed: Seed of the run (default: 0).
+        out: Folder of the results (default: a new one in runs/).
+    """
+
+    build: Command
+    run: Command | None = None
+    size: bool = False
+    pattern: Annotated[str, _Form("REGEX")] | None = None
+    check: Command | None = None
+    compiler: Annotated[str, _Form("NAME")] | None = None
+    file: RunFile | None = None
+    write_only: bool = False
+    budget: Count = 60
+    seed: Seed = 0
+    out: OutFolder | None = None
+
+
+class Passes(_Definition, at="starting.passes"):
+    """Find LLVM's best passes for a C program: write a run file and start it.
+
+    Write a run file that searches a pipeline of LLVM's passes for a program, print its path, and start it.
+
+    Attributes:
+        sources: Sources in C, or bitcode, of one program.
+        measure: What is minimised (default: instructions).
+        passes: All (default), O0 to O3, Os, Oz: the passes to choose from.
+        arguments: Arguments of the program.
+        cflags: Flags of the sources, such as -DN=100.
+        opt: Opt of LLVM (default: the newest).
+        no_check: Do not run the program to compare its output.
+        file: Run file to write; commands run in its folder (default: a name after the program).
+        write_only: Only write the run file.
+        budget: Evaluations (default: 200).
+        seed: Seed of the run (default: 0).
+        out: Folder of the results (default: a new one in runs/).
+    """
+
+    sources: Sequence[Annotated[Path, _Form("SOURCE", _path)]]
+    measure: Literal["instructions", "size", "cycles", "time"] = "instructions"
+    passes: Annotated[str, _Form("SET")] = "all"
+    arguments: Text | None = None
+    cflags: Text | None = None
+    opt: Annotated[str, _Form("NAME")] | None = None
+    no_check: bool = False
+    file: RunFile | None = None
+    write_only: bool = False
+    budget: Count = 200
+    seed: Seed = 0
+    out: OutFolder | None = None
+
+
+class Show(_Definition, at="journals.show"):
+    """Show the status, the best trials and the failures of a run.
+
+    Attributes:
+        journal: Journal or folder of a run, or http://HOST:PORT/RUN on a server; it is only read.
+        token_file: File with the token of the server (default: the variable BACO_LIKE_TOKEN).
+        top: Number of best trials (default: 5).
+        trial: Everything about this trial, with its log.
+        task: The configuration that is recommended for this task, such as n=512.
+    """
+
+    journal: RunOrAddress
+    token_file: File | None = None
+    top: Count = 5
+    trial: Number | None = None
+    task: TaskChoice | None = None
+
+
+class Watch(_Definition, at="journals.watch"):
+    """Follow a run that another process tunes.
+
+    Attributes:
+        journal: Journal or folder of a run, or http://HOST:PORT/RUN on a server; it is only read.
+        token_file: File with the token of the server (default: the variable BACO_LIKE_TOKEN).
+        top: Number of best trials (default: 5).
+        interval: Seconds between two updates (default: 2).
+    """
+
+    journal: RunOrAddress
+    token_file: File | None = None
+    top: Count = 5
+    interval: Annotated[int, _Form("S", _whole(1))] = 2
+
+
+class Report(_Definition, at="journals.report"):
+    """Write the report of a run: one HTML file that answers ten questions.
+
+    Attributes:
+        journal: Journal or folder of a run, or http://HOST:PORT/RUN on a server; it is only read.
+        token_file: File with the token of the server (default: the variable BACO_LIKE_TOKEN).
+        out: The file to write (default: as the journal, with .html).
+        peak: Best value that the machine allows (default: the run file's).
+    """
+
+    journal: RunOrAddress
+    token_file: File | None = None
+    out: OutFile | None = None
+    peak: Annotated[float, _Form("VALUE", _positive)] | None = None
+
+
+class Rebuild(_Definition, at="journals.rebuild"):
+    """Print or run the exact commands of a trial.
+
+    Attributes:
+        journal: Journal or folder of a run; it is only read.
+        trial: The trial (default: the winner).
+        task: The configuration that is recommended for this task, such as n=512.
+        execute: Run the commands too.
+        workdir: Folder for {workdir} (default: trial-N).
+        trust: Start the compiler of [flags], whatever program it is.
+        folder: Folder of the run file (default: as in the journal).
+    """
+
+    journal: Run
+    trial: Number | None = None
+    task: TaskChoice | None = None
+    execute: Annotated[bool, _Form("", names="--run")] = False
+    workdir: Folder | None = None
+    trust: bool = False
+    folder: Folder | None = None
+
+
+class Simplify(_Definition, at="runs.simplify"):
+    """Set parameters of the winner back to their defaults where that changes nothing.
+
+    Attributes:
+        run: Folder or journal of a run, or its run file (then its newest run).
+        run_file: Run file with the evaluator; trust it like a Makefile.
+        budget: Measurements of all tests so far (default: a quarter of the builds, at least 15).
+    """
+
+    run: Run
+    run_file: RunFile | None = None
+    budget: Count | None = None
+
+
+class Ship(_Definition, at="shipped.ship"):
+    """Write the winners of runs as a file that another program loads.
+
+    Attributes:
+        sources: Journals of runs, one for each task; or one table that --format json has written.
+        format: %(choices)s.
+        out: The file; an old one is replaced.
+        task: Descriptor of a journal's task, such as n=512,device=A4000; once for each journal.
+        constraint: Known constraint that reads descriptors, such as 'tile <= n'; may be repeated.
+        device: The device (default: the model of the CPU).
+        name: Beginning of the names in a C header, or tuning key of a wisdom file (default: FILE's).
+    """
+
+    sources: Sequence[Annotated[Path, _Form("RUN.jsonl", _path)]]
+    format: Annotated[str, _Form("FORMAT", names="--format", choices=_FormatNames("shipping"))]
+    out: OutFile
+    task: Sequence[Task] = ()
+    constraint: Sequence[Text] = ()
+    device: Annotated[str, _Form("NAME")] | None = None
+    name: Annotated[str, _Form("NAME")] | None = None
+
+
+class Check(_Definition, at="shipped.check"):
+    """Measure a shipped winner and the default again; exit 0, 1 (regressed) or 2 (cannot tell).
+
+    Measure the winner and the default configuration by turns, and compare their ratio with the one of the shipped
+    table. Exit code: 0 fine, 1 regressed, 2 cannot tell.
+
+    Attributes:
+        file: Table of 'ship --format json', journal, or run file (then the journal of its newest run).
+        run_file: Run file with the evaluator; trust it like a Makefile.
+        task: Entry to check, if FILE has several.
+        slowdown: Slow-down to find, in percent (default: 5).
+        rounds: Largest number of rounds (default: 160).
+        seed: For the order in the rounds.
+        record: Keep these measurements in FILE, a table, for later checks.
+        stamp: Only compare the stamp of any shipped file with this machine; measure nothing.
+        device: Name of this device (default: the model of the CPU).
+        retune: After a regression, spend N evaluations on a new run that starts with the old results.
+        out: Folder of the run of --retune (default: a new one in runs/).
+        report: Write the result as JSON too.
+    """
+
+    file: File
+    run_file: RunFile | None = None
+    task: Task = _NO_TASK
+    slowdown: Annotated[float, _Form("P", _percent)] = 5.0
+    rounds: Annotated[int, _Form("N", _whole(5))] = 160
+    seed: Seed = 0
+    record: bool = False
+    stamp: bool = False
+    device: Annotated[str, _Form("NAME")] | None = None
+    retune: Count | None = None
+    out: OutFolder | None = None
+    report: File | None = None
+
+
+class Serve(_Definition, at="serving.serve"):
+    """Suggest to a program in any language, over stdin and stdout or HTTP.
+
+    With --json or --http, answer requests of JSON-RPC 2.0; FILE is a run file, or JSON with a space. Otherwise speak
+    HyperMapper's and BaCO's client-server protocol; FILE is a scenario.
+
+    Attributes:
+        file: Run file or JSON with a space (--json, --http: optional), or scenario.
+        json: Messages on stdin and stdout, one per line.
+        include: Print the folder of the C++ header baco_like.hpp.
+        seed: Seed of the run (default: the file's, else 0).
+        journal: Keep the run in a journal, or resume it.
+        folder: Keep each run in a journal of this folder.
+        http: Messages over HTTP, such as 127.0.0.1:8765.
+        host: HTTP: name by which other machines reach the server; needs a token; may be repeated.
+        token_file: HTTP: file with the token that requests must have (default: BACO_LIKE_TOKEN).
+        limit: Another limit than `hello` shows, such as most_pending=100000; may be repeated.
+        strategy: Of a scenario: use this strategy instead.
+        ahead: Of a scenario: proposals to compute while the client measures (default: 0).
+        prior: Of a scenario: results of a related task to learn from; may be repeated.
+        allow_dir: Of a scenario: another folder in which it may write; may be repeated.
+        large: Read files of results with more than 64 MiB unpacked.
+    """
+
+    file: Annotated[Path, _Form("FILE", _path, "file")] | None = None
+    json: bool = False
+    include: bool = False
+    seed: Seed | None = None
+    journal: File | None = None
+    folder: Folder | None = None
+    http: Annotated[tuple[str, int], _Form("ADDRESS:PORT", _address)] | None = None
+    host: Sequence[Annotated[str, _Form("NAME")]] = ()
+    token_file: File | None = None
+    limit: Sequence[Annotated[tuple[str, float], _Form("NAME=NUMBER", _limit)]] = ()
+    strategy: Annotated[str, _Form("NAME")] | None = None
+    ahead: Number = 0
+    prior: Sequence[File] = ()
+    allow_dir: Sequence[Folder] = ()
+    large: bool = False
+
+
+class Mcp(_Definition, at="serving.mcp"):
+    """Let an agent tune: the Model Context Protocol over stdin and stdout.
+
+    Attributes:
+        folder: Folder of the runs; nothing outside it is read or written (default: runs).
+        write: Let the agent begin and change runs, and write reports; else it only reads.
+    """
+
+    folder: Folder = Path("runs")
+    write: bool = False
+
+
+class Strategies(_Definition, at="comparing.strategies"):
+    """List the strategies and their settings."""
+
+
+class Schema(_Definition, at="schema.schema"):
+    """Print the JSON Schema of a run file, for editors.
+
+    Attributes:
+        reference: Print the reference in Markdown instead.
+        table: Print the schema of 'ship --format json' instead.
+        messages: Print the schema of the messages of 'serve --json' instead.
+    """
+
+    reference: bool = False
+    table: bool = False
+    messages: bool = False
+
+
+class Compare(_Definition, at="comparing.compare"):
+    """Compare strategies on run files, recorded spaces and functions.
+
+    Run strategies on run files, recorded spaces and functions with a space, and score them. The same command continues
+    an interrupted comparison; more repeats, evaluations, strategies or problems extend a finished one.
+
+    Attributes:
+        problems: Run files (.toml), files with T4 results or Kernel Tuner caches (.json, .json.gz), folders of them,
+            module:function, or standard problems such as branin or tour_12; or an archive (.zip) to open.
+        strategies: Names as in 'baco-like strategies'; settings follow, as in
+            genetic_algorithm:population=20:mutation=0.1; a label may precede them, as in
+            small=genetic_algorithm:population=8; also samplers of Optuna, as in optuna:TPESampler, and
+            module:attribute, a strategy, its class, or a function that makes a foreign tool (default:
+            auto,random_search).
+        repeats: Runs of each (default: 20).
+        budget: Evaluations of a run (default: those of the run file, or 60; on recorded spaces as many as random
+            search needs for 95 %% of the way to the optimum).
+        seed: The runs have seeds S, S + 1 and so on.
+        jobs: Processes (default: 2); run files whose values are not exact are measured one at a time.
+        direction: Of recorded values, where the file does not say (default: minimize).
+        draw: Draw each value from the recorded repeats; configurations may be evaluated again.
+        out: Folder of the results (default: runs/compare, or runs/NAME for an archive).
+        archive: Write data, plan, tables, figures and inputs into a zip file, to publish or to repeat the study.
+        again: Make the evaluations of an archive again, too: this runs the programs in it.
+        large: Read files of results with more than 64 MiB unpacked.
+    """
+
+    problems: Sequence[Annotated[str, _Form("PROBLEM")]]
+    strategies: Annotated[Sequence[str], _Form("A,B,C", _words)] = ("auto", "random_search")
+    repeats: Annotated[int, _Form("N", _whole(2, " (for intervals)"))] = 20
+    budget: Count | None = None
+    seed: Seed = 0
+    jobs: Count = 2
+    direction: Literal["minimize", "maximize"] | None = None
+    draw: bool = False
+    out: OutFolder | None = None
+    archive: Annotated[Path, _Form("FILE.zip", _path)] | None = None
+    again: bool = False
+    large: bool = False
+
+
+class Repair(_Definition, at="journals.repair"):
+    """Write the undamaged events of a journal into a new one.
+
+    Attributes:
+        old: Damaged journal; it is not changed.
+        new: New journal; must not exist.
+        header: Another journal of the same run, if event 0 is damaged.
+    """
+
+    old: Annotated[Path, _Form("OLD", _path)]
+    new: Target
+    header: File | None = None
+
+
+class Export(_Definition, at="exchange.export"):
+    """Write a journal, or results of another tool, in a format of another tool.
+
+    Attributes:
+        source: A journal, T4, Kernel Tuner, KTT, CSV.
+        target: New file; must not exist.
+        format: Of the target: %(choices)s; a name that ends in .gz is compressed.
+        objective: The measurement to optimize (default: the file's).
+        task: Only the results of this task, such as n=512, without its descriptor.
+        large: Read files of results with more than 64 MiB unpacked.
+    """
+
+    source: Annotated[Path, _Form("SOURCE", _path)]
+    target: Target
+    format: Annotated[str, _Form("FORMAT", names="--format", choices=_FormatNames("results"))]
+    objective: Annotated[str, _Form("NAME")] | None = None
+    task: Task = _NO_TASK
+    large: bool = False
+
+
+# The parser -----------------------------------------------------------------------------------------------------------
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line; it stores where the command is as ``function``: a module and its name."""
+    parser = argparse.ArgumentParser(
+        prog="baco-like",
+        description="Tune compilers and kernels: suggest the next configuration to measure.",
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for function, definition in _COMMANDS.items():
+        about = cleandoc(definition.__doc__ or "").partition("Attributes:")[0]
+        summary, _, description = about.partition("\n\n")
+        own = commands.add_parser(
+            function.partition(".")[2],
+            help=_sentence_to_phrase(summary),
+            description=description.strip() or None,
+        )
+        own.set_defaults(function=function)
+        meanings = meanings_of(definition)
+        for name, hint in get_type_hints(definition, include_extras=True).items():
+            default = getattr(definition, name, _REQUIRED)
+            _add_argument(own, name, hint, default, _sentence_to_phrase(meanings[name]))
+    return parser
+
+
+_REQUIRED: Any = object()
+
+
+def _sentence_to_phrase(text: str) -> str:
+    text = text.rstrip(".")
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+
+
+def _add_argument(parser: Any, name: str, hint: Any, default: Any, meaning: str) -> None:
+    """Add the argument that a field of a definition describes."""
+    if get_origin(hint) in (Union, UnionType):
+        (hint,) = (part for part in get_args(hint) if part is not NoneType)
+    several = get_origin(hint) is Sequence
+    hint = get_args(hint)[0] if several else hint
+    marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    if "target" in marks:
+        _add_target(parser, name, meaning)
+        return
+    form = next((mark for mark in marks if isinstance(mark, _Form)), _Form(""))
+    is_required = default is _REQUIRED
+    names = (form.names or (name if is_required else f"--{name.replace('_', '-')}")).split(", ")
+    settings: dict[str, Any] = {"help": meaning}
+    if names[0].startswith("-") and names != [f"--{name}"]:
+        settings["dest"] = name
+    if hint is bool or (marks and get_args(hint)[0] is bool):
+        parser.add_argument(*names, action="store_true", **settings)
+        return
+    settings |= {"type": form.read, "metavar": form.value or None, "default": default}
+    settings["choices"] = get_args(hint) if get_origin(hint) is Literal else form.choices
+    if is_required:
+        del settings["default"]
+        settings |= {"required": True} if names[0].startswith("-") else {}
+    if several:
+        settings |= {"nargs": "+"} if is_required else {"action": "append", "default": []}
+    elif not is_required and not names[0].startswith("-"):
+        settings["nargs"] = "?"
+    parser.add_argument(*names, **settings)
+
+
+def _add_target(parser: Any, name: str, meaning: str) -> None:
+    """Add an output that is the last argument, or an option."""
+    either = parser.add_mutually_exclusive_group(required=True)
+    absent = argparse.SUPPRESS  # keeps the value of the option
+    settings = {"metavar": name.upper(), "help": meaning}
+
+    def as_path(given: str) -> Any:
+        return given if given is absent else _path(given)  # argparse converts defaults, too
+
+    either.add_argument(name, type=as_path, nargs="?", default=absent, **settings)
+    settings["help"] = "the same as an option"
+    either.add_argument("-o", "--out", type=_path, dest=name, **settings)

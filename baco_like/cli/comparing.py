@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from baco_like._output import check_output, explain_os_error, print_line
 from baco_like.acquisitions import registry as acquisitions
 from baco_like.benchmarking import studies
 from baco_like.benchmarking.studies.contenders import read_contender
+from baco_like.cli import arguments
 from baco_like.evaluators import registry as evaluators
 from baco_like.exceptions import JournalError, MissingExtra, PluginError
 from baco_like.strategies import default_settings
@@ -24,7 +24,7 @@ _RESULTS = (
 _OTHER_FOLDER = "choose another folder by --out"
 
 
-def strategies(args: argparse.Namespace) -> None:
+def strategies(args: arguments.Strategies) -> None:
     """List the strategies, one in each line, and the names that some of their settings can have."""
     width = max(map(len, REGISTRY.names))
     for name in REGISTRY.names:
@@ -51,7 +51,7 @@ def _describe(name: str) -> str:
         return str(error)
 
 
-def compare(args: argparse.Namespace) -> None:
+def compare(args: arguments.Compare) -> None:
     """Run the study, or read the one of an archive, and write its tables and plots.
 
     Raises:

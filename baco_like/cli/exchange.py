@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 
 from baco_like._output import print_line
+from baco_like.cli import arguments
 from baco_like.exceptions import RunFileError
 from baco_like.results import read, write
 
 
-def export(args: argparse.Namespace) -> None:
+def export(args: arguments.Export) -> None:
     """Write results in the format of another tool, and print their number."""
     if not os.path.exists(args.source) and os.path.exists(args.target):
         raise RunFileError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from baco_like._output import explain_os_error, optional_output, print_exactly, print_line
+from baco_like.cli import arguments
 from baco_like.evaluators.command.evaluator import ProgramCommands
 from baco_like.exceptions import RunFileError
 from baco_like.journal import RemoteJournal
@@ -35,7 +35,7 @@ _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 """Move the cursor to the upper left corner; clear the screen and its history."""
 
 
-def _run_of(args: argparse.Namespace) -> Path | RemoteJournal:
+def _run_of(args: arguments.Show | arguments.Watch | arguments.Report) -> Path | RemoteJournal:
     """Return the path of a run, or the run on a server."""
     if not is_url(args.journal):
         return Path(args.journal)
@@ -46,7 +46,7 @@ def _run_of(args: argparse.Namespace) -> Path | RemoteJournal:
     return RemoteJournal(args.journal, token)
 
 
-def show(args: argparse.Namespace) -> None:
+def show(args: arguments.Show) -> None:
     """Print the status of a run, its best trials and its failures, or one trial."""
     view = JournalView(_run_of(args), with_constraints=args.trial is None)
     if args.trial is not None:
@@ -62,7 +62,7 @@ def show(args: argparse.Namespace) -> None:
         print_line(f"\n{outlook}")
 
 
-def watch(args: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) -> None:
+def watch(args: arguments.Watch, sleep: Callable[[float], None] = time.sleep) -> None:
     """Show a page that follows a run of another process, until it ends or the user presses Ctrl-C.
 
     It is printed once where there is no terminal, and for a run that has ended: no process runs `tune` on it (a server
@@ -103,7 +103,7 @@ def _page(view: JournalView, top: int) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def report(args: argparse.Namespace) -> None:
+def report(args: arguments.Report) -> None:
     """Write the report of a run as one HTML file."""
     from baco_like.reporting.report import write_with_notes
 
@@ -116,7 +116,7 @@ def report(args: argparse.Namespace) -> None:
     write_with_notes(journal, args.out or out, args.peak)
 
 
-def rebuild(args: argparse.Namespace) -> int:
+def rebuild(args: arguments.Rebuild) -> int:
     """Print the exact build and run commands of a trial; with ``--run`` execute them until one fails.
 
     Returns:
@@ -158,7 +158,7 @@ def _execute(commands: ProgramCommands) -> int:
     return 0
 
 
-def repair(args: argparse.Namespace) -> None:
+def repair(args: arguments.Repair) -> None:
     """Write the undamaged events of a journal into a new one, and print the losses."""
     result = repair_journal(args.old, args.new, args.header)
     print_line("\n".join([*result.notes, f"kept {result.kept} events in {args.new}"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import itertools
 import json
@@ -22,6 +21,7 @@ from baco_like._output import (
     print_line,
     replace_file,
 )
+from baco_like.cli import arguments
 from baco_like.evaluators import Evaluator
 from baco_like.evaluators.command.evaluator import program_commands
 from baco_like.evaluators.protocol import SourceProvider, unwrap
@@ -49,7 +49,7 @@ _MANY = 1000
 _RUNS = Path("runs")
 
 
-def tune(args: argparse.Namespace) -> int:
+def tune(args: arguments.Tune) -> int:
     """Run or resume the run that a run file describes.
 
     Returns:
@@ -61,9 +61,9 @@ def tune(args: argparse.Namespace) -> int:
     run_file = read(args.file, large=args.large, slots=args.slots)
     if args.budget is not None:
         run_file = replace(run_file, budget=replace(run_file.budget, evaluations=args.budget))
-    own = {"task": args.task, "worker": args.worker, "lease": args.lease}
     try:
-        run_file = replace(run_file, sharing=replace(run_file.sharing, **own))
+        sharing = replace(run_file.sharing, task=args.task, worker=args.worker, lease=args.lease)
+        run_file = replace(run_file, sharing=sharing)
     except ValueError as error:
         raise RunFileError(f"[optimizer] {error}") from None
     return run_and_report(
@@ -71,7 +71,7 @@ def tune(args: argparse.Namespace) -> int:
     )[0]
 
 
-def simplify(args: argparse.Namespace) -> int:
+def simplify(args: arguments.Simplify) -> int:
     """Return parameters of the winner to their defaults where that changes nothing, and write the results again.
 
     The winner is confirmed first if it is not yet.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import re
@@ -14,6 +13,7 @@ from typing import Any
 from baco_like._output import print_line
 from baco_like._plugins import Registry
 from baco_like._tables import ANY, Key, describe, key_shape, keys_of, table_shape
+from baco_like.cli import arguments
 from baco_like.evaluators import Flags, Passes, registry
 from baco_like.exceptions import PluginError
 from baco_like.parameters.registry import BUILT_IN_TYPES
@@ -36,7 +36,7 @@ _DEFINITIONS: Mapping[str, Callable[..., Any]] = {
 """The tables that have the same keys in every run file."""
 
 
-def schema(args: argparse.Namespace) -> None:
+def schema(args: arguments.Schema) -> None:
     """Print the JSON Schema of a run file, a shipped table or messages, or the reference of run files in Markdown."""
     if args.reference:
         print_line(reference().rstrip("\n"))

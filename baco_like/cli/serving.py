@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 from baco_like import service
 from baco_like._output import explain_os_error, open_regular_file, print_line
 from baco_like._tables import suggestion
+from baco_like.cli import arguments
 from baco_like.exceptions import BacoWarning, RunFileError
 from baco_like.integrations.hypermapper import server as hypermapper
 from baco_like.running.run_file import parse_toml
@@ -28,7 +28,7 @@ _OF_TUNE = ("evaluator", "confirmation", "drift")
 """Tables of a run file that the service does not need: the client measures."""
 
 
-def serve(args: argparse.Namespace) -> None:
+def serve(args: arguments.Serve) -> None:
     """Answer requests until the client ends; without ``--json`` and ``--http`` in HyperMapper's protocol."""
     if args.include:
         print_line(str(Path(service.__file__).parent))
@@ -50,7 +50,7 @@ def serve(args: argparse.Namespace) -> None:
     hypermapper.serve_stdio(args.file, options)
 
 
-def mcp(args: argparse.Namespace) -> None:
+def mcp(args: arguments.Mcp) -> None:
     """Speak the Model Context Protocol until the client ends."""
     folder = args.folder.resolve()
     # The only client ends with this process, so the trials that an earlier one had pending are suggested again.
@@ -59,7 +59,7 @@ def mcp(args: argparse.Namespace) -> None:
         serve_stdio(Agent(runs, folder, args.write))
 
 
-def _serve_messages(args: argparse.Namespace) -> None:
+def _serve_messages(args: arguments.Serve) -> None:
     of_scenarios = ("strategy", "prior", "allow_dir", "large", "ahead")
     if given := [name for name in of_scenarios if getattr(args, name)]:
         raise RunFileError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from baco_like._output import check_output, explain_os_error, print_line, replace_file
+from baco_like.cli import arguments
 from baco_like.cli.runs import folder_to_resume, run_and_report
 from baco_like.evaluators.command.compilers import describe_compiler
 from baco_like.exceptions import RunFileError
@@ -53,7 +53,7 @@ _MIN_TOLERANCE = 0.2
 # ship -----------------------------------------------------------------------------------------------------------------
 
 
-def ship(args: argparse.Namespace) -> None:
+def ship(args: arguments.Ship) -> None:
     """Write the winners of runs as a file that another program loads, and print its entries.
 
     Raises:
@@ -86,7 +86,7 @@ def ship(args: argparse.Namespace) -> None:
     print_line(f"wrote {'1 entry' if count == 1 else f'{count} entries'} to {path}")
 
 
-def _read_sources(args: argparse.Namespace) -> ShippedTable:
+def _read_sources(args: arguments.Ship) -> ShippedTable:
     if len(args.sources) == 1 and args.sources[0].suffix == ".json":
         if args.task or args.constraint or args.device:
             raise RunFileError(
@@ -116,7 +116,7 @@ class _Checked:
     run_file: RunFile | None
 
 
-def check(args: argparse.Namespace) -> int:
+def check(args: arguments.Check) -> int:
     """Measure a shipped winner and the default again, and print the result.
 
     Returns:
@@ -153,11 +153,11 @@ def check(args: argparse.Namespace) -> int:
     if args.record and result.status == "fine":
         _keep_baseline(checked, entry, result, args)
     if args.retune is not None and result.status == "regressed":
-        _retune(checked, entry, run_file, args)
+        _retune(checked, entry, run_file, args.retune, args)
     return result.exit_code
 
 
-def _read(args: argparse.Namespace) -> _Checked:
+def _read(args: arguments.Check) -> _Checked:
     file, run_file = args.file, None if args.run_file is None else read(args.run_file)
     if file.suffix == ".toml":
         run_file = read(file) if run_file is None else run_file
@@ -187,11 +187,11 @@ def _only_entry(table: ShippedTable) -> ShippedEntry:
     return table.entries[0]
 
 
-def _present_device(args: argparse.Namespace) -> str | None:
+def _present_device(args: arguments.Check) -> str | None:
     return args.device or describe_host().get("cpu")
 
 
-def _check_stamp(args: argparse.Namespace) -> int:
+def _check_stamp(args: arguments.Check) -> int:
     """Compare the stamp of a file with this machine, and with the run file if there is one."""
     if args.file.is_dir() or args.file.suffix in (".jsonl", ".toml"):
         raise RunFileError(
@@ -210,7 +210,7 @@ def _check_stamp(args: argparse.Namespace) -> int:
     return _UNKNOWN if differences else _FINE
 
 
-def _compare_facts(table: ShippedTable, run_file: RunFile, args: argparse.Namespace) -> list[str]:
+def _compare_facts(table: ShippedTable, run_file: RunFile, args: arguments.Check) -> list[str]:
     """Return notes on changes.
 
     Raises:
@@ -228,7 +228,7 @@ def _compare_facts(table: ShippedTable, run_file: RunFile, args: argparse.Namesp
 
 
 def _measure(
-    run_file: RunFile, table: ShippedTable, entry: ShippedEntry, args: argparse.Namespace
+    run_file: RunFile, table: ShippedTable, entry: ShippedEntry, args: arguments.Check
 ) -> CheckResult:
     slowdown = args.slowdown / 100.0
     rule = RegressionRule(slowdown, _MIN_TOLERANCE * slowdown, rounds=args.rounds)
@@ -260,7 +260,7 @@ def _measure(
 
 
 def _keep_baseline(
-    checked: _Checked, entry: ShippedEntry, result: CheckResult, args: argparse.Namespace
+    checked: _Checked, entry: ShippedEntry, result: CheckResult, args: arguments.Check
 ) -> None:
     """Write the measurements into the table, with the facts of this machine."""
     assert checked.run_file is not None
@@ -293,7 +293,11 @@ def _keep_baseline(
 
 
 def _retune(
-    checked: _Checked, entry: ShippedEntry, run_file: RunFile, args: argparse.Namespace
+    checked: _Checked,
+    entry: ShippedEntry,
+    run_file: RunFile,
+    evaluations: int,
+    args: arguments.Check,
 ) -> None:
     """Run a small search that begins with the old results.
 
@@ -306,16 +310,16 @@ def _retune(
         known = [({**entry.config, **task}, entry.evidence.value)]
         starts = [WarmStart(known, "configs", best=1)]
     else:
-        best = max(1, min(5, args.retune // 3))
+        best = max(1, min(5, evaluations // 3))
         starts = [WarmStart(checked.journal, "configs", best=best)]
         trials = JournalView(checked.journal).history.trials
         if len({trial.value for trial in trials} - {None}) >= 3:
             starts.append(WarmStart(checked.journal, "prior"))
     again = replace(
         run_file,
-        budget=replace(run_file.budget, evaluations=args.retune, builds=None, seconds=None),
+        budget=replace(run_file.budget, evaluations=evaluations, builds=None, seconds=None),
         warm_start=(*run_file.warm_start, *starts),
     )
-    print_line(f"tuning again with {args.retune} evaluations")
+    print_line(f"tuning again with {evaluations} evaluations")
     _, folder = run_and_report(again, args.out, seed=args.seed)
     print_line(f"ship the new winner: baco-like ship {folder / JOURNAL} --format FORMAT --out FILE")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import os
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like._output import explain_os_error, print_line, replace_file
+from baco_like.cli import arguments
 from baco_like.cli.runs import run_and_report
 from baco_like.evaluators.command.compilers import is_compiler_name
 from baco_like.evaluators.command.passes import find_opt
@@ -23,7 +23,7 @@ _LEVEL = re.compile(r"(?<!\S)(-O(?:[0-3gsz]|fast)?)(?:\s+|$)")
 _OUTPUT = re.compile(r"(?<!\S)-o\s*(\S*\{workdir\}/(\S+))")
 
 
-def flags(args: argparse.Namespace) -> int:
+def flags(args: arguments.Flags) -> int:
     """Write a run file that tunes the flags of a build command, and start it.
 
     Returns:
@@ -70,7 +70,7 @@ def flags(args: argparse.Namespace) -> int:
     return _write_and_start(tables, Path(f"{Path(built[2]).stem}-flags.toml"), args)
 
 
-def passes(args: argparse.Namespace) -> int:
+def passes(args: arguments.Passes) -> int:
     """Write a run file that searches a pipeline of LLVM's passes for a program, and start it.
 
     Returns:
@@ -105,7 +105,9 @@ def passes(args: argparse.Namespace) -> int:
     return _write_and_start(tables, path, args)
 
 
-def _write_and_start(tables: Mapping[str, Any], default: Path, args: argparse.Namespace) -> int:
+def _write_and_start(
+    tables: Mapping[str, Any], default: Path, args: arguments.Flags | arguments.Passes
+) -> int:
     """Write a run file, print its path and, unless ``--write-only`` is given, start it.
 
     Args:
