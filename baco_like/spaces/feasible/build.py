@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -66,9 +66,6 @@ _SINGLY = 3
 """Constraints that are moved from listing to testing one at a time; later moves take four times as many each. Every
 move nests one filtered set in another, and the calls for a draw grow exponentially with the depth."""
 
-Columns = Mapping[str, Ints]
-"""The code columns of each parameter."""
-
 
 def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> FeasibleSet:
     """Return the feasible set.
@@ -84,18 +81,17 @@ def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
     for constraint in constraints:
         if not constraint.parameters and not np.all(constraint.holds({})):
             raise SpaceError(f"constraint {constraint.text!r} is never satisfied; remove it")
-    columns = _place(parameters)
     work = BuildWork.full()
     factors: list[Factor] = []
-    for members, rules in groups(parameters, constraints):
+    for group in _groups(parameters, constraints, work):
         try:
-            factor = _factor(members, rules, columns, work)
+            factor = group.factor()
         except Hopeless:
-            if not is_surely_empty(members, rules, work.explaining):
+            if not is_surely_empty(group.parameters, group.constraints, work.explaining):
                 raise
             factor = None
         if factor is None:
-            raise conflict_error(members, rules, work.explaining)
+            raise conflict_error(group.parameters, group.constraints, work.explaining)
         factors.append(factor)
     _warn_about_callables(parameters, factors)
     width = sum(parameter.width for parameter in parameters.values())
@@ -127,103 +123,200 @@ def _place(parameters: Mapping[str, Parameter]) -> dict[str, Ints]:
     return {name: np.arange(end - parameter.width, end) for (name, parameter), end in placed}
 
 
-def groups(
-    parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
-) -> list[tuple[dict[str, Parameter], list[Constraint]]]:
+def _groups(
+    parameters: Mapping[str, Parameter],
+    constraints: Sequence[Constraint],
+    work: BuildWork,
+    depth: int = 0,
+) -> list[_Group]:
     """Return the connected components of parameters through constraints, in the order of their first parameter."""
     connected = {name: {name} for name in parameters}
     for constraint in constraints:
         merged = set().union(*(connected[name] for name in constraint.parameters))
         connected.update(dict.fromkeys(merged, merged))
-    components: dict[int, tuple[dict[str, Parameter], list[Constraint]]] = {}
+    columns = _place(parameters)
+    components: dict[int, _Group] = {}
     for name, parameter in parameters.items():
-        members, _ = components.setdefault(id(connected[name]), ({}, []))
-        members[name] = parameter
+        empty = _Group({}, [], columns, work, depth)
+        components.setdefault(id(connected[name]), empty).parameters[name] = parameter
     for constraint in constraints:
         for name in constraint.parameters[:1]:
-            components[id(connected[name])][1].append(constraint)
+            components[id(connected[name])].constraints.append(constraint)
     return list(components.values())
 
 
-def _factor(
-    parameters: Mapping[str, Parameter],
-    constraints: Sequence[Constraint],
-    columns: Columns,
-    work: BuildWork,
-    depth: int = 0,
-) -> Factor | None:
-    """Return the feasible set of one group, inside this many filtered sets, or None if it is empty."""
-    name, parameter = next(iter(parameters.items()))
-    if not constraints:
-        is_listed = parameter.values is not None and can_list(parameter, LISTED_VALUES)
-        if parameter.width > 1 and is_listed:
-            domain = list_domain(name, parameter)
-            return TreeGroup(columns[name], (domain,), one_level(domain.size))
-        return Box(columns[name], (parameter,))
-    if len(parameters) == 1 and is_permutation(parameter):
-        return _permutation(name, parameter, constraints, columns, work)
-    sequences = [name for name, p in parameters.items() if is_sequence(p)]
-    if len(sequences) > 1 and any(isinstance(c, RestingConstraint) for c in constraints):
-        sequences = [n for n in sequences if not can_list(parameters[n], LISTED_VALUES)]
-    listed = (name for name, p in parameters.items() if can_list(p, LISTED_VALUES))
-    loose = parameters.keys() - {*listed}.difference(sequences)
-    orders = {(name,) for name, p in parameters.items() if is_permutation(p)}
-    followed: list[Constraint] = []
-    if len(sequences) == 1:
-        others = loose.difference(sequences)
-        followed = [
+@dataclass(frozen=True)
+class _Group:
+    """Parameters that share constraints; each method that returns a factor returns None if it is empty.
+
+    Attributes:
+        parameters: In the order of their code columns.
+        constraints: The constraints on them.
+        columns: The code columns of these parameters and perhaps others.
+        work: Work that may be spent.
+        depth: Number of filtered sets around the group.
+    """
+
+    parameters: dict[str, Parameter]
+    constraints: list[Constraint]
+    columns: Mapping[str, Ints]
+    work: BuildWork
+    depth: int
+
+    def factor(self) -> Factor | None:
+        """Return the feasible set of the group."""
+        parameters, constraints = self.parameters, self.constraints
+        name, parameter = next(iter(parameters.items()))
+        if not constraints:
+            is_listed = parameter.values is not None and can_list(parameter, LISTED_VALUES)
+            if parameter.width > 1 and is_listed:
+                domain = list_domain(name, parameter)
+                return TreeGroup(self.columns[name], (domain,), one_level(domain.size))
+            return Box(self.columns[name], (parameter,))
+        if len(parameters) == 1 and is_permutation(parameter):
+            return self._order(name, parameter)
+        sequences = [name for name, p in parameters.items() if is_sequence(p)]
+        if len(sequences) > 1 and any(isinstance(c, RestingConstraint) for c in constraints):
+            sequences = [n for n in sequences if not can_list(parameters[n], LISTED_VALUES)]
+        listed = (name for name, p in parameters.items() if can_list(p, LISTED_VALUES))
+        loose = parameters.keys() - {*listed}.difference(sequences)
+        orders = {(name,) for name, p in parameters.items() if is_permutation(p)}
+        followed: list[Constraint] = []
+        if len(sequences) == 1:
+            others = loose.difference(sequences)
+            followed = [
+                c
+                for c in constraints
+                if not others & set(c.parameters) and find_readings(c, sequences[0]) is not None
+            ]
+        tested = [
             c
-            for c in constraints
-            if not others & set(c.parameters) and find_readings(c, sequences[0]) is not None
+            for c in _without(constraints, followed)
+            if loose & set(c.parameters) and c.parameters not in orders
         ]
-    tested = [
-        c
-        for c in _without(constraints, followed)
-        if loose & set(c.parameters) and c.parameters not in orders
-    ]
-    if sequences and not tested:
-        with contextlib.suppress(TooLarge):
-            return _follow_sequence(sequences[0], parameters, constraints, columns, work.listing)
-        reading = [c for c in constraints if sequences[0] in c.parameters]
-        tested = [c for c in reading if len(c.parameters) > 1] or reading
-    if not tested:
+        if sequences and not tested:
+            with contextlib.suppress(TooLarge):
+                return self._follow_sequence(sequences[0])
+            reading = [c for c in constraints if sequences[0] in c.parameters]
+            tested = [c for c in reading if len(c.parameters) > 1] or reading
+        return self._test(tested) if tested else self._list_or_test()
+
+    def _list_or_test(self) -> Factor | None:
+        """Return a group of parameters that can be listed, without some constraints if that is too much work."""
         # If constraints without running values are too much work, the others will be listed without them.
-        is_mixed = len({has_states(constraint) for constraint in constraints}) > 1
-        lent = work.listing.half() if is_mixed else contextlib.nullcontext(work.listing)
-        with contextlib.suppress(TooLarge), lent as listing:
-            return _list_group(parameters, constraints, columns, listing)
+        is_mixed = len({has_states(constraint) for constraint in self.constraints}) > 1
+        listing = self.work.listing
+        with (
+            contextlib.suppress(TooLarge),
+            listing.half() if is_mixed else contextlib.nullcontext(listing) as lent,
+        ):
+            return self._list(lent)
         # Outside the handler: the exception would keep the tree that grew too large in memory.
         # The constraints over the most combinations are tested: they prune least while a tree grows. Those with
         # running values have few states, so they are the last. The rules of conditional parameters need no test.
-        sizes = {name: float(min(p.cardinality, _HUGE)) for name, p in parameters.items()}
-        known = [c for c in constraints if not isinstance(c, RestingConstraint)]
+        sizes = {name: float(min(p.cardinality, _HUGE)) for name, p in self.parameters.items()}
+        known = [c for c in self.constraints if not isinstance(c, RestingConstraint)]
         widest = sorted(
             known, key=lambda c: (has_states(c), -math.prod(sizes[name] for name in c.parameters))
         )
-        tested = widest[: 4 ** max(0, depth + 1 - _SINGLY)] or [*constraints]
-    return _test(parameters, constraints, columns, tested, work, depth)
+        return self._test(widest[: 4 ** max(0, self.depth + 1 - _SINGLY)] or self.constraints)
 
+    def _list(self, work: Work) -> Factor | None:
+        """Return the tree of the group.
 
-def _permutation(
-    name: str,
-    parameter: Parameter,
-    constraints: Sequence[Constraint],
-    columns: Columns,
-    work: BuildWork,
-) -> Factor | None:
-    """Return the factor of a permutation whose constraints read nothing else, or None if it is empty."""
-    _, others = find_order_rules(name, parameter, constraints)
-    if others and parameter.cardinality <= LISTED_VALUES:
-        with contextlib.suppress(TooLarge):
-            return _list_group({name: parameter}, constraints, columns, work.listing)
-    ordered = _without(constraints, others)
-    superset, kept = _orders(name, parameter, ordered)
-    if superset is None:
-        return None
-    tested = [*ordered[kept:], *others]
-    if not tested:
-        return replace(superset, columns=columns[name])
-    return _draw_and_test({name: parameter}, columns, [superset], tested, work.drawing)
+        Raises:
+            TooLarge: The group cannot be listed.
+        """
+        domains = [list_domain(*item) for item in self.parameters.items()]
+        grown = _grow(domains, self.constraints, work)
+        if grown is None:
+            return None
+        levels, tree = grown
+        return TreeGroup(np.concatenate([self.columns[d.name] for d in levels]), levels, tree)
+
+    def _order(self, name: str, parameter: Parameter) -> Factor | None:
+        """Return the permutations that satisfy constraints which read nothing else."""
+        _, others = find_order_rules(name, parameter, self.constraints)
+        if others and parameter.cardinality <= LISTED_VALUES:
+            with contextlib.suppress(TooLarge):
+                return self._list(self.work.listing)
+        ordered = _without(self.constraints, others)
+        superset, kept = _orders(name, parameter, ordered)
+        if superset is None:
+            return None
+        tested = [*ordered[kept:], *others]
+        if not tested:
+            return replace(superset, columns=self.columns[name])
+        return self._draw_and_test([superset], tested)
+
+    def _follow_sequence(self, name: str) -> Factor | None:
+        """Return the tree of a sequence and the other parameters.
+
+        Raises:
+            TooLarge: The group cannot be listed.
+        """
+        sequence, work = self.parameters[name], self.work.listing
+        assert is_sequence(sequence)
+        alone = [c for c in self.constraints if c.parameters == (name,)]
+        rules = [make_rule(name, sequence, constraint, work) for constraint in alone]
+        if None in rules:
+            return None
+        constraints = _without(self.constraints, alone)
+        read = [node for c in constraints for node in find_readings(c, name) or ()]
+        readings = list({(node.function, node.arguments): node for node in read}.values())
+        codes = np.arange(-1, len(sequence.elements))
+        known = [rule for rule in rules if rule is not None]
+        distinct = sequence.distinct
+        places, rows = grow_places(sequence, readings, known, codes, work, distinct=distinct)
+        if not len(rows):
+            return None
+        domains = [list_values(name, sequence, rows)]
+        domains += [list_domain(other, p) for other, p in self.parameters.items() if other != name]
+        grown = _grow(domains, constraints, work, first=name)
+        if grown is None:
+            return None
+        (leaves, *others), tree = grown
+        joined = join_trees(places, leaves.keys.astype(np.int64), tree)
+        place = replace(
+            list_values(name, sequence, codes[:, None].astype(np.float64)), numbers=first_column
+        )
+        at = [self.columns[name][::-1], *(self.columns[domain.name] for domain in others)]
+        levels = (*[place] * sequence.width, *others)
+        return None if joined is None else SequenceGroup(np.concatenate(at), levels, joined)
+
+    def _test(self, tested: Sequence[Constraint]) -> Factor | None:
+        """Return a factor that draws under the other constraints and tests these."""
+        drawn = dict(self.parameters)
+        for name, parameter in self.parameters.items():
+            # Between the bounds of the constraints, fewer draws are rejected.
+            if is_continuous(parameter):
+                bounds = [c.bounds(name) for c in tested if isinstance(c, Expression)]
+                low = max([parameter.code_range[0], *(least for least, _ in bounds)])
+                high = min([parameter.code_range[1], *(most for _, most in bounds)])
+                if low > high:
+                    return None
+                if low < high and (low, high) != parameter.code_range:
+                    drawn[name] = parameter.narrowed(low, high)
+        factors: list[Factor] = []
+        others = _without(self.constraints, tested)
+        for group in _groups(drawn, others, self.work, self.depth + 1):
+            factor = group.factor()
+            if factor is None:
+                return None
+            factors.append(factor)
+        return self._draw_and_test(factors, tested)
+
+    def _draw_and_test(self, factors: Sequence[Factor], tested: Sequence[Constraint]) -> Filtered:
+        """Return the factor that draws from some factors, whose columns are those of the parameters, and tests."""
+        at = np.concatenate([self.columns[name] for name in self.parameters])
+        inside = _place(self.parameters)
+        places = {
+            n: (p, slice(inside[n][0], inside[n][-1] + 1)) for n, p in self.parameters.items()
+        }
+        resting = tuple(c for c in tested if isinstance(c, RestingConstraint))
+        others = tuple(_without(tested, resting))
+        drawn = FeasibleSet(len(at), tuple(factors))
+        return Filtered(at, drawn, places, resting, others).measured(self.work.drawing)
 
 
 def _orders(
@@ -247,65 +340,6 @@ def _orders(
 def _without(constraints: Sequence[Constraint], removed: Sequence[Constraint]) -> list[Constraint]:
     gone = {id(constraint) for constraint in removed}
     return [c for c in constraints if id(c) not in gone]
-
-
-def _list_group(
-    parameters: Mapping[str, Parameter],
-    constraints: Sequence[Constraint],
-    columns: Columns,
-    work: Work,
-) -> Factor | None:
-    """Return the tree of a group, or None if it is empty.
-
-    Raises:
-        TooLarge: The group cannot be listed.
-    """
-    grown = _grow([list_domain(*item) for item in parameters.items()], constraints, work)
-    if grown is None:
-        return None
-    levels, tree = grown
-    return TreeGroup(np.concatenate([columns[domain.name] for domain in levels]), levels, tree)
-
-
-def _follow_sequence(
-    name: str,
-    parameters: Mapping[str, Parameter],
-    constraints: Sequence[Constraint],
-    columns: Columns,
-    work: Work,
-) -> Factor | None:
-    """Return the tree of a sequence and the other parameters of its group, or None if it is empty.
-
-    Raises:
-        TooLarge: The group cannot be listed.
-    """
-    sequence = parameters[name]
-    assert is_sequence(sequence)
-    alone = [c for c in constraints if c.parameters == (name,)]
-    rules = [make_rule(name, sequence, constraint, work) for constraint in alone]
-    if None in rules:
-        return None
-    constraints = _without(constraints, alone)
-    read = [node for c in constraints for node in find_readings(c, name) or ()]
-    readings = list({(node.function, node.arguments): node for node in read}.values())
-    codes = np.arange(-1, len(sequence.elements))
-    known = [rule for rule in rules if rule is not None]
-    places, rows = grow_places(sequence, readings, known, codes, work, distinct=sequence.distinct)
-    if not len(rows):
-        return None
-    domains = [list_values(name, sequence, rows)]
-    domains += [list_domain(other, p) for other, p in parameters.items() if other != name]
-    grown = _grow(domains, constraints, work, first=name)
-    if grown is None:
-        return None
-    (leaves, *others), tree = grown
-    joined = join_trees(places, leaves.keys.astype(np.int64), tree)
-    place = replace(
-        list_values(name, sequence, codes[:, None].astype(np.float64)), numbers=first_column
-    )
-    at = [columns[name][::-1], *(columns[domain.name] for domain in others)]
-    levels = (*[place] * sequence.width, *others)
-    return None if joined is None else SequenceGroup(np.concatenate(at), levels, joined)
 
 
 def _grow(
@@ -337,51 +371,3 @@ def _grow(
     chosen = sorted(chosen, key=lambda i: domains[i].name != first)
     tree = grow_tree(domains, rules, chosen, work)
     return None if tree is None else (tuple(domains[i] for i in chosen), tree)
-
-
-def _test(
-    parameters: Mapping[str, Parameter],
-    constraints: Sequence[Constraint],
-    columns: Columns,
-    tested: Sequence[Constraint],
-    work: BuildWork,
-    depth: int,
-) -> Factor | None:
-    """Return a factor that draws under the other constraints and tests these, or None if it is empty."""
-    drawn = dict(parameters)
-    for name, parameter in parameters.items():
-        # Between the bounds of the constraints, fewer draws are rejected.
-        if is_continuous(parameter):
-            bounds = [c.bounds(name) for c in tested if isinstance(c, Expression)]
-            low = max([parameter.code_range[0], *(least for least, _ in bounds)])
-            high = min([parameter.code_range[1], *(most for _, most in bounds)])
-            if low > high:
-                return None
-            if low < high and (low, high) != parameter.code_range:
-                drawn[name] = parameter.narrowed(low, high)
-    inside = _place(parameters)
-    factors: list[Factor] = []
-    for members, rules in groups(drawn, _without(constraints, tested)):
-        factor = _factor(members, rules, inside, work, depth + 1)
-        if factor is None:
-            return None
-        factors.append(factor)
-    return _draw_and_test(parameters, columns, factors, tested, work.drawing)
-
-
-def _draw_and_test(
-    parameters: Mapping[str, Parameter],
-    columns: Columns,
-    factors: Sequence[Factor],
-    tested: Sequence[Constraint],
-    work: Work,
-) -> Filtered:
-    """Return the factor that draws from some factors, whose columns are those of the parameters, and tests."""
-    at = np.concatenate([columns[name] for name in parameters])
-    inside = _place(parameters)
-    places = {n: (p, slice(inside[n][0], inside[n][-1] + 1)) for n, p in parameters.items()}
-    resting = tuple(c for c in tested if isinstance(c, RestingConstraint))
-    others = tuple(_without(tested, resting))
-    return Filtered(at, FeasibleSet(len(at), tuple(factors)), places, resting, others).measured(
-        work
-    )
