@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -10,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from baco_like.exceptions import RunFileError, SpaceError
-from baco_like.records.task_selector import Leaf, Rule, Split
+from baco_like.records.task_selector import Leaf, Split
 from baco_like.results.files import read_text
 from baco_like.shipping.stamp import Stamp, convert, parse_json
 from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable, own_constraints
@@ -100,7 +101,7 @@ def table_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
         "space": table.space.to_dict(),
     }
     if table.rule is not None:
-        document["tree"] = _tree_to_json(table.rule)
+        document["tree"] = asdict(table.rule)
         for row, group in zip(document["entries"], table.groups, strict=True):
             row["group"] = group
     return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode("ascii")
@@ -142,14 +143,6 @@ def _table_of(read: _Table) -> ShippedTable:
         None if read.tree is None else read.tree.to_rule(),
         () if read.tree is None else tuple(entry.group for entry in read.entries),
     )
-
-
-def _tree_to_json(rule: Rule) -> dict[str, Any]:
-    if isinstance(rule, Split):
-        yes, no = _tree_to_json(rule.yes), _tree_to_json(rule.no)
-        return {"descriptor": rule.descriptor, "value": rule.value, "yes": yes, "no": no}
-    assert isinstance(rule, Leaf)
-    return {"order": list(rule.order)}
 
 
 def _config(values: Values, space: Space) -> dict[str, Any]:

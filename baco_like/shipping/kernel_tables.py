@@ -25,8 +25,6 @@ from baco_like.shipping.table import (
 _MOE_PARAMETERS = ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M")
 """Constants of the fused-MoE kernel of vLLM without a default."""
 
-_MAJOR = "MNK"
-
 
 def moe_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
     """Return a fused-MoE table of vLLM: a configuration for each batch size ``M``.
@@ -51,13 +49,13 @@ def moe_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
             "stamp": table.stamp.to_dict(),
         }
     }
-    for entry in sorted(table.entries, key=lambda e: _whole(e, "M")):
+    for entry in sorted(table.entries, key=lambda e: _whole(e.task, "M")):
         missing = [word for word in _MOE_PARAMETERS if word not in entry.config]
         if missing:
             raise RunFileError(
                 f"the configurations lack {', '.join(missing)}, which vLLM's kernel needs"
             )
-        document[str(_whole(entry, "M"))] = _scalars(entry.config, "vLLM")
+        document[str(_whole(entry.task, "M"))] = _scalars(entry.config, "vLLM")
     return _json_lines(document)
 
 
@@ -78,7 +76,7 @@ def moe_file_name(table: ShippedTable) -> str:
         )
     if "H200" in device.split("_"):
         device = "NVIDIA_H200"  # vLLM has one name for the family
-    name = f"E={_whole(entry, 'E')},N={_whole(entry, 'N')},device_name={device}"
+    name = f"E={_whole(entry.task, 'E')},N={_whole(entry.task, 'N')},device_name={device}"
     for word, pattern in (("dtype", r"\w+"), ("block_shape", r"\[\d+,\d+\]")):
         value = str(entry.task.get(word, "")).replace(" ", "")
         if value and not re.fullmatch(pattern, value, re.ASCII):
@@ -122,14 +120,8 @@ def _inductor_key(task: Mapping[str, Any]) -> tuple[str, str]:
             f"the task {describe_task(task)} needs the descriptors op (mm, addmm or bmm), dtype, M, N and K, or key: "
             "the key that PyTorch logs with TORCH_LOGS='+inductor'"
         )
-    sizes = {}
-    for name in (*_MAJOR, *(["B"] if op == "bmm" else [])):
-        value = task.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise RunFileError(f"the task {describe_task(task)} needs a whole number {name}")
-        sizes[name] = value
-    m, n, k = (sizes[name] for name in _MAJOR)
-    batch = [sizes["B"]] if op == "bmm" else []
+    m, n, k = (_whole(task, name) for name in "MNK")
+    batch = [_whole(task, "B")] if op == "bmm" else []
     operands = [(m, k), (k, n)]
     parts = [([*batch, *shape], _row_major([*batch, *shape])) for shape in operands]
     if op == "addmm":  # the bias is a row that is repeated
@@ -204,7 +196,7 @@ def _problem_size(entry: ShippedEntry) -> list[int]:
             f"the task {describe_task(entry.task)} needs the descriptors x, or x and y, or x, y and z, and no others: "
             "the problem size of Kernel Launcher"
         )
-    return [_whole(entry, axis) for axis in known]
+    return [_whole(entry.task, axis) for axis in known]
 
 
 def _refuse_conditions(table: ShippedTable, program: str) -> None:
@@ -218,11 +210,11 @@ def _refuse_conditions(table: ShippedTable, program: str) -> None:
         )
 
 
-def _whole(entry: ShippedEntry, name: str) -> int:
-    value = entry.task.get(name)
+def _whole(task: Mapping[str, Any], name: str) -> int:
+    value = task.get(name)
     if value is None or not is_number(value) or int(value) != value or value < 1:
         raise RunFileError(
-            f"the task {describe_task(entry.task)} needs a whole number {name}; name it by --task {name}=..."
+            f"the task {describe_task(task)} needs a whole number {name}; name it by --task {name}=..."
         )
     return int(value)
 
