@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from baco_like.exceptions import EvaluatorError
+from baco_like._tables import Table
+from baco_like.exceptions import EvaluatorError, RunFileError
 
 _LIST_TIMEOUT = 60.0
 """Seconds for ``nvidia-smi -L``, which waits for a driver that is starting."""
@@ -79,7 +80,10 @@ def _resolve(item: Any) -> Slot:
     if isinstance(item, Slot):
         return item
     if isinstance(item, Mapping):
-        return _from_mapping(item)
+        try:
+            return Table("slots", item).create(Slot)
+        except RunFileError as error:
+            raise EvaluatorError(str(error)) from None
     kind, _, device = str(item).partition(":")
     if isinstance(item, str) and re.fullmatch(r"(GPU|MIG)-[\w/-]+", item):
         kind, device = "cuda", item
@@ -88,21 +92,6 @@ def _resolve(item: Any) -> Slot:
     if kind == "hip" and device.isdigit():
         return Slot(str(item), "hip", {"HIP_VISIBLE_DEVICES": device})
     raise EvaluatorError(f"slots: {item!r:.80} is not a slot; expected {_FORMS}")
-
-
-def _from_mapping(item: Mapping[str, Any]) -> Slot:
-    environment = item.get("environment", {})
-    is_valid = (
-        set(item) <= {"name", "type", "environment"}
-        and all(isinstance(item.get(key), str) and item[key] for key in ("name", "type"))
-        and isinstance(environment, Mapping)
-        and all(isinstance(text, str) for pair in environment.items() for text in pair)
-    )
-    if not is_valid:
-        raise EvaluatorError(
-            f"slots: {dict(item)!r:.200}: expected the texts name and type, and the table environment with texts"
-        )
-    return Slot(item["name"], item["type"], dict(environment))
 
 
 def _cuda_slot(name: str, device: str) -> Slot:

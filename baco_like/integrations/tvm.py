@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -250,11 +250,11 @@ class _Decision:
         codes: Maps the value of the parameter to TVM's decision, which is an index into the candidates.
     """
 
-    index: int
-    initial: Any
-    names: tuple[str, ...]
-    extent: int | None
-    codes: Mapping[Any, Any]
+    index: int = 0
+    initial: Any = None
+    names: tuple[str, ...] = ()
+    extent: int | None = None
+    codes: Mapping[Any, Any] = field(default_factory=dict)
 
     def to_tvm(self, config: Mapping[str, Any]) -> Any:
         if not self.names:
@@ -291,14 +291,14 @@ class TraceSpace:
             for index, inst in enumerate(trace.insts):
                 if inst not in trace.decisions:
                     continue
-                label, found, rules, build = _read(mod, trace, inst)
+                label, found, rules, decision = _read(mod, trace, inst)
                 number = counts[label] = counts.get(label, -1) + 1
                 names = {part: f"{label}_{number}{part}" for part in found}
                 for part, name in names.items():
                     parameters.setdefault(name, found[part])
                     used.setdefault(name, []).append(sketch)
                 constraints |= dict.fromkeys(rule.format(*names.values()) for rule in rules)
-                own.append(build(index, tuple(names.values())))
+                own.append(replace(decision, index=index, names=tuple(names.values())))
             decisions.append(own)
         when: dict[str, str] = {}
         if len(traces) > 1:
@@ -320,8 +320,10 @@ class TraceSpace:
         return Trace(list(trace.insts), decisions)
 
 
-def _read(mod: Any, trace: Any, inst: Any) -> Any:
-    """Return a label, the parameters by suffix, rules with a place for each name, and what builds the decision."""
+def _read(
+    mod: Any, trace: Any, inst: Any
+) -> tuple[str, dict[str, Parameter], list[str], _Decision]:
+    """Return a label, the parameters by suffix, rules with a place for each name, and the decision without names."""
     kind, initial = inst.kind.name, trace.decisions[inst]
     if kind == "SamplePerfectTile":
         factors = [int(factor) for factor in initial]
@@ -336,11 +338,8 @@ def _read(mod: Any, trace: Any, inst: Any) -> Any:
             found = {}
         product = " * ".join(["{}"] * len(found))
         rules = [f"{extent} % ({product}) == 0"] if len(found) > 1 else []
-
-        def build(index: int, names: tuple[str, ...]) -> _Decision:
-            return _Decision(index, factors, names, extent, {})
-
-        return f"tile{extent}x{len(factors)}", found, rules, build
+        decision = _Decision(initial=factors, extent=extent)
+        return f"tile{extent}x{len(factors)}", found, rules, decision
     if kind == "SampleCategorical":
         codes = {int(value): code for code, value in reversed(list(enumerate(inst.attrs[0])))}
         default = int(inst.attrs[0][int(initial)])
@@ -352,12 +351,8 @@ def _read(mod: Any, trace: Any, inst: Any) -> Any:
         codes, default, label = {code: code for code in seen}, int(initial), "place"
     parameter = ForeignParameter.of(codes, default).parameter
     label += "_".join(map(str, ["", *sorted(codes)])).replace("-", "m")
-    has_choice = len(codes) > 1
-
-    def build_choice(index: int, names: tuple[str, ...]) -> _Decision:
-        return _Decision(index, initial, names, None, codes)
-
-    return label, {"": parameter} if has_choice else {}, [], build_choice
+    found = {"": parameter} if len(codes) > 1 else {}
+    return label, found, [], _Decision(initial=initial, codes=codes)
 
 
 def _replayed(mod: Any, trace: Any, inst: Any) -> Iterator[Any]:

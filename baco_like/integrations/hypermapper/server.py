@@ -9,6 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, final
 
@@ -92,10 +93,7 @@ def serve(
         JournalError: The journal belongs to another run, or is in use.
         ValueError: The strategy does not exist.
     """
-
-    def start(scenario: Scenario, optimizer: Optimizer, samples: TextIO, report: Report) -> Session:
-        return PipeSession(scenario, optimizer, samples, report, incoming, outgoing)
-
+    start = partial(PipeSession, incoming=incoming, outgoing=outgoing)
     return _run(scenario, start, report, options)[1]
 
 
@@ -133,18 +131,14 @@ def optimize(
             raise RunFileError("a scenario without a function to tune must be a file")
         serve_stdio(Path(settings_file), options)
         return None
-    function = black_box_function
     given = settings_file if isinstance(settings_file, Mapping) else Path(settings_file)
-
-    def start(scenario: Scenario, optimizer: Optimizer, samples: TextIO, report: Report) -> Session:
-        return FunctionSession(scenario, optimizer, samples, report, function)
-
+    start = partial(FunctionSession, function=black_box_function)
     return _run(read_scenario(given), start, messages.report_to_stderr, options)[0]
 
 
 def _run(
     scenario: Scenario,
-    start: Callable[[Scenario, Optimizer, TextIO, Report], Session],
+    start: Callable[[Scenario, Optimizer, TextIO, Report], PipeSession | FunctionSession],
     report: Report,
     options: ServeOptions,
 ) -> tuple[Optimizer, str]:

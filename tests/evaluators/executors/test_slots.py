@@ -91,8 +91,10 @@ def test_slots_are_read_and_have_the_type_of_their_device(monkeypatch):
         ([3], "3 is not a slot"),
         ([], "expected a list"),
         ("cuda:0", "expected a list"),
-        ([{"name": "a"}], "the texts name and type"),
-        ([{**TWO[0], "environment": {"A": 1}}], "with texts"),
+        ([{"name": "a"}], "needs the key 'type'"),
+        ([{**TWO[0], "kind": "a"}], "has no key 'kind'"),
+        ([{**TWO[0], "name": ""}], "name = '': expected a text"),
+        ([{**TWO[0], "environment": {"A": 1}}], "environment = {'A': 1}: expected a table"),
     ],
 )  # fmt: skip
 def test_wrong_slots_are_refused(wrong, message):
