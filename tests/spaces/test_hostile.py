@@ -399,14 +399,14 @@ def test_the_memory_of_trees_is_bounded(monkeypatch):
     weights = [7919 ** (i % 7) % 10007 + i * i for i in range(30)]
     total = " + ".join(f"{weight} * {name}" for weight, name in zip(weights, names, strict=True))
     edges = []
-    extend = tree_builder._extend
+    extend = tree_builder._Layer.extend
 
     def count(*args):
         found = extend(*args)
         edges.append(len(found[0]))
         return found
 
-    monkeypatch.setattr(tree_builder, "_extend", count)
+    monkeypatch.setattr(tree_builder._Layer, "extend", count)
     limit(monkeypatch, MEMORY=2**20)
     space = Space({name: [0, 1] for name in names}, [f"({total}) % 100003 < 50000"])
     assert space.feasible.count is None

@@ -171,14 +171,14 @@ def test_the_running_value_of_a_sum_of_fractions_is_exact_or_not_used():
 
 def test_a_fold_prunes_before_its_last_parameter(monkeypatch):
     edges = []
-    extend = tree_builder._extend
+    extend = tree_builder._Layer.extend
 
     def count(*args):
         found = extend(*args)
         edges.append(len(found[0]))
         return found
 
-    monkeypatch.setattr(tree_builder, "_extend", count)
+    monkeypatch.setattr(tree_builder._Layer, "extend", count)
     Space(
         {f"t{i}": Integer(1, 1024) for i in range(8)},
         ["2**20 % (" + "*".join(f"t{i}" for i in range(8)) + ") == 0"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
 from operator import or_
@@ -106,9 +106,8 @@ def grow_tree(
         # The columns of the nodes, of the edges and, at the end, of the children.
         width = sum(column.itemsize for column in columns.values()) + 1
         most = min(MAX_EDGES, memory / (_GROWING_BYTES + 3 * width))
-        node, value, states = _extend(
-            domains, ready, running, columns, nodes, new, bound, work, most
-        )
+        layer = _Layer(domains, columns, nodes, new, bound, work)
+        node, value, states = layer.extend(ready, running, most)
         if len(node) == 0:
             return None
         running = [one for one in running if not one.is_known(bound)]
@@ -149,27 +148,20 @@ class _Running:
         """Whether the rule holds or not once these domains are bound."""
         return bound.issuperset(self.rule.members)
 
-    def follow(
-        self, columns: _Columns, new: int, bound: set[int], node: Ints, value: Ints
-    ) -> tuple[Column, Ints, Mask]:
+    def follow(self, layer: _Layer, node: Ints, value: Ints) -> tuple[Column, Ints, Mask]:
         """Return the running values and states after binding one more domain, and which of them may be followed."""
-        running, state = (columns[key][node] for key in self.keys)
-        if new in self.machine.members:
-            running, possible, sure = self.machine.follow(new, running, value)
+        running, state = (layer.columns[key][node] for key in self.keys)
+        if layer.new in self.machine.members:
+            running, possible, sure = self.machine.follow(layer.new, running, value)
             after = np.where(sure, _HOLDS, np.where(possible, _OPEN, _FAILS))
             state = np.where(state == _OPEN, after, state)
         alive = np.ones(len(node), dtype=np.bool_)
-        if bound.issuperset(self.conditions):
-            if new in self.conditions:
+        if layer.bound.issuperset(self.conditions):
+            if layer.new in self.conditions:
                 constraint = self.rule.constraint
                 assert isinstance(constraint, GuardedConstraint)
-                members = zip(self.rule.members, self.rule.domains, strict=True)
-                read = {
-                    domain.name: domain.column[value if i == new else columns[i][node]]
-                    for i, domain in members
-                    if i in self.conditions
-                }
-                state = np.where(constraint.applies(read), state, _HOLDS)
+                applies = constraint.applies(layer.read(self.conditions, node, value))
+                state = np.where(applies, state, _HOLDS)
             alive = state != _FAILS
         return np.where(state == _OPEN, running, self.machine.start()), state, alive
 
@@ -190,61 +182,121 @@ def _start(
     return running, others
 
 
-def _extend(
-    domains: Sequence[ParameterDomain],
-    ready: Sequence[Rule],
-    running: Sequence[_Running],
-    columns: _Columns,
-    nodes: int,
-    new: int,
-    bound: set[int],
-    work: Work,
-    most: float,
-) -> tuple[Ints, Ints, _Columns]:
-    """Return node and value of the edges that bind one more parameter, at most this many, and their running values."""
-    size = domains[new].size
-    offers = [
-        offer
-        for one in running
-        if new in one.machine.members and not one.conditions
-        if (offer := one.machine.offer(new, columns[one.keys[0]])) is not None
-    ]
-    offered = min(offers, key=lambda pairs: len(pairs[0]), default=None)
-    tried = nodes * size if offered is None else len(offered[0])
-    if tried > (MAX_CANDIDATES if ready or running else most):
-        raise TooLarge
-    moving = [one for one in running if new in one.rule.members]
-    work.spend(tried * (1 + _STEP_ROWS * len(moving)) + len(moving) * CALL_COST)
-    lookups: list[_Lookup] = []
-    asked: list[Rule] = []
-    for rule in sorted(ready, key=lambda rule: rule.share):
-        lookup = _list_answers(domains, rule, columns, nodes, new, work)
-        if lookup is None:
-            asked.append(rule)
-        else:
-            lookups.append(lookup)
-            work.spend(tried + CALL_COST)
-    parts: list[tuple[Ints, Ints, _Columns]] = []
-    edges = 0
-    for node, value in _candidates(nodes, size, offered, lookups):
-        states: _Columns = {}
-        for one in moving:
-            *both, alive = one.follow(columns, new, bound, node, value)
-            states = {key: column[alive] for key, column in states.items()}
-            states |= {key: column[alive] for key, column in zip(one.keys, both, strict=True)}
-            node, value = node[alive], value[alive]
-        for rule in asked:
-            held = _evaluate(rule, columns, new, node, value, work)
-            states = {key: column[held] for key, column in states.items()}
-            node, value = node[held], value[held]
-        parts.append((node.astype(np.int32), value.astype(np.min_scalar_type(size)), states))
-        edges += len(node)
-        if edges > most:
+@dataclass(frozen=True)
+class _Layer:
+    """The nodes of one level and the domain that it binds.
+
+    Attributes:
+        domains: The domains of the group.
+        columns: What the nodes know.
+        nodes: Number of nodes.
+        new: Index of the domain.
+        bound: This domain and those above.
+        work: Work that may be spent.
+    """
+
+    domains: Sequence[ParameterDomain]
+    columns: _Columns
+    nodes: int
+    new: int
+    bound: set[int]
+    work: Work
+
+    @property
+    def size(self) -> int:
+        """Number of values of the new domain."""
+        return self.domains[self.new].size
+
+    def read(self, members: Iterable[int], node: Ints, value: Ints) -> dict[str, Column]:
+        """Return the values of some bound domains on candidates: pairs of a node and a value."""
+        domains = ((i, self.domains[i]) for i in members)
+        return {
+            domain.name: domain.column[value if i == self.new else self.columns[i][node]]
+            for i, domain in domains
+        }
+
+    def holds(self, rule: Rule, node: Ints, value: Ints) -> Mask:
+        """Return whether a rule holds on candidates."""
+        self.work.spend(len(value) * row_cost(rule.constraint) + CALL_COST)
+        return np.asarray(rule.constraint.holds(self.read(rule.members, node, value)), np.bool_)
+
+    def extend(
+        self, ready: Sequence[Rule], running: Sequence[_Running], most: float
+    ) -> tuple[Ints, Ints, _Columns]:
+        """Return node and value of the edges that bind the new domain, at most this many, and their running values."""
+        new, columns, work = self.new, self.columns, self.work
+        offers = [
+            offer
+            for one in running
+            if new in one.machine.members and not one.conditions
+            if (offer := one.machine.offer(new, columns[one.keys[0]])) is not None
+        ]
+        offered = min(offers, key=lambda pairs: len(pairs[0]), default=None)
+        tried = self.nodes * self.size if offered is None else len(offered[0])
+        if tried > (MAX_CANDIDATES if ready or running else most):
             raise TooLarge
-    node, value = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    states = {key: np.concatenate([s[key] for *_, s in parts]) for key in parts[0][2]}
-    kept = {key: columns[key][node] for one in running for key in one.keys if key not in states}
-    return node, value, states | kept
+        moving = [one for one in running if new in one.rule.members]
+        work.spend(tried * (1 + _STEP_ROWS * len(moving)) + len(moving) * CALL_COST)
+        lookups: list[_Lookup] = []
+        asked: list[Rule] = []
+        for rule in sorted(ready, key=lambda rule: rule.share):
+            lookup = self._list_answers(rule)
+            if lookup is None:
+                asked.append(rule)
+            else:
+                lookups.append(lookup)
+                work.spend(tried + CALL_COST)
+        parts: list[tuple[Ints, Ints, _Columns]] = []
+        edges = 0
+        for node, value in _candidates(self.nodes, self.size, offered, lookups):
+            states: _Columns = {}
+            for one in moving:
+                *both, alive = one.follow(self, node, value)
+                states = {key: column[alive] for key, column in states.items()}
+                states |= {key: column[alive] for key, column in zip(one.keys, both, strict=True)}
+                node, value = node[alive], value[alive]
+            for rule in asked:
+                held = self.holds(rule, node, value)
+                states = {key: column[held] for key, column in states.items()}
+                node, value = node[held], value[held]
+            parts.append(
+                (node.astype(np.int32), value.astype(np.min_scalar_type(self.size)), states)
+            )
+            edges += len(node)
+            if edges > most:
+                raise TooLarge
+        node, value = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        states = {key: np.concatenate([s[key] for *_, s in parts]) for key in parts[0][2]}
+        kept = {key: columns[key][node] for one in running for key in one.keys if key not in states}
+        return node, value, states | kept
+
+    def _list_answers(self, rule: Rule) -> _Lookup | None:
+        """Return the look-up of a rule's table, or of the combinations that the nodes have if these are few."""
+        new, size, nodes, columns = self.new, self.size, self.nodes, self.columns
+        others = [i for i in rule.members if i != new]
+        sizes = [
+            domain.size for i, domain in zip(rule.members, rule.domains, strict=True) if i != new
+        ]
+        if rule.table is not None:
+            table = np.moveaxis(rule.table, rule.members.index(new), -1).reshape(-1, size)
+            if not others:
+                return table, np.zeros(nodes, dtype=np.int64)
+            return table, mixed_radix([columns[i] for i in others], sizes)
+        if len(others) == len(columns) or math.prod(sizes) >= 2**62:
+            return None  # every node has a different combination
+        distinct, row = number_keys(
+            mixed_radix([columns[i] for i in others], sizes), math.prod(sizes)
+        )
+        if 2 * len(distinct) > nodes or len(distinct) * size > _LOOKUP_LIMIT:
+            return None
+        digits = dict(zip(others, split_ranks(distinct, sizes), strict=True))
+        known = replace(self, columns=digits)
+        allowed = np.empty((len(distinct), size), dtype=np.bool_)
+        for rows in _chunks(len(distinct), size):
+            local, value = np.indices((rows.stop - rows.start, size)).reshape(2, -1)
+            held = known.holds(rule, local + rows.start, value)
+            allowed[rows] = held.reshape(-1, size)
+        return allowed, row
 
 
 def _candidates(
@@ -267,51 +319,10 @@ def _candidates(
         yield node, value
 
 
-def _list_answers(
-    domains: Sequence[ParameterDomain],
-    rule: Rule,
-    columns: _Columns,
-    nodes: int,
-    new: int,
-    work: Work,
-) -> _Lookup | None:
-    """Return the look-up of a rule's table, or of the combinations that the nodes have if these are few."""
-    size = domains[new].size
-    others = [i for i in rule.members if i != new]
-    sizes = [domain.size for i, domain in zip(rule.members, rule.domains, strict=True) if i != new]
-    if rule.table is not None:
-        table = np.moveaxis(rule.table, rule.members.index(new), -1).reshape(-1, size)
-        if not others:
-            return table, np.zeros(nodes, dtype=np.int64)
-        return table, mixed_radix([columns[i] for i in others], sizes)
-    if len(others) == len(columns) or math.prod(sizes) >= 2**62:
-        return None  # every node has a different combination
-    distinct, row = number_keys(mixed_radix([columns[i] for i in others], sizes), math.prod(sizes))
-    if 2 * len(distinct) > nodes or len(distinct) * size > _LOOKUP_LIMIT:
-        return None
-    digits = dict(zip(others, split_ranks(distinct, sizes), strict=True))
-    allowed = np.empty((len(distinct), size), dtype=np.bool_)
-    for rows in _chunks(len(distinct), size):
-        local, value = np.indices((rows.stop - rows.start, size)).reshape(2, -1)
-        held = _evaluate(rule, digits, new, local + rows.start, value, work)
-        allowed[rows] = held.reshape(-1, size)
-    return allowed, row
-
-
 def _chunks(nodes: int, size: int) -> list[slice]:
     """Return consecutive slices of the nodes with about `_CHUNK` candidates each."""
     step = max(1, _CHUNK // size)
     return [slice(begin, min(nodes, begin + step)) for begin in range(0, nodes, step)]
-
-
-def _evaluate(rule: Rule, columns: _Columns, new: int, node: Ints, value: Ints, work: Work) -> Mask:
-    """Return whether a rule holds on candidates: pairs of a node and a value."""
-    work.spend(len(value) * row_cost(rule.constraint) + CALL_COST)
-    values = {
-        domain.name: domain.column[value if i == new else columns[i][node]]
-        for i, domain in zip(rule.members, rule.domains, strict=True)
-    }
-    return np.asarray(rule.constraint.holds(values), dtype=np.bool_)
 
 
 def _children(
@@ -520,43 +531,26 @@ def number_futures(
                 raw.update(bound)
             else:
                 terms |= {term.node: term for term in known}
-    numberings = _numberings(domains, pending, positions, raw, terms, n, work)
-    return _together(chain(numberings, states), n)
 
+    def numberings() -> Iterator[Numbering]:
+        """Yield what the futures depend on, one at a time: an array may have 100 MB."""
+        for i in sorted(raw):
+            work.spend(n + CALL_COST)
+            yield positions[i], domains[i].size
+        for rule in pending:
+            if rule.table is not None and not raw.issuperset(set(rule.members) & positions.keys()):
+                yield _slices(rule, rule.table, positions, work)
+        by_name = {domains[i].name: (domains[i].column, positions[i]) for i in positions}
+        named = {domains[i].name for i in raw}
+        for term in terms.values():
+            if not term.names <= named:
+                rows = (
+                    min(len(by_name[name][0]) for name in term.names) if len(term.names) == 1 else n
+                )
+                work.spend(rows * term.cost + n * _SORT_COST)
+                yield from _values(term, by_name)
 
-def _numberings(
-    domains: Sequence[ParameterDomain],
-    pending: Sequence[Rule],
-    positions: Mapping[int, Ints],
-    raw: set[int],
-    terms: Mapping[Any, Term],
-    n: int,
-    work: Work,
-) -> Iterator[Numbering]:
-    """Yield what the futures depend on, one at a time: an array may have 100 MB.
-
-    Args:
-        domains: As in `number_futures`, like `pending`, `positions`, `n` and `work`.
-        pending: The rules.
-        positions: The positions.
-        raw: Domains whose positions matter.
-        terms: Parts of expressions whose values matter.
-        n: The number.
-        work: The work.
-    """
-    for i in sorted(raw):
-        work.spend(n + CALL_COST)
-        yield positions[i], domains[i].size
-    for rule in pending:
-        if rule.table is not None and not raw.issuperset(set(rule.members) & positions.keys()):
-            yield _slices(rule, rule.table, positions, work)
-    by_name = {domains[i].name: (domains[i].column, positions[i]) for i in positions}
-    named = {domains[i].name for i in raw}
-    for term in terms.values():
-        if not term.names <= named:
-            rows = min(len(by_name[name][0]) for name in term.names) if len(term.names) == 1 else n
-            work.spend(rows * term.cost + n * _SORT_COST)
-            yield from _values(term, by_name)
+    return _together(chain(numberings(), states), n)
 
 
 def _slices(rule: Rule, table: Mask, positions: Mapping[int, Ints], work: Work) -> Numbering:
