@@ -17,7 +17,7 @@ from baco_like.cli import arguments
 from baco_like.cli.runs import folder_to_resume, run_and_report
 from baco_like.evaluators.command.compilers import describe_compiler
 from baco_like.exceptions import RunFileError
-from baco_like.journal.header import describe_host
+from baco_like.journal.header import describe_host, hashes_in
 from baco_like.journal.lock import files_of_run
 from baco_like.optimizer import WarmStart
 from baco_like.records.limits import Limits
@@ -32,6 +32,7 @@ from baco_like.running.regression_check import (
     record_baseline,
 )
 from baco_like.running.run_file import RunFile, read
+from baco_like.running.telling import tell_edits
 from baco_like.shipping import (
     Evidence,
     ShippedEntry,
@@ -61,7 +62,7 @@ def ship(args: arguments.Ship) -> None:
             table.
         JournalError: A journal is missing or damaged.
     """
-    table = _read_sources(args)
+    table, notes = _read_sources(args)
     with explain_os_error(RunFileError, "write", args.out, "choose another file by --out"):
         inputs = [file for path in args.sources for file in files_of_run(journal_of(path))]
         path = write_table(table, args.format, args.out, args.name, inputs)
@@ -82,17 +83,20 @@ def ship(args: arguments.Ship) -> None:
         print_line(
             "note: there is no default configuration that runs, so unknown tasks may get none"
         )
+    for note in notes:
+        print_line(f"note: {note}")
     count = len(table.entries)
     print_line(f"wrote {'1 entry' if count == 1 else f'{count} entries'} to {path}")
 
 
-def _read_sources(args: arguments.Ship) -> ShippedTable:
+def _read_sources(args: arguments.Ship) -> tuple[ShippedTable, list[str]]:
+    """Return the table, and a sentence for each source that was edited after its run."""
     if len(args.sources) == 1 and args.sources[0].suffix == ".json":
         if args.task or args.constraint or args.device:
             raise RunFileError(
                 f"{args.sources[0]} is a table; --task, --constraint and --device belong to journals"
             )
-        return read_table(args.sources[0])
+        return read_table(args.sources[0]), []
     tasks = args.task or [{}] * len(args.sources)
     if len(tasks) != len(args.sources):
         raise RunFileError(
@@ -100,7 +104,9 @@ def _read_sources(args: arguments.Ship) -> ShippedTable:
         )
     views = [JournalView(path, with_constraints=True) for path in args.sources]
     runs = [view.shipped_run(task) for view, task in zip(views, tasks, strict=True)]
-    return make_table(runs, views[0].history.space, device=args.device, constraints=args.constraint)
+    space, edits = views[0].history.space, [e for v in views for e in tell_edits(v.options.context)]
+    table = make_table(runs, space, device=args.device, constraints=args.constraint)
+    return table, list(dict.fromkeys(edits))
 
 
 # check ----------------------------------------------------------------------------------------------------------------
@@ -202,11 +208,15 @@ def _check_stamp(args: arguments.Check) -> int:
     run_file = None if args.run_file is None else read(args.run_file)
     compiler = None if run_file is None else describe_compiler(run_file.evaluator_table.entries)
     space = None if run_file is None else fingerprint(run_file.space.to_dict())
-    differences = stamp.differences(space, _present_device(args), compiler)
+    sources = None if run_file is None else hashes_in(run_file.context)
+    differences = stamp.differences(space, _present_device(args), compiler, sources)
     for difference in differences:
         print_line(f"stale: {difference}")
     if not differences:
-        print_line(f"fine: nothing has changed since {stamp.date or 'the run'}")
+        rest = (
+            "" if run_file else "; to compare space, compiler and sources, add --run-file FILE.toml"
+        )
+        print_line(f"fine: nothing has changed since {stamp.date or 'the run'}{rest}")
     return _UNKNOWN if differences else _FINE
 
 
@@ -224,7 +234,8 @@ def _compare_facts(table: ShippedTable, run_file: RunFile, args: arguments.Check
             f"{args.file} is stale: the space has changed since it was shipped ({detail:.500}); tune and ship again"
         )
     compiler = describe_compiler(run_file.evaluator_table.entries)
-    return table.stamp.differences(None, _present_device(args), compiler)
+    sources = hashes_in(run_file.context)
+    return table.stamp.differences(None, _present_device(args), compiler, sources)
 
 
 def _measure(

@@ -39,6 +39,7 @@ from baco_like.running.telling import (
     tell_conditions,
     tell_confirmation,
     tell_counts,
+    tell_edits,
     tell_result,
     tell_sources,
     tell_steps,
@@ -223,6 +224,7 @@ def describe_run(view: JournalView, top: int, width: int = 100) -> str:
         *tell_steps(found),
         *tell_sources(found),
         *tell_conditions(found),
+        *tell_edits(options.context),
     ]
     text = "\n".join(map(escape_control_characters, lines))
     return "\n\n".join(

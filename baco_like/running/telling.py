@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from baco_like._output import align_cells, escape_control_characters, format_table, in_percent, show
+from baco_like.journal.header import FOLDER, hashes_in
 from baco_like.records import (
     Confirmation,
     History,
@@ -20,7 +23,9 @@ from baco_like.records import (
     Trial,
 )
 from baco_like.records.trial import CONTROL, read_values
+from baco_like.results.files import hash_of_files
 from baco_like.running.findings import CHANGED, Findings, best_by_task
+from baco_like.shipping.stamp import describe_edit
 
 COMPLETE = 15
 """Most parameters whose unchanged values are shown too."""
@@ -215,6 +220,16 @@ def tell_sources(found: Findings) -> list[str]:
         f"best {'none' if record.best is None else format_result(record.best)}."
         for name, record in found.finders.items()
     ]
+
+
+def tell_edits(context: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each source of a run that was edited since, where its folder is on this machine."""
+    folder, edited = Path(str(context.get(FOLDER, ""))), []
+    for name, old in hashes_in(context).items() if folder.is_absolute() else ():
+        with contextlib.suppress(OSError):
+            if hash_of_files([folder / name]) != old:
+                edited.append(describe_edit(name))
+    return edited
 
 
 def tell_recommendation(found: TaskRecommendation | None) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from baco_like.exceptions import RunFileError
 from baco_like.journal.events import Event
-from baco_like.journal.header import COMPILER, UNIT, Header
+from baco_like.journal.header import COMPILER, UNIT, Header, hashes_in
 from baco_like.records import Confirmation, History, TaskRecommendation, Trial
 from baco_like.records.confirmation import winner_of
 from baco_like.records.objective import sign_of
@@ -246,6 +246,7 @@ def make_table(
         {str(k): str(v) for k, v in _part(opened[0], "versions").items()},
         max(str(event.get("created", "")) for event in opened),
         tuple({"task": dict(e.task), **e.evidence.summary()} for e in entries),
+        hashes_in(context),
     )
     default = _default_of(space)
     tasks = [{}] if space.tasks is None else space.tasks.descriptors

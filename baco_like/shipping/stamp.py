@@ -45,6 +45,7 @@ class Stamp:
         versions: Versions of the libraries at the time of the run.
         date: When the latest run began, as text.
         evidence: For each entry its task and how sure it is; see `Evidence`.
+        sources: Hashes of the files that the values depend on, by path from the folder of the run file.
     """
 
     space: str
@@ -57,13 +58,18 @@ class Stamp:
     versions: Mapping[str, str] = field(default_factory=dict)
     date: str = ""
     evidence: tuple[Mapping[str, Any], ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
         return asdict(self)
 
     def differences(
-        self, space: str | None = None, device: str | None = None, compiler: str | None = None
+        self,
+        space: str | None = None,
+        device: str | None = None,
+        compiler: str | None = None,
+        sources: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Return one sentence for each fact that differs now; facts that are unknown on either side are not compared.
 
@@ -71,7 +77,11 @@ class Stamp:
             space: Fingerprint of the present space.
             device: Name of the present device.
             compiler: First line of the present compiler's version.
+            sources: Hashes of the present files, by path.
         """
+        edited = [
+            name for name, old in self.sources.items() if (sources or {}).get(name, old) != old
+        ]
         facts = (
             ("space", "the space has changed", self.space, space),
             ("device", "another device", self.device, device),
@@ -81,7 +91,15 @@ class Stamp:
             f"{reason}: it was tuned with {name} {old!r}, now it is {new!r}"
             for name, reason, old, new in facts
             if old and new and old != new
-        ]
+        ] + [describe_edit(name) for name in edited]
+
+
+def describe_edit(name: str) -> str:
+    """Return the sentence about a file that was edited after the run."""
+    return (
+        f"{name} was edited after the run, so the values belong to its old content: restore it, or tune again with "
+        "another --out"
+    )
 
 
 _TEXTS = ("constraints", "when")

@@ -104,6 +104,28 @@ def test_another_device_is_no_baseline(folder, capsys):
     assert "it was tuned with device 'old', now it is 'new'" in capsys.readouterr().out
 
 
+def test_results_of_a_source_that_was_edited_say_so(folder, capsys):
+    """Of `show`, `ship` and both kinds of `check`."""
+    ship = ("ship", "runs/job", "--format", "c", "--out", "tuned.h")
+    assert run(*ship) == 0
+    assert run("show", "runs/job") == 0
+    assert run("check", "tuned.h", "--stamp", *WORDS) == 0
+    assert "was edited" not in capsys.readouterr().out
+    times = Path("times.csv").read_text()
+    Path("times.csv").write_text(times + "\n")
+    commands = (["show", "runs/job"], ship, ["check", "runs/job", *WORDS])
+    for command in (*commands, ["check", "tuned.h", "--stamp", *WORDS]):
+        assert run(*command) == (2 if "--stamp" in command else 0)
+        assert (
+            "times.csv was edited after the run, so the values belong to" in capsys.readouterr().out
+        )
+    assert run("check", "tuned.h", "--stamp") == 0
+    assert "to compare space, compiler and sources, add --run-file" in capsys.readouterr().out
+    Path("times.csv").unlink()
+    assert run("show", "runs/job") == 0
+    assert "was edited" not in capsys.readouterr().out
+
+
 def test_a_stale_file_is_refused(folder, capsys):
     assert run("ship", "tuned.json", "--format", "c", "--out", "tuned.h") == 0
     compile_headers([folder / "tuned.h"])
