@@ -153,13 +153,9 @@ def _acquire(fd: int, path: Path, kind: int) -> None:
     started, look, nap = time.monotonic(), _LOOK, _FIRST_NAP
     while True:
         try:
-            return fcntl.flock(fd, kind | fcntl.LOCK_NB)
+            return _try_lock(fd, path, kind)
         except BlockingIOError:
             waited = time.monotonic() - started
-        except OSError as error:
-            if error.errno in NO_LOCKS:
-                raise no_locks(path, error) from error
-            raise
         if waited > look:
             look = waited + _LOOK
             _refuse_stopped(fd, path)
@@ -171,12 +167,22 @@ def _acquire(fd: int, path: Path, kind: int) -> None:
         nap = min(2 * nap, _LONGEST_NAP)
 
 
-def no_locks(path: Path, error: OSError) -> JournalError:
-    """Return the error for a file whose file system has no locks."""
-    return JournalError(
-        f"the file system of {path} has no locks ({error.strerror}), so two processes could write at once; "
-        "keep the journal on a local disk, and copy it afterwards"
-    )
+def _try_lock(fd: int, path: Path, kind: int) -> None:
+    """Lock a file.
+
+    Raises:
+        BlockingIOError: Another process holds the lock.
+        JournalError: The file system of the path has no locks.
+    """
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        raise JournalError(
+            f"the file system of {path} has no locks ({error.strerror}), so two processes could write at once; "
+            "keep the journal on a local disk, and copy it afterwards"
+        ) from error
 
 
 def _refuse_stopped(fd: int, path: Path) -> None:
@@ -243,8 +249,8 @@ _shares: dict[Path, _Share] = {}
 """The runs in which this process has a part, by lock file."""
 
 
-def _find(lock: Path) -> _Share | None:
-    share = _shares.get(lock)
+def _find(lock: Path | None) -> _Share | None:
+    share = None if lock is None else _shares.get(lock)
     return share if share is not None and share.fd in HELD else None  # a forked child has none
 
 
@@ -347,7 +353,7 @@ def _enter(journal: Path, lock: Path, find_pending: Callable[[], Iterable[int]])
     return share
 
 
-def lost_trials(lock: Path) -> list[int]:
+def lost_trials(lock: Path | None) -> list[int]:
     """Return the pending trials that this process suggests next, because no process evaluates them."""
     with _guard:
         share = _find(lock)
@@ -355,7 +361,7 @@ def lost_trials(lock: Path) -> list[int]:
 
 
 @contextmanager
-def taking_lost(lock: Path, wanted: Callable[[int], bool], n: int) -> Iterator[list[int]]:
+def taking_lost(lock: Path | None, wanted: Callable[[int], bool], n: int) -> Iterator[list[int]]:
     """Take at most n of `lost_trials`, so that no other thread suggests them; after an error they come back."""
     with _guard:
         share = _find(lock)
@@ -370,11 +376,11 @@ def taking_lost(lock: Path, wanted: Callable[[int], bool], n: int) -> Iterator[l
         raise
 
 
-def keep_trials(lock: Path, ids: Iterable[int], is_pending: Callable[[int], bool]) -> None:
+def keep_trials(lock: Path | None, ids: Iterable[int], is_pending: Callable[[int], bool]) -> None:
     """Note that this process evaluates some trials, and forget those that are no longer pending."""
     with _guard:
         share = _find(lock)
-        if share is None:
+        if share is None or lock is None:
             return
         ids = set(ids)
         share.lost = [i for i in share.lost if i not in ids and is_pending(i)]
@@ -419,35 +425,26 @@ def _try_open(journal: Path, lock: Path, kind: int, patience: float = 0.0) -> in
 
 def _open_run_lock(journal: Path, lock: Path, kind: int) -> int:
     """Return the descriptor of the lock file, locked."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     while True:
-        try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        with _explain_error(lock), ExitStack() as stack:
             fd = os.open(lock, flags, 0o644)
-        except (OSError, ValueError) as error:  # ValueError: a null character in the name
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise JournalError(f"cannot open {str(lock)!r:.300}: {reason}") from error
-        status = os.fstat(fd)
-        if status.st_size or not stat.S_ISREG(status.st_mode):
-            os.close(fd)  # a lock is empty, and would be removed at the end
-            raise JournalError(
-                f"{lock} exists and is not a lock of a run; move it, or use another file"
-            )
-        try:
-            fcntl.flock(fd, kind | fcntl.LOCK_NB)
-            with suppress(FileNotFoundError):
+            stack.callback(os.close, fd)
+            status = os.fstat(fd)
+            if status.st_size or not stat.S_ISREG(status.st_mode):
+                # A lock is empty, and would be removed at the end.
+                raise JournalError(
+                    f"{lock} exists and is not a lock of a run; move it, or use another file"
+                )
+            try:
+                _try_lock(fd, journal, kind)
+            except BlockingIOError:
+                raise _in_use(journal, find_holders(fd)) from None
+            with suppress(FileNotFoundError):  # its last holder has removed the file
                 if os.path.samestat(os.fstat(fd), os.stat(lock)):
                     HELD.add(fd)
+                    stack.pop_all()
                     return fd
-        except BlockingIOError:
-            holders = find_holders(fd)
-            os.close(fd)
-            raise _in_use(journal, holders) from None
-        except OSError as error:
-            os.close(fd)
-            if error.errno in NO_LOCKS:
-                raise no_locks(journal, error) from error
-            raise JournalError(f"cannot lock {lock}: {error.strerror}") from None
-        os.close(fd)  # its last holder has removed the file
 
 
 def _in_use(journal: Path, holders: Iterable[int]) -> JournalError:

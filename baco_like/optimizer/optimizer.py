@@ -40,6 +40,7 @@ from baco_like.journal.events import (
     suggested_event,
 )
 from baco_like.journal.header import Header, Options, WarmStartResults, objective_context
+from baco_like.journal.lock import keep_trials, lost_trials, taking_lost
 from baco_like.optimizer.ahead import ProposalStore, Proposes
 from baco_like.optimizer.arguments import (
     Config,
@@ -314,12 +315,12 @@ class Optimizer(RunView):
         if task is not None:
             sharing = replace(sharing, task=task, ahead=0, patience=None)
         index = resolve_task(sharing.task, self.space)
-        with (
-            self._run.taking_part(),
-            self._run.taking_lost(
-                lambda i: self._is_of_task(self.history.find(i), index), count
-            ) as lost,
-        ):
+
+        def is_wanted(number: int) -> bool:
+            return self._is_of_task(self.history.find(number), index)
+
+        lock = self._run.lock_file
+        with self._run.taking_part(), taking_lost(lock, is_wanted, count) as lost:
             trials = self.reclaim(self._find_trials(lost)) if lost else []
             if missing := count - len(trials):
                 with suppress(SpaceExhausted) if trials else nullcontext():
@@ -590,7 +591,7 @@ class Optimizer(RunView):
 
         Those that no process evaluates are among them, if this process is alone.
         """
-        worker, lost = self.worker, self._run.lost
+        worker, lost = self.worker, lost_trials(self._run.lock_file)
         task = resolve_task(self._sharing.task, self.space)
         own = [t for t in self.pending if worker in (None, t.worker) or t.id in lost]
         return [trial for trial in own if self._is_of_task(trial, task)]
@@ -673,7 +674,7 @@ class Optimizer(RunView):
         These are the trials with an expired lease, and those that no process evaluates, if this process is alone.
         """
         expired = [] if self.lease is None else self.history.find_expired(read_clocks())
-        return list(dict.fromkeys([*self._run.lost, *expired]))
+        return list(dict.fromkeys([*lost_trials(self._run.lock_file), *expired]))
 
     def keep(self, trials: Iterable[int]) -> None:
         """Note that somebody evaluates pending trials of an earlier process, so `suggest` does not return them again.
@@ -681,7 +682,7 @@ class Optimizer(RunView):
         Args:
             trials: Their numbers.
         """
-        self._run.keep(trials)
+        keep_trials(self._run.lock_file, trials, self.history.is_pending)
 
     def _find_trials(self, ids: Iterable[int]) -> list[Trial]:
         found = (self.history.find(i) for i in ids)

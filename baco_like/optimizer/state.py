@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
@@ -36,7 +36,7 @@ from baco_like.journal.events import (
 )
 from baco_like.journal.header import Header, Options, numbered
 from baco_like.journal.json_lines import GroupCommit, JsonlJournal, not_recorded
-from baco_like.journal.lock import keep_trials, lock_file, lost_trials, taking_lost, taking_part
+from baco_like.journal.lock import keep_trials, lock_file, taking_part
 from baco_like.optimizer.arguments import (
     collector_paused,
     journal_name,
@@ -300,7 +300,7 @@ class JournaledState:
         self._name = journal_name(journal)
         self._disk = GroupCommit(journal.path) if isinstance(journal, JsonlJournal) else None
         self._path = Path(self._name)
-        self._lock_file = lock_file(self._path)
+        self.lock_file = None if self._disk is None else lock_file(self._path)
         self._unconfirmed: deque[_Unconfirmed] = deque()
         self._own = _Own()
         header, mark, events = split_header(journal, self._name)
@@ -367,7 +367,7 @@ class JournaledState:
                 if self._disk is not None:
                     reservation.close()  # another thread may hold the table of shares, and wait for the journal
                     ids = draft.ids if event["event"] == "suggested" else ()
-                    keep_trials(self._lock_file, ids, self.state.history.is_pending)
+                    keep_trials(self.lock_file, ids, self.state.history.is_pending)
                 if self._own.request is not None:
                     self._own.written.append((event, self.state.mark.number))
                 log_event(event, observations, history, seconds)
@@ -395,26 +395,10 @@ class JournaledState:
             return [trial.id for trial in pending if trial.lease is None]
 
         with ExitStack() as part:
-            if self._disk is not None:
+            if self.lock_file is not None:
                 with self.lock:
-                    part.enter_context(taking_part(self._path, self._lock_file, find_pending))
+                    part.enter_context(taking_part(self._path, self.lock_file, find_pending))
             yield
-
-    @property
-    def lost(self) -> list[int]:
-        """Pending trials that no process evaluates, if this process has found itself alone."""
-        return [] if self._disk is None else lost_trials(self._lock_file)
-
-    def keep(self, ids: Iterable[int]) -> None:
-        """Take trials out of `lost`: somebody evaluates them."""
-        if self._disk is not None:
-            keep_trials(self._lock_file, ids, self.state.history.is_pending)
-
-    def taking_lost(
-        self, wanted: Callable[[int], bool], n: int
-    ) -> AbstractContextManager[list[int]]:
-        """Take at most n of the trials in `lost` to suggest them within a ``with`` block."""
-        return nullcontext([]) if self._disk is None else taking_lost(self._lock_file, wanted, n)
 
     def _write(
         self, event: Event, state: OptimizerState, observations: Sequence[Observation]
