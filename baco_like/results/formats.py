@@ -29,7 +29,7 @@ from baco_like.results.files import (
 )
 from baco_like.results.hypermapper import from_samples, samples_bytes, writable
 from baco_like.results.recording import Recording, by_measurement, from_journal, split_rows
-from baco_like.results.table_csv import from_frame, from_table, is_frame, is_table, table_bytes
+from baco_like.results.table_csv import from_table, is_table, table_bytes
 from baco_like.results.tuner_files import (
     cache_bytes,
     cut_off_cache,
@@ -197,6 +197,4 @@ def _read_csv(text: str, objective: str | None) -> Recording:
     lines = list(filter(None, csv.reader(io.StringIO(whole, newline=""), skipinitialspace=True)))
     if not lines:
         raise RunFileError("a CSV file without a complete line; a line ends with a line break")
-    if is_table(lines[0]):
-        return from_table(lines)
-    return from_frame(lines) if is_frame(lines[0]) else from_samples(lines, objective)
+    return from_table(lines) if is_table(lines[0]) else from_samples(lines, objective)

@@ -520,12 +520,17 @@ def write_rows(
     rows = []
     for config, outcome in zip(recorded.configs, recorded.outcomes, strict=True):
         row = write(config, outcome)
-        config_read, outcome_read = read(row)
-        same_config = [*map(repr, config_read.items())] == [*map(repr, config.items())]
-        if not same_config or replace(outcome_read, trial_id=outcome.trial_id) != outcome:
+        if not is_same(read(row), (config, outcome)):
             row[OWN] = outcome_row(Trial(0, config), outcome)
         rows.append(row)
     return rows
+
+
+def is_same(read: ConfigOutcome, written: ConfigOutcome) -> bool:
+    """Whether a row that was read back is the written one, except for the number of the trial."""
+    (config, outcome), (known, other) = read, written
+    same_config = [*map(repr, config.items())] == [*map(repr, known.items())]
+    return same_config and replace(outcome, trial_id=other.trial_id) == other
 
 
 def read_rows(

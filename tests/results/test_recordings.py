@@ -30,6 +30,7 @@ SPACE = Space(
 )
 
 EXACT = ("t4", "kernel_tuner", "ktt", "csv")
+COLUMNS = "id,x,v,status,failed,message,bound,sem,repeats,origin,worker,started,ended,baco_like\n"
 """The formats that say everything; BaCO's CSV has only the value and whether it ran."""
 
 # There and back -------------------------------------------------------------------------------------------------
@@ -520,10 +521,12 @@ def test_samples_there_and_back(tmp_path: Path) -> None:
         ("a,b\n1,2,3\n", "damaged"),
         ("Value,Valid\n1,True\n", "lacks parameters and an objective"),
         (
-            "x,v,status,failed,message,bound,sem,repeats,metrics,extra\n1,,ok,,,,,,,\n",
+            f"{COLUMNS}0,1,,ok,,,,,,,,,,\n",
             "damaged.*'ok'",
         ),
-        ("x,v,status,failed,message,bound,sem,repeats,metrics,extra\n1,2,what,,,,,,,\n", "damaged"),
+        (f"{COLUMNS}0,1,2,what,,,,,,,,,,\n", "damaged"),
+        (f"{COLUMNS}0,1,2,ok,,,,,,,,,,{{\n", "damaged"),
+        (f"{COLUMNS}0,1,2,ok,,,,,,,,,,3\n", "damaged"),
     ],
 )
 def test_files_that_are_none(tmp_path: Path, content: Any, message: str) -> None:
@@ -595,7 +598,7 @@ def test_named_pipes_and_devices_are_no_files_of_results(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "header",
-    ["x,v\n{},2\n", "x,v,status,failed,message,bound,sem,repeats,metrics,extra\n{},2,ok,,,,,,,\n"],
+    ["x,v\n{},2\n", f"{COLUMNS}0,{{}},2,ok,,,,,,,,,,\n"],
 )
 def test_brackets_in_a_cell_cannot_exhaust_the_stack(tmp_path: Path, header: str) -> None:
     cell = "(" * 20_000 + ")" * 20_000
