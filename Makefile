@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CPU_TORCH := https://download.pytorch.org/whl/cpu
 
-.PHONY: demo test test-integrations fuzz gpu check docs clean
+.PHONY: demo test test-integrations benchmarks fuzz gpu check docs clean
 
 # PyTorch first and from the constraints file: its default build on Linux brings gigabytes of CUDA libraries.
 $(VENV)/.base: pyproject.toml constraints.txt
@@ -35,6 +35,10 @@ test: $(VENV)/.installed
 # The adapters, against the real packages.
 test-integrations: $(VENV)/.installed
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 tests/integrations
+
+# A short version of all benchmarks, in about ten minutes: says which claims it cannot confirm. DATA=DIR for those on public data.
+benchmarks: $(VENV)/.installed
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/confirm.py $(if $(DATA),--data $(DATA))
 
 # Two minutes of mutated files and protocol lines; --seconds for longer.
 fuzz: $(VENV)/.installed
