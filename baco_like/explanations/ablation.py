@@ -284,8 +284,7 @@ class _ValuedPath:
         measured = self._measured.get(row_keys(code[None, :])[0])
         if measured is None:
             drawn = self._models.costs(code[None, :])[:, 0]
-            ends = self._models.scale.backward(np.quantile(drawn, ENDS))
-            low, cost, high = sorted(self._sign * ends)
+            low, cost, high = self._models.interval(drawn)
             runs = 1.0 - float(self._models.failure(code[None, :]).mean())
         else:
             low = cost = high = self._sign * _median(measured)

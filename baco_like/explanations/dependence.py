@@ -21,10 +21,9 @@ from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.exceptions import TrialError
 from baco_like.explanations.importance import Importance, compute_importance, sums
-from baco_like.explanations.models import ENDS, HistoryModels, fit_models
+from baco_like.explanations.models import HistoryModels, fit_models
 from baco_like.parameters.protocol import is_permutation
 from baco_like.records import History
-from baco_like.records.objective import sign_of
 from baco_like.spaces import Space
 
 if TYPE_CHECKING:
@@ -131,26 +130,26 @@ def compute_dependence(
     models = fit_models(history, seed) if models is None else models
     ranking = compute_importance(history, seed, models=models) if ranking is None else ranking
     rng = generator(seed, Purpose.EXPLAIN, len(history) + 2)
-    space, sign = history.space, sign_of(history.direction)
+    space = history.space
     # All tables average over the same configurations; otherwise their levels would differ.
     rows = space.feasible.sample(SAMPLE, rng)
     names = [effect.name for effect in ranking]
     result: list[Dependence] = []
     for name in names:
         if is_permutation(space.parameters[name]):
-            result += _positions(models, space, name, sign, rows, rng)
+            result += _positions(models, name, rows, rng)
         elif space.parameters[name].width == 1:
             averaged = _active_rows(space, (name,), rows[:AVERAGED], rng)
-            result.append(_Grid(models, space, (name,), averaged).dependence(sign))
+            result.append(_Grid(models, (name,), averaged).dependence())
     result = [dependence for dependence in result if dependence.points]
     scalar = [name for name in names if space.parameters[name].width == 1][:STRONGEST]
     few = rows[: AVERAGED // 2]
-    tried = [_Grid(models, space, pair, few) for pair in combinations(scalar, 2)] if pairs else []
+    tried = [_Grid(models, pair, few) for pair in combinations(scalar, 2)] if pairs else []
     # Parameters of different branches are never active together.
     tried = [grid for grid in tried if not grid.is_empty]
     tried.sort(key=lambda grid: -grid.interaction())
-    strongest = [_Grid(models, space, grid.names, rows[:AVERAGED]) for grid in tried[:pairs]]
-    return (*result, *(grid.dependence(sign) for grid in strongest))
+    strongest = [_Grid(models, grid.names, rows[:AVERAGED]) for grid in tried[:pairs]]
+    return (*result, *(grid.dependence() for grid in strongest))
 
 
 def compute_dependence_on(history: History, names: tuple[str, ...], seed: int = 0) -> Dependence:
@@ -166,13 +165,13 @@ def compute_dependence_on(history: History, names: tuple[str, ...], seed: int = 
     """
     rng, space = generator(seed, Purpose.EXPLAIN, len(history) + 2), history.space
     rows = _active_rows(space, names, space.feasible.sample(AVERAGED, rng), rng)
-    grid = _Grid(fit_models(history, seed), space, names, rows)
+    grid = _Grid(fit_models(history, seed), names, rows)
     if grid.is_empty:
         raise TrialError(
             f"no random configuration has {' and '.join(map(repr, names))}: the conditions of the space exclude each "
             "other, or hold rarely; choose other parameters"
         )
-    return grid.dependence(sign_of(history.direction))
+    return grid.dependence()
 
 
 def grid_codes(space: Space, name: str, most: int) -> Codes:
@@ -212,15 +211,12 @@ class _Grid:
 
     Args:
         models: Predict.
-        space: The space.
         names: One or two scalar parameters.
         rows: The configurations to average over, ``(n, w)``.
     """
 
-    def __init__(
-        self, models: HistoryModels, space: Space, names: tuple[str, ...], rows: Codes
-    ) -> None:
-        self._models, self._space, self.names = models, space, names
+    def __init__(self, models: HistoryModels, names: tuple[str, ...], rows: Codes) -> None:
+        self._models, self.names, space = models, names, models.space
         kind = len(names) - 1
         axes = [grid_codes(space, name, SHOWN_VALUES[kind])[:, 0] for name in names]
         self._cells = np.stack([g.reshape(-1) for g in np.meshgrid(*axes, indexing="ij")], axis=1)
@@ -256,11 +252,11 @@ class _Grid:
             rows, columns = np.nanmean(table, axis=1, keepdims=True), np.nanmean(table, axis=0)
             return float(np.nanvar(table - rows - columns)) if np.isfinite(table).any() else 0.0
 
-    def dependence(self, sign: float) -> Dependence:
+    def dependence(self) -> Dependence:
         """Return the table in the user's unit."""
         failing = self._models.failure(self._codes).mean(axis=0)
         values = [
-            self._space.parameters[name].decode(self._cells[:, i : i + 1])
+            self._models.space.parameters[name].decode(self._cells[:, i : i + 1])
             for i, name in enumerate(self.names)
         ]
         return _table(
@@ -270,14 +266,12 @@ class _Grid:
             failing,
             self._cell,
             self._models,
-            sign,
         )
 
 
-def _positions(
-    models: HistoryModels, space: Space, name: str, sign: float, rows: Codes, rng: Rng
-) -> list[Dependence]:
+def _positions(models: HistoryModels, name: str, rows: Codes, rng: Rng) -> list[Dependence]:
     """Return the dependence on the position of each element of a permutation, counted from 0, the outermost."""
+    space = models.space
     parameter = space.parameters[name]
     assert is_permutation(parameter)
     averaged = int(space.activity.where(name, rows[:AVERAGED]).sum())
@@ -297,7 +291,7 @@ def _positions(
         means[:, seen] = sums(costs, np.searchsorted(np.flatnonzero(seen), position)) / size[seen]
         label = (f"{name}: position of {element}",)
         values = [(i,) for i in range(len(size))]
-        result.append(_table(label, values, means, failing, position, models, sign))
+        result.append(_table(label, values, means, failing, position, models))
     return result
 
 
@@ -308,14 +302,12 @@ def _table(
     failing: Array,
     cell: Ints,
     models: HistoryModels,
-    sign: float,
 ) -> Dependence:
     size = np.bincount(cell, minlength=len(values))
     fails = np.bincount(cell, failing, minlength=len(values)) / np.maximum(size, 1)
     points = []
     for i in np.flatnonzero(size):
-        ends = models.scale.backward(np.quantile(means[:, i], ENDS))
-        low, value, high = sorted((sign * ends).tolist())
+        low, value, high = models.interval(means[:, i])
         points.append(DependencePoint(values[i], value, low, high, float(1.0 - fails[i])))
     return Dependence(names, tuple(points))
 

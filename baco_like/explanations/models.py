@@ -70,6 +70,7 @@ class HistoryModels:
     Attributes:
         space: The space of the run.
         scale: Converts between costs and the models' scale.
+        sign: Factor between value and cost.
         processes: Functions drawn from Gaussian processes of the cost.
         forests: Bootstrapped random forests of the cost, each a tuple of trees.
         failures: Bootstrapped random forests of whether a configuration fails; empty if all or no trials failed.
@@ -80,12 +81,19 @@ class HistoryModels:
 
     space: Space
     scale: Scale
+    sign: float
     processes: tuple[DrawnFunctions, ...]
     forests: tuple[tuple[Tree, ...], ...]
     failures: tuple[tuple[Tree, ...], ...]
     failed: float
     data: Data
     process: GPModel
+
+    def interval(self, drawn: Array) -> tuple[float, float, float]:
+        """Return the ends of the 90 % interval of drawn costs and the median between them, as values."""
+        values = self.sign * self.scale.backward(np.quantile(drawn, ENDS))
+        low, middle, high = sorted(values.tolist())
+        return low, middle, high
 
     def costs(self, codes: Codes) -> Array:
         """Return drawn costs on the models' scale, ``(m, w)`` -> ``(draws, m)``."""
@@ -149,7 +157,10 @@ def fit_models(
     features = space.features(every.codes)
     grown = tuple(_grow_costs(features, every.y, rng) for _ in range(forests))
     failures = float(labels.mean())
-    return HistoryModels(history.space, scale, processes, grown, failing, failures, data, drawn[0])
+    sign = sign_of(history.direction)
+    return HistoryModels(
+        history.space, scale, sign, processes, grown, failing, failures, data, drawn[0]
+    )
 
 
 def _grow_costs(features: Array, y: Array, rng: Rng) -> tuple[Tree, ...]:
