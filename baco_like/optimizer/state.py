@@ -324,7 +324,12 @@ class JournaledState:
                 self._replay(events)
             self.unannounced.clear()
             self.warm_start = header.earlier
-        log_opening(self.state.history, str(getattr(journal, "path", "memory")), header is None)
+        name, history = getattr(journal, "path", "memory"), self.state.history
+        if header is None:
+            _logger.info("new run in %s: %r", name, history.space)
+        else:
+            counts = len(history), len(history.pending)
+            _logger.info("resumed the run in %s: %d observed, %d pending", name, *counts)
 
     def commit(self, make_draft: Callable[[OptimizerState], Draft]) -> Draft:
         """Make an event from the current state, try it, write it, and only then let it take effect.
@@ -506,15 +511,6 @@ def _answering(event: Event, request: Sequence[Any], is_new: bool) -> Event:
 
 
 _logger = logging.getLogger(__name__.rpartition(".")[0])
-
-
-def log_opening(history: History, name: str, is_new: bool) -> None:
-    """Log that a run begins or is resumed."""
-    if is_new:
-        _logger.info("new run in %s: %r", name, history.space)
-    else:
-        counts = len(history), len(history.pending)
-        _logger.info("resumed the run in %s: %d observed, %d pending", name, *counts)
 
 
 def log_event(

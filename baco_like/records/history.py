@@ -493,12 +493,8 @@ class History:
 
     def expects_late(self, trial: Trial) -> bool:
         """Whether a worker may still have this trial, which is finished or was abandoned."""
-        known = self._late.get(trial.id)
-        return (
-            known is not None
-            and trial.id not in self._pending
-            and dict(known[0].config) == dict(trial.config)
-        )
+        known = self.find_late(trial.id)
+        return known is not None and dict(known.config) == dict(trial.config)
 
     def find_late(self, trial_id: int) -> Trial | None:
         """Return the trial of which a worker may still report a late result, or None."""

@@ -224,36 +224,12 @@ def _measure_rounds(
         name = "default" if k == plan.default else f"trial {plan.observed[k]}"
         return measure(trial, part, f"measured again: {name}")
 
-    seed = optimizer.options.seed
-    run_rounds(confirmation, measure_candidate, seed, budget, settings.rounds, has_time)
-
-
-def run_rounds(
-    confirmation: Confirmation,
-    measure: Callable[[int], Outcome],
-    seed: int,
-    budget: int,
-    rounds: int | None = None,
-    may_continue: Callable[[], bool] = lambda: True,
-) -> Confirmation:
-    """Measure candidates in rounds until the ranking is decided or the budget is spent.
-
-    Args:
-        confirmation: The candidates with the results so far.
-        measure: Measures candidate k, records the outcome where it has to be recorded, and returns it.
-        seed: Decides the order within each round.
-        budget: Largest number of measurements.
-        rounds: Largest number of rounds, or None.
-        may_continue: Called before each measurement; False ends the rounds.
-    """
-    while candidates := confirmation.race.next_candidates(
-        seed, confirmation.plan.start, budget, rounds
-    ):
+    given = optimizer.options.seed, plan.start, budget, settings.rounds
+    while candidates := confirmation.race.next_candidates(*given):
         for k in candidates:
-            if not may_continue():
-                return confirmation
-            confirmation = confirmation.add(k, measure(k))
-    return confirmation
+            if not has_time():
+                return
+            confirmation = confirmation.add(k, measure_candidate(k))
 
 
 def measure_trial(evaluator: Evaluator, trial: Trial) -> Outcome:

@@ -259,7 +259,15 @@ def tune(
         raise TypeError(f"callbacks = {callbacks!r}: expected a list of callables")
     lanes = None if workers.slots is None else ProcessLanes(slots=workers.slots)
     aim, search = Aim.of(aim), Search.of(strategy)
-    evaluator = _evaluator_of(fn, aim.first.name, measuring, workers, lanes)
+    evaluator = FunctionEvaluator(
+        fn,
+        objective=aim.first.name,
+        failures=measuring.failures,
+        repeats=measuring.repeats,
+        retries=measuring.retries,
+        executor=workers.executor if lanes is None else lanes,
+        max_pending=workers.max_pending,
+    )
     space = space if isinstance(space, Space) else Space(space)
     measuring = measuring.for_run(stop, aim, space, search.noise)
     budget = stop.room(History.start(space))
@@ -280,35 +288,13 @@ def tune(
             context=None if lanes is None else lanes.context,
             callbacks=callbacks,
         )
-        display = _show_progress(stop, budget, measuring) if progress else None
-        return search_and_confirm(optimizer, evaluator, stop, measuring, display)
-
-
-def _evaluator_of(
-    fn: Callable[[Trial], Any],
-    objective: str,
-    measuring: Measuring,
-    workers: Workers,
-    lanes: ProcessLanes | None,
-) -> FunctionEvaluator:
-    return FunctionEvaluator(
-        fn,
-        objective=objective,
-        failures=measuring.failures,
-        repeats=measuring.repeats,
-        retries=measuring.retries,
-        executor=workers.executor if lanes is None else lanes,
-        max_pending=workers.max_pending,
-    )
-
-
-def _show_progress(stop: StopRule, budget: int | None, measuring: Measuring) -> Progress:
-    """Return the progress on standard error, below notes about the machine."""
-    threshold = measuring.recheck.threshold if measuring.recheck else 0.05
-    progress = show_progress(sys.stderr, budget, "", time_limit(stop), threshold)
-    for note in describe_machine():
-        print(f"note: {note}", file=sys.stderr)
-    return progress
+        shown = None
+        if progress:
+            threshold = measuring.recheck.threshold if measuring.recheck else 0.05
+            shown = show_progress(sys.stderr, budget, "", time_limit(stop), threshold)
+            for note in describe_machine():
+                print(f"note: {note}", file=sys.stderr)
+        return search_and_confirm(optimizer, evaluator, stop, measuring, shown)
 
 
 def search_and_confirm(
