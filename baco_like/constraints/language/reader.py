@@ -167,20 +167,21 @@ def _read(
                 named.id = spelled.get(named.id, named.id)
     breaks = re.finditer(r"\r\n|\r|\n", text[shift:])
     lines = (shift, *(shift + line_break.end() for line_break in breaks))
-    node = _Reader(text, parameters, aliases, lines).read(body, 0)
+    node = _Reader(text, parameters, aliases, lines).read(body)
     if isinstance(node, tree.Listed | tree.Span):
         raise ExpressionError("a list is not a constraint", text, 1)
     return node
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Reader:
-    """Converts the nodes of Python's tree; ``depth`` is the nesting of the node in all methods."""
+    """Converts the nodes of Python's tree; ``depth`` is the nesting of the current one."""
 
     text: str
     parameters: Mapping[str, Parameter]
     aliases: Mapping[str, Node] | None
     lines: tuple[int, ...]
+    depth: int = 0
     """Start of each line of the parsed part in the text."""
 
     def column(self, line: int, byte: int) -> int:
@@ -192,35 +193,34 @@ class _Reader:
         position = self.column(node.lineno, node.col_offset) + 1
         raise ExpressionError(message, self.text, position)
 
-    def read(self, node: ast.expr, depth: int) -> Node:
-        if depth > MAX_DEPTH:
+    def read(self, node: ast.expr) -> Node:
+        if self.depth > MAX_DEPTH:
             self.refuse(node, f"nested more than {MAX_DEPTH} deep")
-        converted = self.convert(node, depth + 1)
+        self.depth += 1
+        converted = self.convert(node)
+        self.depth -= 1
         if isinstance(converted, tree.Operation | tree.Comparison):
             converted = self.fold_constant(node, converted)
         start = self.column(node.lineno, node.col_offset)
         end = self.column(node.end_lineno or 1, node.end_col_offset or 0)
         return replace(converted, start=start, end=end)
 
-    def value(self, node: ast.expr, depth: int) -> Node:
+    def value(self, node: ast.expr) -> Node:
         """Return a node that is a single value, not a collection."""
-        value = self.read(node, depth)
+        value = self.read(node)
         if isinstance(value, tree.Listed | tree.Span):
             self.refuse(node, "a list is allowed only to the right of 'in'")
         return value
 
-    def compared(self, node: ast.expr, depth: int) -> Node:
+    def compared(self, node: ast.expr) -> Node:
         """Return a value that is compared: a tuple of constants is one, too."""
         if not isinstance(node, ast.Tuple):
-            return self.value(node, depth)
-        parts = [self.compared(element, depth + 1) for element in node.elts]
+            return self.value(node)
+        parts = [self.compared(element) for element in node.elts]
         constants = [part.value for part in parts if isinstance(part, tree.Literal)]
         if len(constants) < len(parts):
             self.refuse(node, "a tuple that is compared has constants only")
         return tree.Literal(tuple(constants))
-
-    def values(self, nodes: Sequence[ast.expr], depth: int) -> tuple[Node, ...]:
-        return tuple(self.value(node, depth) for node in nodes)
 
     def fold_constant(self, node: ast.expr, converted: Node) -> Node:
         """Return the value of a node without parameters, so that it is computed only once."""
@@ -234,7 +234,7 @@ class _Reader:
             self.refuse(node, "cannot be computed (too large)")
         return tree.Literal(value)
 
-    def convert(self, node: ast.expr, depth: int) -> Node:
+    def convert(self, node: ast.expr) -> Node:
         match node:
             case ast.Constant(value=value):
                 return self.literal(node, value)
@@ -243,42 +243,42 @@ class _Reader:
                     return self.aliases[name]
                 return self.parameter(node, name)
             case ast.UnaryOp():
-                return self.unary(node, depth)
+                return self.unary(node)
             case ast.BinOp(op=operator) if (
                 self.aliases is not None and type(operator) in _JUNCTIONS
             ):
-                return self.junction(node, depth)
+                return self.junction(node)
             case ast.BinOp(op=operator) if type(operator) in _CHAINS:
-                return self.chain(node, depth)
+                return self.chain(node)
             case ast.BinOp():
-                return self.binary(node, depth)
+                return self.binary(node)
             case ast.BoolOp(op=operator, values=parts):
                 word = "and" if isinstance(operator, ast.And) else "or"
-                return _merge_junction(word, self.values(parts, depth))
+                return _merge_junction(word, tuple(map(self.value, parts)))
             case ast.Compare(ops=[ast.In() | ast.NotIn() as operator], comparators=[right]) if (
                 target := self.sequence(right)
             ) is not None:
-                found = self.reading(node, "in", target, [node.left], depth)
+                found = self.reading(node, "in", target, [node.left])
                 inside = isinstance(operator, ast.In)
                 return found if inside else tree.Operation("not", (found,))
             case ast.Compare():
-                return self.comparison(node, depth)
+                return self.comparison(node)
             case ast.Subscript(value=value, slice=place) if (
                 target := self.sequence(value)
             ) is not None:
-                return self.reading(node, "at", target, [place], depth)
+                return self.reading(node, "at", target, [place])
             case ast.IfExp(test=test, body=body, orelse=otherwise):
-                return self.choice((test, body, otherwise), depth)
+                return self.choice((test, body, otherwise))
             case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
-                return tree.Listed(tuple(self.compared(each, depth) for each in elements))
+                return tree.Listed(tuple(map(self.compared, elements)))
             case ast.Call():
-                return self.call(node, depth)
+                return self.call(node)
             case _:
                 default = f"{type(node).__name__} is not allowed"
                 self.refuse(node, _REFUSED.get(type(node), default))
 
-    def choice(self, nodes: Sequence[ast.expr], depth: int) -> Node:
-        test, body, otherwise = self.values(nodes, depth)
+    def choice(self, nodes: Sequence[ast.expr]) -> Node:
+        test, body, otherwise = map(self.value, nodes)
         return tree.Operation("if", (body, test, otherwise))
 
     def literal(self, node: ast.Constant, value: object) -> Node:
@@ -313,8 +313,8 @@ class _Reader:
         shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
         self.refuse(node, f"unknown name {name!r}; the parameters are {shown}")
 
-    def unary(self, node: ast.UnaryOp, depth: int) -> Node:
-        operand = self.value(node.operand, depth)
+    def unary(self, node: ast.UnaryOp) -> Node:
+        operand = self.value(node.operand)
         if isinstance(node.op, ast.Invert) and self.aliases is not None:
             if not self.is_condition(operand):
                 self.refuse(node, "'~' is for conditions; write 'not'")
@@ -323,14 +323,14 @@ class _Reader:
             self.refuse(node, "'~' of a condition is always true; write 'not'")
         return tree.Operation(_UNARY[type(node.op)], (operand,))
 
-    def binary(self, node: ast.BinOp, depth: int) -> Node:
+    def binary(self, node: ast.BinOp) -> Node:
         kind = type(node.op)
-        operands = self.values((node.left, node.right), depth)
+        operands = tuple(map(self.value, (node.left, node.right)))
         if kind not in SIGNS:
             self.refuse(node, f"the operator {kind.__name__} is not allowed")
         return tree.Operation(SIGNS[kind], operands)
 
-    def chain(self, node: ast.BinOp, depth: int) -> Node:
+    def chain(self, node: ast.BinOp) -> Node:
         """Return a sum, or the like, of any number of operands as one node, so that long ones are not deep."""
         signs = _CHAINS[type(node.op)]
         links: list[ast.BinOp] = []
@@ -338,9 +338,9 @@ class _Reader:
         while isinstance(first, ast.BinOp) and isinstance(first.op, signs):
             links.append(first)
             first = first.left
-        parts = [self.value(first, depth)]
+        parts = [self.value(first)]
         for link in reversed(links):
-            right = self.value(link.right, depth)
+            right = self.value(link.right)
             if len(parts) == 1 and (link is node or (_is_fixed(parts[0]) and _is_fixed(right))):
                 pair = tree.Operation(SIGNS[type(link.op)], (parts[0], right))
                 parts = [self.fold_constant(link, pair)]
@@ -350,9 +350,9 @@ class _Reader:
         whole = SIGNS[signs[0]]
         return tree.Operation(whole, tuple(parts)) if parts[1:] else parts[0]
 
-    def junction(self, node: ast.BinOp, depth: int) -> Node:
+    def junction(self, node: ast.BinOp) -> Node:
         """Return conditions that numexpr's ``&`` or ``|`` joins, or bits of numbers in parentheses."""
-        operands = self.values((node.left, node.right), depth)
+        operands = tuple(map(self.value, (node.left, node.right)))
         sign, are_conditions = SIGNS[type(node.op)], [*map(self.is_condition, operands)]
         if all(are_conditions):
             return _merge_junction(_JUNCTIONS[type(node.op)], operands)
@@ -368,8 +368,8 @@ class _Reader:
         kinds = {name: p.extent.kind for name, p in self.parameters.items() if name in named}
         return tree.is_condition(node, [n for n, k in kinds.items() if k is ColumnKind.BOOL])
 
-    def comparison(self, node: ast.Compare, depth: int) -> Node:
-        sides = [self.compared(node.left, depth)]
+    def comparison(self, node: ast.Compare) -> Node:
+        sides = [self.compared(node.left)]
         operators: list[str] = []
         for operator, given in zip(node.ops, node.comparators, strict=True):
             sign = SIGNS.get(type(operator))
@@ -378,7 +378,7 @@ class _Reader:
             if sign is None:
                 self.refuse(node, "'is' is for None; write '=='")
             is_element = isinstance(given, ast.Tuple) and sign not in ("in", "not in")
-            right = self.compared(given, depth) if is_element else self.read(given, depth)
+            right = self.compared(given) if is_element else self.read(given)
             collection = isinstance(right, tree.Listed | tree.Span)
             if collection != (sign in ("in", "not in")):
                 needed = "a value" if collection else "a list or a range"
@@ -389,7 +389,7 @@ class _Reader:
             sides.append(right)
         return tree.Comparison(tuple(operators), tuple(sides))
 
-    def call(self, node: ast.Call, depth: int) -> Node:
+    def call(self, node: ast.Call) -> Node:
         listed = ", ".join(_CALLS)
         match node.func:
             case (
@@ -405,12 +405,12 @@ class _Reader:
             self.refuse(node, f"{name} takes plain arguments only")
         target = self.sequence(node.args[0], quoted=True) if node.args else None
         if target is not None and name in _OF_SEQUENCES:
-            return self.reading(node, name, target, node.args[1:], depth)
+            return self.reading(node, name, target, node.args[1:])
         if name in ("len", "follows", "first", "last"):
             self.refuse(node, f"{name} takes a sequence")
         match name, node.args:
             case "range", _:
-                return self.range(node, depth)
+                return self.range(node)
             case "value", [ast.Constant(value=str(target))]:
                 return self.parameter(node, target)
             case "value", _:
@@ -418,19 +418,19 @@ class _Reader:
             case (("pos" | "at"), [ast.Name(id=target) | ast.Constant(value=str(target)), _]):
                 if not is_permutation(self.known(node.args[0], target)):
                     self.refuse(node.args[0], f"{target!r} is not a permutation")
-                return self.reading(node, name, target, node.args[1:], depth)
+                return self.reading(node, name, target, node.args[1:])
             case (("pos" | "at"), _):
                 what = "an element" if name == "pos" else "a place"
                 self.refuse(node, f"{name} takes a permutation and {what}")
             case "where", [_, _, _] if self.aliases is not None:
-                return self.choice(node.args, depth)
+                return self.choice(node.args)
             case "where", _:
                 self.refuse(node, "where is not allowed; write 'a if test else b'")
             case _:
-                return self.function(node, name, depth)
+                return self.function(node, name)
 
-    def function(self, node: ast.Call, name: str, depth: int) -> Node:
-        arguments = tuple(self.read(argument, depth) for argument in node.args)
+    def function(self, node: ast.Call, name: str) -> Node:
+        arguments = tuple(self.read(argument) for argument in node.args)
         variadic = name in VARIADIC or name in ("sum", "count")
         if variadic and len(arguments) == 1 and isinstance(arguments[0], tree.Listed):
             arguments = arguments[0].parts
@@ -447,15 +447,15 @@ class _Reader:
             arguments = tuple(tree.Operation("if", (one, part, zero)) for part in arguments)
         return tree.Operation("+", arguments if arguments[1:] else (tree.Literal(0), *arguments))
 
-    def range(self, node: ast.Call, depth: int) -> Node:
-        numbers = [self.constant_argument(argument, depth) for argument in node.args]
+    def range(self, node: ast.Call) -> Node:
+        numbers = [self.constant_argument(argument) for argument in node.args]
         whole = [number for number in numbers if type(number) is int]
         if not 1 <= len(numbers) <= 3 or len(whole) < len(numbers) or whole[2:] == [0]:
             self.refuse(node, "range takes one to three whole numbers, the last of three not 0")
         return tree.Span(range(*whole))
 
-    def constant_argument(self, node: ast.expr, depth: int) -> object:
-        argument = self.value(node, depth)
+    def constant_argument(self, node: ast.expr) -> object:
+        argument = self.value(node)
         if not isinstance(argument, tree.Literal):
             self.refuse(node, "a constant is needed here, not a parameter")
         return argument.value
@@ -474,9 +474,7 @@ class _Reader:
                 return None
         return name if is_sequence(self.parameters.get(name)) else None
 
-    def reading(
-        self, node: ast.expr, name: str, target: str, given: Sequence[ast.expr], depth: int
-    ) -> Node:
+    def reading(self, node: ast.expr, name: str, target: str, given: Sequence[ast.expr]) -> Node:
         """Return the node of a function of the permutation or sequence ``target``."""
         parameter = self.parameters[target]
         assert is_permutation(parameter) or is_sequence(parameter)
@@ -488,7 +486,7 @@ class _Reader:
             self.refuse(
                 node, f"{target!r} is a set without order; use len({shown}) or element in {shown}"
             )
-        arguments = [self.constant_argument(argument, depth) for argument in given]
+        arguments = [self.constant_argument(argument) for argument in given]
         if name == "first":
             return tree.Reading(target, "at", (0,))
         if name == "at":
