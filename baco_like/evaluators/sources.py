@@ -78,6 +78,15 @@ def content_hashes(
         raise EvaluatorError(f"{error.filename} cannot be read: {error.strerror}") from None
 
 
+def source_texts(problem: Path) -> str:
+    """Return the text of all sources that a problem file names or that they include, without Python files."""
+    names = content_hashes([problem], problem.parent, required=False)
+    files = [problem.parent / name.removeprefix(CONTENT) for name in names]
+    return "\n".join(
+        file.read_text(encoding="utf-8", errors="replace") for file in files if file.suffix != ".py"
+    )
+
+
 def table_hashes(entries: Mapping[str, Any], folder: Path) -> dict[str, str]:
     """Return the hashes of the files that an ``[evaluator]`` table names, as `content_hashes`.
 

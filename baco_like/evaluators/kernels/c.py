@@ -53,8 +53,10 @@ from baco_like.evaluators.kernels.bench import (
 from baco_like.evaluators.kernels.problems import (
     completion,
     constant_parameters,
+    explained,
     find_problem,
     load_problem,
+    note_unused,
 )
 from baco_like.evaluators.protocol import RunArguments
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
@@ -118,7 +120,8 @@ class CKernelBench(KernelBench):
         )
         own = {n: p for n, p in space.parameters.items() if not (self.has_sizes and n == SIZE)}
         complete = completion(path, settings.constants, own)
-        self.problem, self.path = load_problem(path, settings.constants), path
+        needed = ("inputs", "expected", "source")
+        self.problem, self.path = load_problem(path, settings.constants, needed), path
         self._compiler = require_program(settings.compiler, Path.cwd(), "[evaluator] compiler")
         if hasattr(self.problem, "requirements"):
             _require_flags(self._compiler, self.problem.requirements(own))
@@ -167,17 +170,19 @@ class CKernelBench(KernelBench):
         folder, name = self._folder.path, f"kernel-{trial_id}"
         # All sources have the same name, which compilers write into the program: equal programs are equal files.
         sources, program = folder / f"{name}.source", folder / name
-        flags = list(problem.flags(config)) if hasattr(problem, "flags") else []
-        variables = problem.environment(config) if hasattr(problem, "environment") else {}
+        with explained(self.path):
+            flags = list(problem.flags(config)) if hasattr(problem, "flags") else []
+            variables = problem.environment(config) if hasattr(problem, "environment") else {}
         started = time.perf_counter()
         try:
             sources.mkdir()
-            text = problem.source(config, size)
-            (sources / "kernel.c").write_text(text, encoding="utf-8")
+            with explained(self.path):
+                text = problem.source(config, size)
+                (sources / "kernel.c").write_text(text, encoding="utf-8")
             built = run_command(
                 [
                     *(self._compiler, *self.settings.flags, *flags, *_SHARED),
-                    *("kernel.c", "-lm", "-o", f"../{name}"),
+                    *(f"-I{self.path.parent}", "kernel.c", "-lm", "-o", f"../{name}"),
                 ],
                 timeout=self.settings.build_timeout,
                 folder=sources,
@@ -196,6 +201,8 @@ class CKernelBench(KernelBench):
             raise StageFailure(word, f"build: {built.describe()}")
         request = {"program": str(program), "size": size, "environment": dict(variables)}
         request["constant"] = constant_parameters(text, "kernel")
+        macros = [flag[2:].partition("=")[0] for flag in flags if flag.startswith("-D")]
+        request["notes"] = note_unused(macros, text, self.path)
         identity = hash_program(program, size, sorted(variables.items()))
         return CProgram(self, request, seconds, identity=identity)
 

@@ -117,7 +117,7 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
                 os.chdir(Path(request["program"]).parent)  # a folder that is removed
                 report.stage("compile", limits.build_timeout)
                 kernel = CKernel(request["program"], harness, arguments, flush)
-                kernel.constant = request["constant"]
+                kernel.constant, kernel.notes = request["constant"], request["notes"]
                 answer = Measurement(kernel, limits, is_placed=True)(request, report)
                 report.send({"answer": answer})
             except Exception as error:

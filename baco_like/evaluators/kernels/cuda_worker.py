@@ -10,8 +10,9 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,13 @@ from typing_extensions import override
 from baco_like.evaluators._processes.worker_main import Report
 from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.kernels.arguments import DEVICE_GUARDS, Argument, Arguments
-from baco_like.evaluators.kernels.problems import constant_parameters, draw_three, load_problem
+from baco_like.evaluators.kernels.problems import (
+    constant_parameters,
+    draw_three,
+    load_problem,
+    note_unused,
+    unread_parameters,
+)
 from baco_like.evaluators.kernels.timing import (
     ROTATE,
     CompiledKernel,
@@ -357,7 +364,9 @@ class Programs:
         import cupy
         from cupy.cuda import nvrtc
 
-        self.problem = load_problem(settings["problem"]["path"], settings["problem"]["constants"])
+        needed = ("inputs", "expected", "SOURCE", "KERNEL", "macros", "launch")
+        self.path = Path(settings["problem"]["path"])
+        self.problem = load_problem(self.path, settings["problem"]["constants"], needed)
         self.size = settings["problem"]["size"]
         draws = draw_three(self.problem, settings["problem"])
         for number, like in enumerate(self.call_optional("scratch", (), self.size)):
@@ -366,8 +375,9 @@ class Programs:
                 draw.append(scratch)
         self.device = Device(cupy, settings["device"], settings["flush"] is True)
         options = tuple(settings["options"])
-        self._compiler = Compiler(nvrtc, self.device.architecture, options)
-        self._compiler.check()
+        compiler = Compiler(nvrtc, self.device.architecture, options)
+        compiler.check()
+        self._compiler = replace(compiler, options=(*options, f"-I{self.path.parent}"))
         self.meter = Meter(self.device) if settings["energy"] else None
         self.constants: Mapping[str, int] = getattr(self.problem, "CONSTANTS", {})
         rotated = self.device.large if settings["flush"] == ROTATE else 0
@@ -389,6 +399,8 @@ class Programs:
         numbers = [n for n in range(len(self.arguments.blocks)) if n not in self.constants.values()]
         declared = constant_parameters(problem.SOURCE, name.partition("<")[0])
         kernel.constant = [numbers[n] for n in declared if n < len(numbers)]
+        names = unread_parameters(config, self.path)
+        kernel.notes = note_unused(names, problem.SOURCE + problem.KERNEL, self.path)
         return kernel
 
     def call_optional(self, name: str, default: Any, *arguments: Any) -> Any:

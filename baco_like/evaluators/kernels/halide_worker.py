@@ -24,7 +24,8 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
     """Return the handler of requests."""
     import halide as hl
 
-    problem = load_problem(settings["problem"]["path"], settings["problem"]["constants"])
+    path, needed = settings["problem"]["path"], ("inputs", "expected", "build")
+    problem = load_problem(path, settings["problem"]["constants"], needed)
     draws = draw_three(problem, settings["problem"])
     _require_buffers(draws)
     arguments = Arguments(draws, HostBlock, settings["restore"])

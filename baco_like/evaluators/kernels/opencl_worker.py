@@ -15,7 +15,13 @@ from typing_extensions import override
 
 from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.kernels.arguments import DEVICE_GUARDS, Argument, Arguments
-from baco_like.evaluators.kernels.problems import constant_parameters, draw_three, load_problem
+from baco_like.evaluators.kernels.problems import (
+    constant_parameters,
+    draw_three,
+    load_problem,
+    note_unused,
+    unread_parameters,
+)
 from baco_like.evaluators.kernels.timing import (
     ROTATE,
     CompiledKernel,
@@ -24,6 +30,8 @@ from baco_like.evaluators.kernels.timing import (
     hash_parts,
 )
 from baco_like.exceptions import EvaluatorError
+
+_NAMES = ("SOURCE", "KERNEL", "macros", "launch")
 
 
 class OutOfResources(Exception):
@@ -37,7 +45,8 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
         EvaluatorError: The platform or the device does not exist.
     """
     _disable_compiler_caches()
-    problem = load_problem(settings["problem"]["path"], settings["problem"]["constants"])
+    path, needed = Path(settings["problem"]["path"]), ("inputs", "expected", *_NAMES)
+    problem = load_problem(path, settings["problem"]["constants"], needed)
     draws = draw_three(problem, settings["problem"])
     import pyopencl as cl
 
@@ -54,6 +63,7 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
         macros = {name: to_text(value) for name, value in config.items()}
         macros |= {name: str(value) for name, value in problem.macros(size).items()}
         options = [*settings["options"], *(f"-D{name}={text}" for name, text in macros.items())]
+        options += ["-I", str(path.parent)]
         program = cl.Program(session.context, problem.SOURCE)
         program.build(options=options, devices=[device])
         kernel = cl.Kernel(program, problem.KERNEL)
@@ -62,9 +72,11 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
         identity = hash_parts(binaries, global_size, local_size)
         size_of_code = sum(len(binary) for binary in binaries)
         constant = constant_parameters(problem.SOURCE, problem.KERNEL)
-        return _OpenCLKernel(
+        made = _OpenCLKernel(
             session, kernel, global_size, local_size, identity, size_of_code, constant
         )
+        made.notes = note_unused(unread_parameters(config, path), problem.SOURCE, path)
+        return made
 
     return KernelServer(compile, KernelLimits(**settings["limits"]))
 

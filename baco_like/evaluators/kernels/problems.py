@@ -27,8 +27,10 @@ import importlib.util
 import re
 import secrets
 import sys
+import traceback
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,13 +42,37 @@ import numpy as np
 from baco_like._checks import is_whole
 from baco_like._tables import shown, suggestion
 from baco_like.evaluators.kernels.arguments import Argument, draw_arguments
-from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.exceptions import BacoError, EvaluatorError, RunFileError
 
 if TYPE_CHECKING:  # else every start of a worker imports the parameters
     from baco_like.parameters.protocol import Parameter
 
 Complete = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Fills in the parameters that a space leaves out."""
+
+
+@contextmanager
+def explained(path: str | Path) -> Iterator[None]:
+    """Raise an `EvaluatorError` with the file, the line and the function in place of an error in a problem file."""
+    try:
+        yield
+    except BacoError:
+        raise
+    except Exception as error:
+        places = [
+            f", line {frame.lineno}, in {frame.name}"
+            for frame in traceback.extract_tb(error.__traceback__)
+            if frame.filename == str(path)
+        ]
+        place, text = (places or [""])[-1], f"{type(error).__name__}: {error}"
+        if isinstance(error, SyntaxError):
+            place, text = f", line {error.lineno}", f"{type(error).__name__}: {error.msg}"
+        hint = (
+            f"; for a file beside the problem file write Path(__file__).with_name({Path(error.filename).name!r})"
+            if isinstance(error, FileNotFoundError) and error.filename
+            else ""
+        )
+        raise EvaluatorError(f"{path}{place}: {text}{hint}") from error
 
 
 def find_problem(name: str | Path, folder: Path) -> Path:
@@ -73,7 +99,9 @@ def find_problem(name: str | Path, folder: Path) -> Path:
     return path
 
 
-def load_problem(path: str | Path, constants: Mapping[str, Any] | None = None) -> ModuleType:
+def load_problem(
+    path: str | Path, constants: Mapping[str, Any] | None = None, needed: Sequence[str] = ()
+) -> ModuleType:
     """Import a problem file.
 
     Modules in the same folder can be imported by it, after all installed ones.
@@ -81,9 +109,10 @@ def load_problem(path: str | Path, constants: Mapping[str, Any] | None = None) -
     Args:
         path: The file.
         constants: New values for constants of the file, by name.
+        needed: Names that it must have.
 
     Raises:
-        EvaluatorError: The file has no constant of that name.
+        EvaluatorError: The file cannot be imported, or has no constant or needed name.
     """
     path = Path(path).resolve()
     # Two problem files may have the same name; dataclasses look their module up in sys.modules.
@@ -95,7 +124,8 @@ def load_problem(path: str | Path, constants: Mapping[str, Any] | None = None) -
     sys.modules[name] = module
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
-    spec.loader.exec_module(module)
+    with explained(path):
+        spec.loader.exec_module(module)
     for constant, value in (constants or {}).items():
         if not hasattr(module, constant):
             known = [name for name in vars(module) if name.isupper()]
@@ -103,6 +133,13 @@ def load_problem(path: str | Path, constants: Mapping[str, Any] | None = None) -
                 f"{path.name} has no constant {constant!r}; {suggestion(constant, known)}"
             )
         setattr(module, constant, value)
+    for each in needed:
+        if not hasattr(module, each):
+            known = [name for name in vars(module) if name[0] != "_"]
+            raise EvaluatorError(
+                f"{path} has no {each!r}, of the names that its evaluator needs ({', '.join(needed)}); "
+                f"{suggestion(each, known)}"
+            )
     return module
 
 
@@ -124,7 +161,8 @@ def draw_three(
     """
     size, draws = size or description["size"], list[list[Argument]]()
     for seed in (description["seed"], secrets.randbits(32), secrets.randbits(32)):
-        draws.append(draw_arguments(problem, size, seed, description["tolerances"]))
+        with explained(getattr(problem, "__file__", "the problem file")):
+            draws.append(draw_arguments(problem, size, seed, description["tolerances"]))
         if len(draws) == 1:
             start(draws[0])
     return draws
@@ -138,6 +176,28 @@ def constant_parameters(source: str, kernel: str) -> list[int]:
         for text in re.findall(rf"\b{re.escape(kernel)}\s*\(([^()]*)\)\s*{{", source)
     ]
     return sorted(set.intersection(*found)) if found else []
+
+
+def unread_parameters(config: Mapping[str, Any], path: Path) -> list[str]:
+    """Return the parameters that the problem file itself does not read, such as in ``config["group"]``."""
+    text = path.read_text(encoding="utf-8")
+    return [name for name in config if not re.search(rf"[\[(]\s*[\"']{re.escape(name)}[\"']", text)]
+
+
+def note_unused(names: Iterable[str], text: str, path: Path) -> dict[str, str]:
+    """Return a note on the macros that occur neither in a source nor in a file that it includes."""
+    from baco_like.evaluators.sources import source_texts
+
+    unused = [name for name in names if not re.search(rf"\b{re.escape(name)}\b", text)]
+    if unused:
+        rest = source_texts(path)
+        unused = [name for name in unused if not re.search(rf"\b{re.escape(name)}\b", rest)]
+    if not unused:
+        return {}
+    return {
+        "macro": f"the macro {', '.join(unused)} does not occur in the source, so its values make no difference: is a "
+        "name misspelt?"
+    }
 
 
 def completion(
@@ -154,7 +214,8 @@ def completion(
     Raises:
         EvaluatorError: The problem does not have a parameter, or a value is not allowed.
     """
-    body = ast.parse(path.read_text(encoding="utf-8")).body
+    with explained(path):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
     if not any(isinstance(node, ast.FunctionDef) and node.name == "domains" for node in body):
         return dict
     domains = load_problem(path, constants).domains()

@@ -24,6 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -86,10 +87,12 @@ class CompiledKernel:
         is_on_host: Whether the CPUs of this machine run it.
         arguments: Its arguments in memory; other kernels may use them in between.
         constant: Numbers of the arguments that its source declares constant.
+        notes: What the user should know about its source, by kind.
     """
 
     arguments: Arguments
     constant: Sequence[int] = ()
+    notes: Mapping[str, str] = MappingProxyType({})
     identity: str | None = None
     step: float = 1e-9
     is_on_host: bool = True
@@ -210,7 +213,7 @@ class Measurement:
         self._is_compared = False  # with other new inputs
         self._delay = 0.0  # share of the last sample in which a thread has waited for a processor
         self._delays: list[float] = []
-        self._notes: dict[str, str] = {}
+        self._notes = dict(kernel.notes)
         self._error = 0.0
 
     def __call__(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:

@@ -15,7 +15,14 @@ from baco_like.evaluators import (
 )
 from baco_like.evaluators.kernels import complete_config
 from baco_like.evaluators.kernels.arguments import draw_arguments
-from baco_like.evaluators.kernels.problems import completion, find_problem
+from baco_like.evaluators.kernels.problems import (
+    completion,
+    constant_parameters,
+    draw_three,
+    find_problem,
+    note_unused,
+    unread_parameters,
+)
 from baco_like.exceptions import EvaluatorError, MissingExtra, RunFileError
 from baco_like.spaces.space import Space
 
@@ -129,3 +136,78 @@ def test_spaces_have_allowed_values(name):
         full = complete_config(name, domains, config)
         assert full.items() >= config.items()
         assert set(full) - set(config) == left_out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "def expected",
+            "def expect",
+            "mine.py has no 'expected', of the names .* did you mean 'expect'",
+        ),
+        ("FACTOR = 2", "FACTOR = ", "mine.py, line 4: SyntaxError: invalid syntax"),
+        (
+            "import numpy as np",
+            "import numpy as np, nothing_here",
+            "mine.py, line 2, in <module>: ModuleNotFoundError",
+        ),
+        (
+            "(size, 3)).T",
+            "(size, 3)).astype('flaot')",
+            "line 7, in inputs: TypeError: data type 'flaot'",
+        ),
+        (
+            "FACTOR * a",
+            "FACTORS * a",
+            "line 10, in expected: NameError: name 'FACTORS' is not defined",
+        ),
+        (
+            "FACTOR = 2",
+            "FACTOR = open('/none/my.cl')",
+            r"No such file .* write Path\(__file__\).with_name\('my.cl'\)",
+        ),
+    ],
+)
+def test_mistakes_in_a_file_are_short_errors(folder, old, new, message):
+    path = folder / "mine.py"
+    assert old in FILE
+    path.write_text(FILE.replace(old, new))
+
+    def draw():
+        problem = load_problem(path, needed=("inputs", "expected"))
+        return draw_three(problem, {"size": 2, "seed": 0, "tolerances": {}})
+
+    with pytest.raises(EvaluatorError, match=message) as caught:
+        draw()
+    assert "\n" not in str(caught.value)
+
+
+def test_pointers_to_constant_elements_are_found_in_a_source():
+    source = """
+    // void kernel(const float *a, const float *b) {
+    static void other(const int *x) { kernel(x, 1); }
+    void kernel(float const *restrict a, float *const b, const float c[4], const int d, /* const */ float *e) { }
+    """
+    assert constant_parameters(source, "kernel") == [0, 2]
+    two = (
+        "#if X\nvoid k(const int *a, const int *b) {\n#else\nvoid k(int *a, const int *b) {\n#endif"
+    )
+    assert constant_parameters(two, "k") == [1]
+    assert constant_parameters("SIGNATURE { }", "kernel") == []
+
+
+def test_macros_that_do_not_occur_in_a_source_get_a_note(folder):
+    path = folder / "mine.py"
+    path.write_text(
+        FILE
+        + "SOURCE = '#include \"mine.h\"'\ndef launch(config, size):\n    return config['block'],\n"
+    )
+    (folder / "mine.h").write_text("#if TYLE > 2 || UNROLL\n#endif\n")
+    assert unread_parameters({"TILE": 1, "block": 2}, path) == ["TILE"]
+    text = '#include "mine.h"\nint n = WIDTH;'
+    assert note_unused(["UNROLL", "WIDTH"], text, path) == {}
+    assert (
+        "the macro TILE, WIDT does not occur"
+        in note_unused(["TILE", "WIDT", "WIDTH"], text, path)["macro"]
+    )
