@@ -160,7 +160,9 @@ def test_a_trial_that_is_not_pending_is_refused_when_no_trial_is_pending(opt):
     trial = opt.suggest()
     opt.observe(trial, 1.0, message=None)
     assert opt.trials[0].message == ""
-    with pytest.raises(TrialError, match="trial 0 is already observed; no trial is pending"):
+    with pytest.raises(
+        TrialError, match="trial 0 is already observed; this optimizer has no pending"
+    ):
         opt.observe(trial, 1.0)
 
 
@@ -584,6 +586,14 @@ def test_tuples_among_the_settings_are_the_lists_that_a_journal_makes_of_them(sp
     search = Search("portfolio", {"arms": ("random_search", "tabu_search")})
     for _ in range(2):
         Optimizer(space, storage=tmp_path / "j", strategy=search)
+
+
+def test_a_table_without_rows_has_the_columns():
+    opt = Optimizer(Space({"a": ["x", "y"], "n": [1, 2]}, when={"n": "a == 'x'"}))
+    empty = opt.to_dataframe()
+    opt.observe(opt.suggest(), 1.0)
+    assert len(empty) == 0
+    assert list(empty.columns) == [c for c in opt.to_dataframe() if not c.startswith("seconds_")]
 
 
 def test_columns_of_parameters_are_never_overwritten():

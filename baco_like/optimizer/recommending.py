@@ -45,6 +45,11 @@ def choose_from_front(
     """
     objectives = history.objectives
     given = {objective.name: 1.0 for objective in objectives} | dict(weights or {})
+    if unknown := [name for name in given if name not in [o.name for o in objectives]]:
+        raise ValueError(
+            f"weights = {dict(weights or {})!r:.80}: {unknown[0]!r:.40} is no objective; "
+            f"choose from {', '.join(repr(o.name) for o in objectives)}"
+        )
     numbers = values_by_objective(objectives, given, "weights")
     if (numbers < 0.0).any():
         raise ValueError(f"weights = {dict(weights or {})!r:.80}: expected numbers of at least 0")

@@ -202,8 +202,12 @@ class RunView:
             MissingExtra: pandas is not installed.
         """
         conditional = self.space.conditions.expressions
-        rows = table_rows(self.trials, self.objective.name, self.space.names if conditional else ())
-        return data_frame(rows, conditional=conditional if rows else ())
+        names = self.space.names if conditional else ()
+        rows = table_rows(self.trials, self.objective.name, names)
+        if not rows:  # the columns do not depend on a first trial
+            nothing = Trial(0, dict.fromkeys(self.space.names))
+            return data_frame(rows, list(*table_rows([nothing], self.objective.name)))
+        return data_frame(rows, conditional=conditional)
 
     def export(self, kind: str, path: str | os.PathLike[str], task: GivenTask | None = None) -> int:
         """Write the observed trials in the format of another tool, all or nothing, and return their number.

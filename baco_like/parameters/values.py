@@ -130,7 +130,8 @@ def domain_values(
             with ``are_categories`` it may be None or a tuple of these, too.
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise SpaceError(f"{what} must be a list, got {values!r}")
+        hint = f"; for its letters: list({values!r:.40})" if isinstance(values, str) else ""
+        raise SpaceError(f"{what} must be a list, got {values!r}{hint}")
     plain_values = make_plain(in_order(values))
     if not plain_values:
         raise SpaceError(f"the domain is empty; give at least one of its {what}")

@@ -391,7 +391,7 @@ class History:
                 state = "was abandoned" if 0 <= trial_id < self.next_id else "is unknown"
             ids = list(self._pending)
             shown = ", ".join(map(str, ids[:10])) + (", ..." if len(ids) > 10 else "")
-            pending = f"pending are {shown}" if shown else "no trial is pending"
+            pending = f"pending are {shown}" if shown else "this optimizer has no pending trial"
             raise TrialError(f"trial {trial_id} {state}; {pending}") from None
 
     def first(self, count: int) -> History:

@@ -407,7 +407,7 @@ class _Reader:
         if target is not None and name in _OF_SEQUENCES:
             return self.reading(node, name, target, node.args[1:])
         if name in ("len", "follows", "first", "last"):
-            self.refuse(node, f"{name} takes a sequence")
+            self.refuse(node, f"{name} takes a sequence{' or a set' if name == 'len' else ''}")
         match name, node.args:
             case "range", _:
                 return self.range(node)
