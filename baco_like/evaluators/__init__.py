@@ -55,15 +55,8 @@ if TYPE_CHECKING:
     from baco_like.evaluators.wrappers import *
 
 _HOMES = (
-    *(
-        "protocol",
-        "repeats",
-        "slots",
-        "executors.base",
-        "executors.executors",
-        "executors.evaluator",
-    ),
-    *("function.call", "function.evaluator", "staged", "wrappers"),
+    *("protocol", "repeats", "slots", "executors.base", "executors.executors"),
+    *("executors.evaluator", "function.call", "function.evaluator", "staged", "wrappers"),
     *("result_cache", "replay", "command.template", "command.measure", "command.reference"),
     *("command.flags", "command.passes", "command.evaluator", "kernels.problems"),
     *("kernels.bench", "kernels.c", "kernels.halide", "llvm", "sources", "kernels.opencl"),

@@ -147,11 +147,8 @@ class Repeats:
 
     def may_win(self, values: Sequence[float], best: float | None) -> bool:
         """Whether ``first_repeats`` values or more leave open that the configuration is better than the best value."""
-        if (
-            self.first_repeats is None
-            or len(values) < self.first_repeats
-            or (best is not None and best <= 0)
-        ):
+        first = self.first_repeats
+        if first is None or len(values) < first or (best is not None and best <= 0):
             return True
         if best is None:
             return False
@@ -192,20 +189,13 @@ class Repeats:
         if self.is_slow(values, best) or not (is_cheap or self.may_win(values, best)):
             return 0
         if len(values) < self.repeats:
-            return self._next_total(values) - len(values)
+            first = self.first_repeats or self.repeats
+            return min(self.repeats, max(first, 2 * len(values))) - len(values)
         if self.relative_error is None or len(values) >= self.most:
             return 0
         if len(values) < 2:
             return 1
         return min(self._count_needed(values), self.most) - len(values)
-
-    def _next_total(self, values: Sequence[float]) -> int:
-        """Return the number of values after the next ones: ``repeats``, or a step towards it."""
-        return (
-            self.repeats
-            if self.first_repeats is None
-            else min(self.repeats, max(self.first_repeats, 2 * len(values)))
-        )
 
     def _count_needed(self, values: Sequence[float]) -> int:
         """Return the total number of values needed for the error; at most twice the present number.

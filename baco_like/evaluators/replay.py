@@ -226,9 +226,8 @@ class MaxSimulatedTime:
 
     def reason(self, history: History, seconds: float) -> str | None:
         """Return why the run should end, or None."""
-        return (
-            f"{self.seconds:g} simulated seconds" if self.evaluator.clock >= self.seconds else None
-        )
+        is_over = self.evaluator.clock >= self.seconds
+        return f"{self.seconds:g} simulated seconds" if is_over else None
 
     def room(self, history: History) -> int | None:
         """Return None: this rule does not limit the number of trials."""

@@ -309,9 +309,8 @@ class SlotsEvaluator(FuturesEvaluator):
         self.parts = [make(slot.environment) for slot in self.slots]
         self.inner = self.parts[0]
         self._session = secrets.token_hex(4)
-        self._placed: dict[
-            int, tuple[Trial, int]
-        ] = {}  # pending trials, with the number of the slot
+        # Pending trials, with the number of the slot.
+        self._placed: dict[int, tuple[Trial, int]] = {}
         self._threads: dict[int, ThreadPoolExecutor] = {}  # one thread for each slot
         self._calls = itertools.count()
         self._surplus = Counter[int]()  # outcomes beyond one of each call, by slot

@@ -106,9 +106,7 @@ def distribution_of(name: str, parameter: Parameter) -> BaseDistribution:
     if isinstance(parameter, Integer):
         return IntDistribution(parameter.low, parameter.high, log=parameter.log)
     if isinstance(parameter, (Ordinal, Categorical)):
-        values: tuple[Any, ...] = (
-            parameter.values
-        )  # Optuna accepts tuples among them, with a warning
+        values: Any = parameter.values  # Optuna accepts tuples among them, with a warning
         return CategoricalDistribution(values)
     if isinstance(parameter, Permutation):
         return CategoricalDistribution(order_texts(name, parameter, "Optuna"))
@@ -210,10 +208,8 @@ def _widen(known: BaseDistribution, new: BaseDistribution) -> BaseDistribution:
     if isinstance(known, FloatDistribution) and isinstance(new, FloatDistribution):
         low, high = min(known.low, new.low), max(known.high, new.high)
         step = new.step if known.step == new.step else None
-        if step is not None and not math.isclose(
-            (shift := (known.low - new.low) / step), round(shift)
-        ):
-            step = None
+        shift = 0.0 if step is None else (known.low - new.low) / step
+        step = step if math.isclose(shift, round(shift)) else None
         return FloatDistribution(low, high, log=new.log, step=step)
     if isinstance(known, IntDistribution) and isinstance(new, IntDistribution):
         step = math.gcd(known.step, new.step, known.low - new.low)

@@ -74,11 +74,9 @@ class StudyState:
 
     def write(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return a configuration as Optuna's parameters; the inverse of `read`."""
-        return (
-            self.domains.write(config)
-            if self.given is None
-            else write_permutations(config, self.given)
-        )
+        if self.given is None:
+            return self.domains.write(config)
+        return write_permutations(config, self.given)
 
     def read_whole(self, trial: FrozenTrial) -> dict[str, Any] | None:
         """Return the configuration of a running or enqueued trial, or None if a value is not known yet."""

@@ -143,11 +143,8 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
             space = from_search_space(search_space)
         else:
             check_parameters(space, search_space)
-        return Optimizer(
-            space,
-            Aim(_directions(config), _limits(config)),
-            **self._options,
-        )
+        aim = Aim(_directions(config), _limits(config))
+        return Optimizer(space, aim, **self._options)
 
     def _observe(
         self,

@@ -285,11 +285,8 @@ def _bounds(
         is_allowed = bool(expression.holds({name: parameter.column(parameter.encode([bound]))})[0])
         strict = bound
         if is_allowed:  # ConfigSpace has strict comparisons only
-            strict = (
-                math.nextafter(bound, way * math.inf)
-                if isinstance(parameter, Real)
-                else bound + way
-            )
+            is_real = isinstance(parameter, Real)
+            strict = math.nextafter(bound, way * math.inf) if is_real else bound + way
         parts.append(make(child, converted[name], strict, check_condition_legality=False))
     return parts[0] if len(parts) == 1 else cs.AndConjunction(*parts)
 

@@ -127,11 +127,9 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         failure, message = None, ""
         if error or None in values.values() or metrics.get("failed"):
             invalid = [name for name, value in values.items() if value is None]
-            reason = (
-                "the trial ended with an error"
-                if error or not invalid
-                else f"the metric {invalid[0]!r} is not a finite number"
-            )
+            reason = "the trial ended with an error"
+            if invalid and not error:
+                reason = f"the metric {invalid[0]!r} is not a finite number"
             failure = str(metrics.get("failed") or "runtime")
             message = str(metrics.get("message") or reason)
         seconds = finite_number(metrics.get("time_total_s"))
@@ -217,12 +215,11 @@ def _directions(metric: _Texts, mode: _Texts) -> dict[str, Direction]:
     """
     names = [metric] if isinstance(metric, str) else metric
     modes = [mode] if isinstance(mode, str) else mode
+    are_lists = all(isinstance(each, list) and each for each in (names, modes))
     if (
         isinstance(metric, str) != isinstance(mode, str)
-        or not all(isinstance(each, list) and each for each in (names, modes))
-        or len(names) != len(modes)
+        or not (are_lists and len(names) == len(modes) and set(modes) <= {"min", "max"})
         or not all(isinstance(name, str) and name for name in names)
-        or not set(modes) <= {"min", "max"}
     ):
         raise ValueError(
             f"metric = {metric!r:.80}, mode = {mode!r:.80}: expected a name with 'min' or 'max', or two lists of "

@@ -109,13 +109,8 @@ class Layout:
     def __post_init__(self) -> None:
         names = [*self.parameters, *self.objectives, self.feasibility.name, self.timestamp]
         for name in names:
-            if (
-                not name
-                or name != name.strip()
-                or set(name) & set(",\r\n")
-                or name[0] in '("'
-                or not _is_encodable(name)
-            ):
+            is_plain = name and name == name.strip() and name[0] not in '("'
+            if not is_plain or set(name) & set(",\r\n") or not _is_encodable(name):
                 raise SpaceError(
                     f"the name {name!r} cannot be written to a line of the protocol; leave out commas"
                 )

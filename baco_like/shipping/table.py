@@ -232,14 +232,11 @@ class ShippedTable:
         rows = []
         for entry in self.entries:
             texts = own_constraints(self.space, entry.task)
-            rows.append(
-                tuple(
-                    all(c.holds(entry.task) for c in self.conditions_of(config, texts))
-                    for config in self.configs
-                )
-                if texts
-                else (True,) * len(self.configs)
+            holds = (
+                not texts or all(c.holds(entry.task) for c in self.conditions_of(config, texts))
+                for config in self.configs
             )
+            rows.append(tuple(holds))
         return tuple(rows)
 
     def find(self, task: Task) -> ShippedEntry:

@@ -176,10 +176,8 @@ def _read_file_times(folder: Path) -> dict[str, tuple[int, ...]]:
             found = os.lstat(path)
             times = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
             # The times of a folder change with each file in it, those of the copies too.
-            files[os.path.relpath(path, folder)] = (
-                found.st_mode,
-                *(() if stat.S_ISDIR(found.st_mode) else times),
-            )
+            known = () if stat.S_ISDIR(found.st_mode) else times
+            files[os.path.relpath(path, folder)] = (found.st_mode, *known)
     return files
 
 

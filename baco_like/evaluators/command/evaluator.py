@@ -244,11 +244,8 @@ class CommandBench:
         Raises:
             EvaluatorError: A command line cannot contain a value.
         """
-        values, flags, passes = (
-            {**config, "workdir": workdir},
-            self.commands.flags,
-            self.commands.passes,
-        )
+        values = {**config, "workdir": workdir}
+        flags, passes = self.commands.flags, self.commands.passes
         texts: dict[str, Text] = {
             name: tuple(map(to_text, value)) if isinstance(value, tuple) else to_text(value)
             for name, value in values.items()

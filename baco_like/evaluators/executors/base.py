@@ -130,9 +130,8 @@ def count_workers(executor: Any) -> int:
         if isinstance(count, int) and count > 0:
             return count
     client: Any = getattr(executor, "_client", None)  # an executor of Dask
-    if (
-        getattr(client, "status", "") == "closed"
-    ):  # also after the loss of the scheduler; its calls never end
+    # Also after the loss of the scheduler; its calls never end.
+    if getattr(client, "status", "") == "closed":
         raise EvaluatorError(
             "the client of Dask is closed: its scheduler is gone; resume with a new one"
         )

@@ -127,11 +127,9 @@ class ExecutorEvaluator(FuturesEvaluator):
         self._lease = lease
         self._max_attempts = whole_number("attempts", attempts, 1, EvaluatorError)
         self._token = secrets.token_hex(8)
-        self._heartbeats = (
-            None
-            if heartbeats is None or lease is None
-            else Heartbeats(Path(heartbeats), self._token, lease)
-        )
+        self._heartbeats: Heartbeats | None = None
+        if heartbeats is not None and lease is not None:
+            self._heartbeats = Heartbeats(Path(heartbeats), self._token, lease)
         # Finished calls: trial number, attempt, future. The executor's threads only put; all else is done by the
         # thread that calls `wait`, so that no other attribute needs a lock.
         self._finished: queue.SimpleQueue[tuple[int, int, Any]] = queue.SimpleQueue()
@@ -248,11 +246,8 @@ class ExecutorEvaluator(FuturesEvaluator):
 
     def _handle_end_of_lease(self, attempt: _Attempt) -> Outcome | None:
         assert self._lease is not None
-        if (
-            attempt.last is None
-            and self._heartbeats is not None
-            and self._heartbeats.is_alive(attempt.name)
-        ):
+        signs = None if attempt.last is not None else self._heartbeats
+        if signs is not None and signs.is_alive(attempt.name):
             attempt.deadline = time.monotonic() + self._lease
             return None
         # On a cluster, `cancel` would also drop the result of a call that is running, which may still come.
