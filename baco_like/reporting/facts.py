@@ -118,8 +118,10 @@ class RunFacts(JournalView):
     def minutes(self) -> list[float | None]:
         """For each observed trial the minutes since the run began; None where the journal has no time."""
         began = self.began
-        times = [self.observed_at.get(trial.id) for trial in self.trials]
-        return [None if at is None or began is None else (at - began) / 60.0 for at in times]
+        return [
+            None if at is None or began is None else (at - began) / 60.0
+            for at in (trial.ended for trial in self.trials)
+        ]
 
     @cached_property
     def began(self) -> float | None:

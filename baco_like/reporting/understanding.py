@@ -277,16 +277,16 @@ def _time_parts(facts: RunFacts) -> list[Part]:
         if trial.outcome is not None:
             own = {k: v for k, v in trial.outcome.seconds.items() if isinstance(v, (int, float))}
             stages.update(own)
-            ends = facts.suggested_at.get(trial.id), facts.observed_at.get(trial.id)
-            if ends[0] is not None and ends[1] is not None:
-                flying += max(ends[1] - ends[0] - sum(own.values()), 0.0)
+            if trial.started is not None and trial.ended is not None:
+                flying += max(trial.ended - trial.started - sum(own.values()), 0.0)
     rows: list[list[object]] = [[name, seconds] for name, seconds in stages.items()]
-    if facts.observed_at:
+    ends = [trial.ended for trial in facts.trials if trial.ended is not None]
+    if ends:
         rows.append(["waiting for a turn, and overhead of the evaluator", flying])
         idle = _idle_seconds(facts)
         rows.append(["no trial in flight: suggesting, or the run was paused", idle])
         if facts.began is not None:
-            rows.append(["wall time", max(facts.observed_at.values()) - facts.began])
+            rows.append(["wall time", max(ends) - facts.began])
     if not rows:
         return ["This journal has no times."]
     caption = "Time spent; stages of parallel trials add up to more than the wall time"
@@ -295,9 +295,9 @@ def _time_parts(facts: RunFacts) -> list[Part]:
 
 def _idle_seconds(facts: RunFacts) -> float:
     """Return the seconds between the begin of the run and its last observation in which no trial was in flight."""
-    suggested, idle, reached = facts.suggested_at, 0.0, facts.began
-    ends = facts.observed_at.items()
-    for start, end in sorted((suggested[i], end) for i, end in ends if i in suggested):
+    idle, reached = 0.0, facts.began
+    times = [(trial.started, trial.ended) for trial in facts.trials]
+    for start, end in sorted((a, b) for a, b in times if a is not None and b is not None):
         reached = start if reached is None else reached
         idle += max(start - reached, 0.0)
         reached = max(reached, end)

@@ -6,7 +6,7 @@ Nothing here takes a lock or writes. Only predictions and recommendations need t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from baco_like._output import align_cells, escape_control_characters, format_tab
 from baco_like._threads import resolve_threads
 from baco_like.exceptions import JournalError, SpaceError, TrialError
 from baco_like.explanations import HistoryModels, Outlook
-from baco_like.journal import Event, JsonlJournal, Mark, ServedJournal
+from baco_like.journal import Event, JsonlJournal, ServedJournal
 from baco_like.journal.events import START
 from baco_like.journal.header import Header
 from baco_like.journal.lock import find_holders, lock_file
@@ -71,8 +71,6 @@ class JournalView(RunView):
     Attributes:
         header: The header.
         created: When the run began, as text.
-        suggested_at: Unix time at which each trial was suggested the last time, by its number.
-        observed_at: Unix time at which each trial was observed, by its number.
 
     Raises:
         JournalError: The file is missing, empty or damaged.
@@ -88,8 +86,6 @@ class JournalView(RunView):
                 raise JournalError(f"{path} {_explain_missing(path)}")
             journal = JsonlJournal(path)
         self._peek = journal.peek
-        self.suggested_at: dict[int, float] = {}
-        self.observed_at: dict[int, float] = {}
         self._threads = resolve_threads(None)
         first = next(self._peek(START), None)
         if first is None:
@@ -120,7 +116,7 @@ class JournalView(RunView):
         """
         events = self._peek(self.state.mark)
         with collector_paused():
-            self._run.state, _ = apply_events(self.state, self._keep_times(events), str(self.path))
+            self._run.state, _ = apply_events(self.state, events, str(self.path))
 
     def find_runner(self) -> list[int]:
         """Return the processes that run `tune` on the journal, without taking their lock; none on a server."""
@@ -165,19 +161,6 @@ class JournalView(RunView):
         """Return the outlook; without the constraints of the run, the number of configurations is unknown."""
         outlook = super().outlook(evaluations, models)
         return outlook if self.has_constraints else replace(outlook, feasible=None, untried=None)
-
-    def _keep_times(self, events: Iterable[tuple[Event, Mark]]) -> Iterator[tuple[Event, Mark]]:
-        """Yield the events, and keep the times of their trials."""
-        for event, mark in events:
-            yield event, mark
-            with suppress(KeyError, TypeError):  # a damaged event is reported when it is applied
-                at = event["at"]
-                if event["event"] == "suggested":
-                    numbers = [row["id"] for row in event["trials"]] + list(event.get("again", ()))
-                    self.suggested_at.update(dict.fromkeys(numbers, at))
-                else:
-                    numbers = [row["id"] for row in event["outcomes"]]
-                    self.observed_at.update(dict.fromkeys(numbers, at))
 
 
 def _explain_missing(path: Path) -> str:
