@@ -9,11 +9,8 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-
-from typing_extensions import override
 
 from baco_like.evaluators.command.measure import section_bytes
 
@@ -46,30 +43,30 @@ def program_metrics(program: Path) -> dict[str, float]:
         sizes = {f"size.{name}": float(count) for name, count in section_bytes(program).items()}
     except ValueError:
         return {"size.bytes": float(program.stat().st_size)}
-    return {**sizes, **_count_code(_SameFile(program))}
+    return {**sizes, **_count_code(program)}
 
 
-class _SameFile:
-    """A file that equals another one with the same content."""
+_known: dict[bytes, dict[str, float]] = {}
+"""The instructions of some files by their content."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self._digest = path, sha256(path.read_bytes()).digest()
-
-    @override
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _SameFile) and other._digest == self._digest
-
-    @override
-    def __hash__(self) -> int:
-        return hash(self._digest)
+_MOST_KNOWN = 1024
 
 
-@lru_cache(maxsize=1024)
-def _count_code(file: _SameFile) -> dict[str, float]:
+def _count_code(program: Path) -> dict[str, float]:
+    content = sha256(program.read_bytes()).digest()
+    counts = _known.get(content)
+    if counts is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        counts = _known[content] = _disassemble(program)
+    return counts
+
+
+def _disassemble(program: Path) -> dict[str, float]:
     tool = shutil.which("objdump") or shutil.which("llvm-objdump")
     if tool is None:
         return {}
-    command = [tool, "-d", "--no-show-raw-insn", str(file.path)]
+    command = [tool, "-d", "--no-show-raw-insn", str(program)]
     try:  # `run_command` keeps one megabyte of the output
         listing = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
     except (OSError, subprocess.TimeoutExpired):

@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -315,23 +315,13 @@ def lost_worker(error: BaseException) -> EvaluatorError:
     return lost
 
 
-_LOST_WORKERS = {
-    ("distributed", "KilledWorker"),
-    ("distributed", "CommClosedError"),
-    ("distributed", "FutureCancelledError"),
-    ("distributed", "NoValidWorkerError"),
-    ("distributed", "NoWorkerError"),
-    ("mpi4py", "BrokenExecutor"),
-    ("ray", "ActorDiedError"),
-    ("ray", "LocalRayletDiedError"),
-    ("ray", "NodeDiedError"),
-    ("ray", "ObjectLostError"),
-    ("ray", "OutOfMemoryError"),
-    ("ray", "RayActorError"),
-    ("ray", "RpcError"),
-    ("ray", "WorkerCrashedError"),
+_LOST_WORKERS: Mapping[str, str] = {
+    "distributed": "KilledWorker CommClosedError FutureCancelledError NoValidWorkerError NoWorkerError",
+    "mpi4py": "BrokenExecutor",
+    "ray": "ActorDiedError LocalRayletDiedError NodeDiedError ObjectLostError OutOfMemoryError RayActorError RpcError "
+    "WorkerCrashedError",
 }
-"""Exceptions of cluster packages, which need not be imported: top-level package and name of the class."""
+"""Classes of exceptions by top-level package; these packages need not be imported."""
 
 
 class LostWorker(concurrent.futures.BrokenExecutor):
@@ -342,5 +332,5 @@ def is_lost_worker(error: BaseException) -> bool:
     """Whether an exception means that the worker is lost, and not that the call itself has failed."""
     if isinstance(error, (concurrent.futures.BrokenExecutor, concurrent.futures.CancelledError)):
         return True
-    names = {(base.__module__.split(".", 1)[0], base.__name__) for base in type(error).__mro__}
-    return not _LOST_WORKERS.isdisjoint(names)
+    bases = ((base.__module__.split(".", 1)[0], base.__name__) for base in type(error).__mro__)
+    return any(name in _LOST_WORKERS.get(package, "").split() for package, name in bases)
