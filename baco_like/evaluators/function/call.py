@@ -10,7 +10,7 @@ import importlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,26 +36,20 @@ DEFAULT_FAILURES: tuple[type[BaseException], ...] = (
 _TIMEOUTS = (subprocess.TimeoutExpired, TimeoutError, concurrent.futures.TimeoutError)
 
 # Exceptions of GPU packages are identified by name, so that these packages need not be imported.
-_COMPILE_ERRORS: Mapping[str, Set[str]] = {
-    "cupy": {"CompileException"},
-    "cupy_backends": {"NVRTCError"},
-    "numba": {"LinkerError", "NvvmError"},
-    "pycuda": {"CompileError"},
-    "triton": {"CompilationError", "PTXASError"},
+_ERRORS: Mapping[str, Mapping[str, str]] = {
+    "cupy": {"compile": "CompileException", "runtime": "OutOfMemoryError"},
+    "cupy_backends": {"compile": "NVRTCError", "runtime": "CUDADriverError CUDARuntimeError"},
+    "halide": {"runtime": "HalideError"},
+    "numba": {"compile": "LinkerError NvvmError", "runtime": "CudaAPIError"},
+    "pycuda": {
+        "compile": "CompileError",
+        "runtime": "LaunchError LogicError MemoryError RuntimeError",
+    },
+    "pyopencl": {"runtime": "LogicError MemoryError RuntimeError"},
+    "torch": {"runtime": "AcceleratorError OutOfMemoryError"},
+    "triton": {"compile": "CompilationError PTXASError", "runtime": "OutOfResources"},
 }
-"""Names of exception classes that mean ``compile``, by top-level package."""
-
-_RUNTIME_ERRORS: Mapping[str, Set[str]] = {
-    "cupy": {"OutOfMemoryError"},
-    "cupy_backends": {"CUDADriverError", "CUDARuntimeError"},
-    "halide": {"HalideError"},
-    "numba": {"CudaAPIError"},
-    "pycuda": {"LaunchError", "LogicError", "MemoryError", "RuntimeError"},
-    "pyopencl": {"LogicError", "MemoryError", "RuntimeError"},
-    "torch": {"AcceleratorError", "OutOfMemoryError"},
-    "triton": {"OutOfResources"},
-}
-"""Names of exception classes that mean ``runtime``, by top-level package."""
+"""Names of exception classes by top-level package and by the failure word that they mean."""
 
 
 def failure_word(error: BaseException, failures: tuple[type[BaseException], ...]) -> str | None:
@@ -67,10 +61,9 @@ def failure_word(error: BaseException, failures: tuple[type[BaseException], ...]
     """
     for base in type(error).__mro__:
         package = base.__module__.split(".", 1)[0]
-        if base.__name__ in _COMPILE_ERRORS.get(package, ()):
-            return "compile"
-        if base.__name__ in _RUNTIME_ERRORS.get(package, ()):
-            return "runtime"
+        for word, names in _ERRORS.get(package, {}).items():
+            if base.__name__ in names.split():
+                return word
     if isinstance(error, Infeasible):
         return error.failed
     if not isinstance(error, failures):
