@@ -494,6 +494,19 @@ def test_conditional_sequences_are_counted_and_drawn_as_enumerated(rules, second
     assert abs(counts - expected).max() < 6 * np.sqrt(expected) + 6
 
 
+@pytest.mark.parametrize("second", [{}, {"q": Sequence(["b", "c"], 3)}])
+def test_strategies_meet_the_inactive_sequence_as_often_as_its_condition_is_false(second):
+    parameters = {"mode": ["x", "y"], "p": Subset(list("abcdefghij")), **second}
+    when = dict.fromkeys(["p", *second], "mode == 'y'")
+    space = Space(parameters, ["'a' in p or 'b' in p"], when=when)
+    rows = space.feasible.spread(1000, np.random.default_rng(0))
+    assert space.feasible.contains(rows).all()
+    active = space.activity.where("p", rows)
+    assert 300 < active.sum() < 600  # half the draws, less those rejected; uniform draws: 99 %
+    sizes = np.bincount((rows[active][:, space.columns["p"]] >= 0).sum(axis=1), minlength=11)
+    assert sizes[10] > 3 * active.sum() / 2**10 * 10  # uniform draws seldom have all elements
+
+
 def test_a_conditional_sequence_of_many_values_is_drawn():
     space = Space({"p": Sequence(["a", "b"], 12), "v": [1, 2]}, when={"p": "v == 2"})
     assert space.feasible_size is None

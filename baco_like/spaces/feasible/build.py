@@ -175,6 +175,18 @@ class _Group:
             return Box(self.columns[name], (parameter,))
         if len(parameters) == 1 and is_permutation(parameter):
             return self._order(name, parameter)
+        factor = self._list_or_draw()
+        resting = [c.name for c in constraints if isinstance(c, RestingConstraint)]
+        if isinstance(factor, TreeGroup) and any(is_sequence(parameters[n]) for n in resting):
+            sequences = {name for name, p in parameters.items() if is_sequence(p)}
+            reading = [c for c in constraints if sequences & set(c.parameters)]
+            with contextlib.suppress(SpaceError):  # no random configuration satisfies them
+                return replace(factor, drawn=self._test(reading))
+        return factor
+
+    def _list_or_draw(self) -> Factor | None:
+        """Return the tree of a group with constraints, or a factor that draws and tests."""
+        parameters, constraints = self.parameters, self.constraints
         sequences = [name for name, p in parameters.items() if is_sequence(p)]
         if len(sequences) > 1 and any(isinstance(c, RestingConstraint) for c in constraints):
             sequences = [n for n in sequences if not can_list(parameters[n], LISTED_VALUES)]

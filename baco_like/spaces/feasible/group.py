@@ -19,7 +19,7 @@ from baco_like.constraints.protocol import Constraint
 from baco_like.parameters.permutation import Ranks
 from baco_like.parameters.protocol import ParameterKind, SequenceParameter
 from baco_like.parameters.sequence import END
-from baco_like.spaces.feasible.feasible_set import FactorDefaults
+from baco_like.spaces.feasible.feasible_set import Factor, FactorDefaults
 from baco_like.spaces.feasible.rules import (
     FEW_SEQUENCES,
     ParameterDomain,
@@ -54,11 +54,14 @@ class TreeGroup(FactorDefaults):
         columns: Code columns of the space, domain by domain.
         domains: The values that each level of the tree chooses from.
         tree: Feasible positions in the domains.
+        drawn: Draws the rows of strategies, in which a conditional sequence is as often inactive as its condition is
+            false; None if there is none.
     """
 
     columns: Ints
     domains: tuple[ParameterDomain, ...]
     tree: Tree
+    drawn: Factor | None = None
     chooses_values = True  # each level chooses the value of one parameter
 
     @property
@@ -73,6 +76,13 @@ class TreeGroup(FactorDefaults):
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n independent uniform rows."""
         return self.unrank(random_ranks(self.count, n, rng))
+
+    @override
+    def spread(self, n: int, rng: Rng) -> Codes:
+        """Return n independent rows for a strategy."""
+        if self.drawn is None:
+            return self.sample(n, rng)
+        return self.drawn.spread(n, rng)[:, np.searchsorted(self.drawn.columns, self.columns)]
 
     @override
     def walk(self, n: int, rng: Rng) -> Codes:
@@ -265,6 +275,8 @@ class SequenceGroup(TreeGroup):
     @override
     def spread(self, n: int, rng: Rng) -> Codes:
         """Return n independent rows whose lengths are uniform among those that occur."""
+        if self.drawn is not None:
+            return super().spread(n, rng)
         ranges = self._ranks_by_length
         drawn = rng.integers(len(ranges), size=n)
         rows = np.empty((n, len(self.columns)))
