@@ -204,7 +204,6 @@ PUBLIC = {
         "Mark",
         "MemoryJournal",
         "RemoteJournal",
-        "ServedJournal",
         "Repair",
         "repair",
     ],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from baco_like._lazy import import_on_first_use
 
 if TYPE_CHECKING:
-    from baco_like.journal.events import Event, Journal, Mark, MemoryJournal, ServedJournal
+    from baco_like.journal.events import Event, Journal, Mark, MemoryJournal
     from baco_like.journal.json_lines import JsonlJournal
     from baco_like.journal.remote import RemoteJournal
     from baco_like.journal.repairing import Repair, repair
@@ -20,7 +20,6 @@ __all__ = [
     "MemoryJournal",
     "RemoteJournal",
     "Repair",
-    "ServedJournal",
     "repair",
 ]
 

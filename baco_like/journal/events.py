@@ -78,42 +78,6 @@ class Journal(Protocol):
         """
 
 
-class Server(Protocol):
-    """The server of a run; see `baco_like.journal.remote.Connection`.
-
-    Attributes:
-        client: Name of this client.
-    """
-
-    client: str
-
-    def call(self, method: str, **params: Any) -> Any:
-        """Return the result of a method of the service; parameters that are None are left out."""
-
-
-@runtime_checkable
-class ServedJournal(Journal, Protocol):
-    """The optional part of a journal on a server, which also chooses the trials and measures the leases."""
-
-    @property
-    def url(self) -> str:
-        """The address of the run."""
-
-    @property
-    def connection(self) -> Server:
-        """The server."""
-
-    def peek(self, after: Mark) -> Iterator[tuple[Event, Mark]]:
-        """Return the events after a position, as `read` does."""
-
-    def add(self, event: Event) -> Mark:
-        """Write one event wherever the journal ends, and return the position behind it.
-
-        Raises:
-            JournalConflict: The event does not fit the events that have been added.
-        """
-
-
 _append_lock = RLock()
 """Held while an event is added to a journal in memory."""
 

@@ -27,7 +27,7 @@ from baco_like.exceptions import (
     SpaceExhausted,
     TrialError,
 )
-from baco_like.journal import Journal, MemoryJournal, RemoteJournal, ServedJournal
+from baco_like.journal import Journal, MemoryJournal, RemoteJournal
 from baco_like.journal.events import (
     Event,
     abandoned_event,
@@ -239,7 +239,7 @@ class Optimizer(RunView):
         with thread_limit(self._threads):
             self._run = JournaledState(space, *run)
         self._server = None
-        if isinstance(self.journal, ServedJournal):
+        if isinstance(self.journal, RemoteJournal):
             self._server = Server(self.journal.connection)
             sharing = self._server.join(sharing)
         self._sharing = sharing

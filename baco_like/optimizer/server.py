@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from baco_like.exceptions import SpaceExhausted
-from baco_like.journal import events
-from baco_like.journal.remote import RefusedRequest
+from baco_like.journal.remote import Connection, RefusedRequest
 from baco_like.optimizer.arguments import Sharing
 
 
@@ -21,7 +20,7 @@ class Server:
         ended: The reason of the stopping rule of the server, when it has ended the run.
     """
 
-    def __init__(self, connection: events.Server) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.ended: str | None = None
 

@@ -28,7 +28,6 @@ from baco_like.journal.events import (
     Event,
     Journal,
     Mark,
-    ServedJournal,
     apply,
     describe_error,
     new_configs,
@@ -37,6 +36,7 @@ from baco_like.journal.events import (
 from baco_like.journal.header import Header, Options, numbered
 from baco_like.journal.json_lines import GroupCommit, JsonlJournal, not_recorded
 from baco_like.journal.lock import keep_trials, lock_file, taking_part
+from baco_like.journal.remote import RemoteJournal
 from baco_like.optimizer.arguments import (
     collector_paused,
     journal_name,
@@ -416,7 +416,7 @@ class JournaledState:
         """
         disk, before = self._disk, self.state
         if disk is None:
-            if isinstance(self.journal, ServedJournal) and _is_independent(event):
+            if isinstance(self.journal, RemoteJournal) and _is_independent(event):
                 mark = self.journal.add(event)
                 if mark.number > before.mark.number + 1:
                     self.replay_new_events()  # those of others came before it

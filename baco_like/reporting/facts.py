@@ -13,7 +13,7 @@ from pathlib import Path
 from baco_like import explanations
 from baco_like._threads import resolve_threads, thread_limit
 from baco_like.exceptions import BacoError, JournalError, TrialError
-from baco_like.journal import ServedJournal
+from baco_like.journal import RemoteJournal
 from baco_like.journal.header import PEAK
 from baco_like.optimizer.predictions import history_of
 from baco_like.records import Status, Trial
@@ -56,7 +56,7 @@ class RunFacts(JournalView):
         JournalError: The journal is missing or damaged, or the run has several objectives and a peak is given.
     """
 
-    def __init__(self, path: Path | ServedJournal, peak: float | None = None) -> None:
+    def __init__(self, path: Path | RemoteJournal, peak: float | None = None) -> None:
         super().__init__(path, with_constraints=True)
         if peak is not None and self.objectives:
             raise JournalError(

@@ -11,7 +11,7 @@ from threading import Timer
 from baco_like._optional import require_installed
 from baco_like._output import check_output, explain_os_error, print_line, replace_file
 from baco_like.exceptions import JournalError
-from baco_like.journal import ServedJournal
+from baco_like.journal import RemoteJournal
 from baco_like.journal.lock import files_of_run
 from baco_like.reporting import summary, understanding
 from baco_like.reporting.facts import RunFacts
@@ -35,7 +35,7 @@ _SECTIONS = (
 
 
 def build_report(
-    journal: str | os.PathLike[str] | ServedJournal,
+    journal: str | os.PathLike[str] | RemoteJournal,
     *,
     peak: float | None = None,
     note: Callable[[str], None] = lambda step: None,
@@ -54,7 +54,7 @@ def build_report(
         MissingExtra: vl-convert is not installed.
     """
     require_installed("vl_convert", "report")
-    source = journal if isinstance(journal, ServedJournal) else Path(journal)
+    source = journal if isinstance(journal, RemoteJournal) else Path(journal)
     note(f"reading {journal}")
     facts = RunFacts(source, peak)
     options = facts.options
@@ -70,7 +70,7 @@ def build_report(
 
 
 def write_report(
-    journal: str | os.PathLike[str] | ServedJournal,
+    journal: str | os.PathLike[str] | RemoteJournal,
     target: str | os.PathLike[str],
     *,
     peak: float | None = None,
@@ -88,7 +88,7 @@ def write_report(
         JournalError: The file cannot be written, or is a journal or another file of the run.
     """
     target = Path(target)
-    inputs = () if isinstance(journal, ServedJournal) else files_of_run(Path(journal))
+    inputs = () if isinstance(journal, RemoteJournal) else files_of_run(Path(journal))
     with explain_os_error(JournalError, "write", target, "name another file for the report"):
         check_output(target, inputs)
     page = build_report(journal, peak=peak, note=note)
@@ -97,7 +97,7 @@ def write_report(
 
 
 def write_with_notes(
-    journal: Path | ServedJournal, target: Path, peak: float | None = None
+    journal: Path | RemoteJournal, target: Path, peak: float | None = None
 ) -> None:
     """Write the report and name the file; after `_SILENT_SECONDS` each step is named on standard error."""
     step = ""

@@ -19,7 +19,7 @@ from baco_like._output import align_cells, escape_control_characters, format_tab
 from baco_like._threads import resolve_threads
 from baco_like.exceptions import JournalError, SpaceError, TrialError
 from baco_like.explanations import HistoryModels, Outlook
-from baco_like.journal import Event, JsonlJournal, ServedJournal
+from baco_like.journal import Event, JsonlJournal, RemoteJournal
 from baco_like.journal.events import START
 from baco_like.journal.header import Header
 from baco_like.journal.lock import find_holders, lock_file
@@ -76,9 +76,9 @@ class JournalView(RunView):
         JournalError: The file is missing, empty or damaged.
     """
 
-    def __init__(self, path: Path | ServedJournal, *, with_constraints: bool = False) -> None:
-        if isinstance(path, ServedJournal):
-            journal: JsonlJournal | ServedJournal = path
+    def __init__(self, path: Path | RemoteJournal, *, with_constraints: bool = False) -> None:
+        if isinstance(path, RemoteJournal):
+            journal: JsonlJournal | RemoteJournal = path
             self.path: Path | str = path.url
         else:
             self.path = path = journal_of(path)
@@ -132,7 +132,7 @@ class JournalView(RunView):
 
     def find_end(self) -> str | None:
         """Return why no process runs `tune` on it, or why the server has ended it; None while the run continues."""
-        if isinstance(self.journal, ServedJournal):
+        if isinstance(self.journal, RemoteJournal):
             reason: str | None = self.journal.connection.call("status")["stop"]
             return reason
         return None if self.find_runner() else "no process is running it"
