@@ -98,12 +98,17 @@ def main(requests: int, replies: int, mark: int) -> None:
 def _open(target: str, settings: Any, memory: int | None) -> Handler:
     """Set the limit of memory and return the target's handler."""
     if memory is not None:
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        limit = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+        limit_memory(memory)
     module, _, name = target.partition(":")
     handler: Handler = getattr(importlib.import_module(module), name)(settings)
     return handler
+
+
+def limit_memory(memory: int) -> None:
+    """Limit the memory of this process to so many bytes."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    limit = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
 
 def serve_search(settings: Any) -> Handler:

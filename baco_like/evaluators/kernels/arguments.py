@@ -264,6 +264,7 @@ class Arguments:
     Attributes:
         copies: The memory of each argument, None for scalars, in each copy of all arrays.
         are_fixed: Whether all draws have the same inputs.
+        constant: Numbers of the inputs that the source of the kernel declares constant.
 
     Raises:
         EvaluatorError: The draws differ in the types of arguments, the target refuses an argument, or the arrays are so
@@ -303,6 +304,7 @@ class Arguments:
             for _ in range(copies)
         ]
         self._turn = len(self.copies) - 1  # the copy in use
+        self.constant: Sequence[int] = ()
         self._kept: Sequence[int] = ()  # inputs whose timed values have separate pages
         self.restored = set[int]()  # inputs that get their value before each launch, by number
         # The outputs with a digest, by the draw, the number and the digest.
@@ -339,10 +341,9 @@ class Arguments:
         self._turn = len(self.copies) - 1  # so the next timed launch uses the first copy
         for blocks in self.copies if draw == TIMED else [self.blocks]:
             for number, block in enumerate(blocks if self._moves else ()):
-                if block and draw == FIRST:
-                    block.move(self[number].like.nbytes, self[number].alignment)
-                elif block:
-                    block.move()
+                if block:
+                    place = (self[number].like.nbytes, self[number].alignment)
+                    block.move(*(place if draw == FIRST else ()))
             recalled = [n for n in self._kept if draw == TIMED and blocks[n].recall()]
             written = [n for n, block in enumerate(blocks) if block and n not in recalled]
             for number in written:
@@ -387,12 +388,7 @@ class Arguments:
                 block.write(0, as_bytes(start))
 
     def check(
-        self,
-        *,
-        is_first: bool,
-        has_inputs: bool = True,
-        digests: Mapping[int, int] = {},
-        constant: Sequence[int] = (),
+        self, *, is_first: bool, has_inputs: bool = True, digests: Mapping[int, int] = {}
     ) -> Comparison:
         """Return how far the outputs are from the correct ones, and what else the kernel has done wrong.
 
@@ -400,7 +396,6 @@ class Arguments:
             is_first: Whether only the first launch has run. Inputs that it has changed are restored from now on.
             has_inputs: Whether the inputs are compared, too. A change of one that is not restored can be found later.
             digests: Hashes of outputs, by number; equal ones are compared once.
-            constant: Numbers of the inputs that the source declares constant.
         """
         errors, problems = [0.0], []
         several = sum(a.expected is not None for a in self._draws[self.draw]) > 1
@@ -424,9 +419,7 @@ class Arguments:
                     problems.append(
                         f"{argument.name}: {found.problem}" if several else found.problem
                     )
-            elif has_inputs and (
-                problem := self._find_change(number, block, is_first, number in constant)
-            ):
+            elif has_inputs and (problem := self._find_change(number, block, is_first)):
                 problems.append(problem)
         return Comparison(max(errors), problems[0] if problems else None)
 
@@ -443,11 +436,9 @@ class Arguments:
             return [f"a write {distance} bytes after the end of {self[number].name}"]
         return []
 
-    def _find_change(
-        self, number: int, block: Block, is_first: bool, is_constant: bool
-    ) -> str | None:
-        argument = self[number]
-        is_constant = argument.role == "constant" or (is_constant and self._restore != "never")
+    def _find_change(self, number: int, block: Block, is_first: bool) -> str | None:
+        argument, is_const = self[number], number in self.constant
+        is_constant = argument.role == "constant" or (is_const and self._restore != "never")
         is_watched = is_constant or (self._restore == "auto" and number not in self.restored)
         if not is_watched or argument.start is None:
             return None

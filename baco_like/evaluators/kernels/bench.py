@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
+import msgspec
 from typing_extensions import override
 
 from baco_like._tables import TEXT, Bytes, Count, Given, Group, Natural, Positive, Table, time_scale
@@ -128,6 +129,22 @@ def make_bench(
     path = find_problem(settings.problem, folder)
     complete = completion(path, dict(settings.constants), space.parameters)
     return KernelBench(serve, settings, path, complete, launch_timeout=launch_timeout, **options)
+
+
+class _Answer(msgspec.Struct, forbid_unknown_fields=True):
+    """What a `Measurement` returns."""
+
+    problem: str | None
+    error: float | None
+    notes: dict[str, str]
+    metrics: dict[str, float]
+
+
+class _Compilation(msgspec.Struct, forbid_unknown_fields=True):
+    """What a `KernelServer` returns for a compilation."""
+
+    identity: str | None
+    build: dict[str, float]
 
 
 class KernelBench:
@@ -355,21 +372,12 @@ class WorkerKernel(Built):
             raise ValueError(f"the times are {reply.notes!r:.80}")
         if reply.value is None:  # the kernel is gone with its process
             return
-        keys = {"problem", "error", "notes", "metrics"}
-        if not isinstance(reply.value, dict) or reply.value.keys() != keys:
+        answer = msgspec.convert(reply.value, _Answer)
+        error = 0.0 if answer.problem is not None else answer.error
+        if any(finite_number(number) is None for number in (error, *answer.metrics.values())):
             raise ValueError(f"the answer is {reply.value!r:.80}")
-        problem, error = reply.value["problem"], reply.value["error"]
-        notes, numbers = dict(reply.value["notes"]), dict(reply.value["metrics"])
-        if problem is not None and not isinstance(problem, str):
-            raise ValueError(f"the problem is {problem!r:.80}")
-        if problem is None and finite_number(error) is None:
-            raise ValueError(f"the error is {error!r:.80}")
-        if problem is None and not reply.notes:
+        if answer.problem is None and not reply.notes:
             raise ValueError("a correct kernel without a time")
-        if not all(isinstance(text, str) for text in notes.values()):
-            raise ValueError(f"the notes are {notes!r:.80}")
-        if any(finite_number(number) is None for number in numbers.values()):
-            raise ValueError(f"the metrics are {numbers!r:.80}")
 
     def read(self, reply: Reply, timeout: float = 0.0) -> tuple[float, ...]:
         """Return the measured values, or raise the failure.
@@ -400,12 +408,7 @@ def _check_compilation(reply: Reply) -> None:
     """Refuse an answer to a compilation that a `KernelServer` does not send."""
     if not reply.ok:
         return
-    if not isinstance(reply.value, dict) or reply.value.keys() != {"identity", "build"}:
-        raise ValueError(f"the answer is {reply.value!r:.80}")
-    identity = reply.value["identity"]
-    if identity is not None and not isinstance(identity, str):
-        raise ValueError(f"the identity is {identity!r:.80}")
-    build = dict(reply.value["build"])
+    build = msgspec.convert(reply.value, _Compilation).build
     if any(finite_number(number) is None for number in build.values()):
         raise ValueError(f"the build metrics are {build!r:.80}")
 

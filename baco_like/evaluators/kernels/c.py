@@ -52,11 +52,10 @@ from baco_like.evaluators.kernels.bench import (
 )
 from baco_like.evaluators.kernels.problems import (
     completion,
-    constant_parameters,
     explained,
     find_problem,
+    inspect_source,
     load_problem,
-    note_unused,
 )
 from baco_like.evaluators.protocol import RunArguments
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
@@ -200,9 +199,8 @@ class CKernelBench(KernelBench):
             word = "timeout" if built.timed_out else "compile"
             raise StageFailure(word, f"build: {built.describe()}")
         request = {"program": str(program), "size": size, "environment": dict(variables)}
-        request["constant"] = constant_parameters(text, "kernel")
         macros = [flag[2:].partition("=")[0] for flag in flags if flag.startswith("-D")]
-        request["notes"] = note_unused(macros, text, self.path)
+        request["source"] = inspect_source(self.path, text, "kernel", macros, reads=False)
         identity = hash_program(program, size, sorted(variables.items()))
         return CProgram(self, request, seconds, identity=identity)
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from baco_like.evaluators._processes.worker_main import Report, describe_error
+from baco_like.evaluators._processes.worker_main import Report, describe_error, limit_memory
 from baco_like.evaluators.kernels.arguments import (
     CLEAREST,
     FIRST,
@@ -117,7 +117,7 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
                 os.chdir(Path(request["program"]).parent)  # a folder that is removed
                 report.stage("compile", limits.build_timeout)
                 kernel = CKernel(request["program"], harness, arguments, flush)
-                kernel.constant, kernel.notes = request["constant"], request["notes"]
+                kernel.constant, kernel.notes = request["source"]
                 answer = Measurement(kernel, limits, is_placed=True)(request, report)
                 report.send({"answer": answer})
             except Exception as error:
@@ -238,16 +238,13 @@ def _describe_fault(status: int, arguments: Arguments, harness: Harness) -> dict
             "elements only; if every caller aligns one, declare it, such as Input(alignment=32)"
         }
     listed = [arguments[n] for n in range(len(addresses))]
-    places = [(GAP, "")]  # within the gaps around the arrays
-    for argument, start in zip(listed, addresses, strict=True):
+    for argument, start in zip(listed, addresses, strict=True) if is_here else ():
         before, after = start - address, address - start - argument.like.nbytes
-        side, distance = ("before the start", before) if before > 0 else ("after the end", after)
-        if is_here and argument.role != "scalar" and distance >= 0:
-            places.append(
-                (distance, f"{_ACCESSES[access]} {distance} bytes {side} of {argument.name}")
+        if argument.role != "scalar" and 0 <= max(before, after) < GAP // 2:
+            side = (
+                f"{before} bytes before the start" if before > 0 else f"{after} bytes after the end"
             )
-    if min(places)[1]:
-        return {"problem": min(places)[1]}
+            return {"problem": f"{_ACCESSES[access]} {side} of {argument.name}"}
     types = [a.like.dtype.name + (" *" if a.role != "scalar" else "") for a in listed]
     return {
         "hint": f"; if kernel has other arguments than ({', '.join(types)}), return them from arguments(size) in the "
@@ -262,9 +259,7 @@ def _limit_memory(memory: int | None) -> None:
     own = 0
     with suppress(OSError):
         own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    limit = own + memory if hard == resource.RLIM_INFINITY else min(own + memory, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    limit_memory(own + memory)
 
 
 class CKernel(CompiledKernel):

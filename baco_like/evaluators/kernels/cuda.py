@@ -51,24 +51,6 @@ _JOULES = {"J": 1.0, "mJ": 1e3, "uJ": 1e6, "µJ": 1e6}
 
 
 @dataclass(frozen=True)
-class Metering:
-    """How energy is measured.
-
-    Attributes:
-        seconds: Duration of one measurement; 0 to measure no energy.
-        count: Number of measurements.
-        scale: Units of the objective in one joule; None if the objective is time.
-    """
-
-    seconds: float = 0.0
-    count: int = 1
-    scale: float | None = None
-
-
-TIME_ONLY = Metering()
-
-
-@dataclass(frozen=True)
 class CudaSettings(KernelSettings):
     """How kernels are compiled and measured.
 
@@ -90,55 +72,52 @@ class CudaSettings(KernelSettings):
     joules: Given[float | None] = None
 
     @property
-    def metering(self) -> Metering:
-        """How energy is measured."""
-        seconds = self.energy_seconds
-        if seconds is None:
-            seconds = 0.0 if self.joules is None else 1.0
-        return Metering(seconds, self.energy_repeats, self.joules)
+    def seconds(self) -> float:
+        """Duration of one measurement of the energy; 0 to measure none."""
+        default = 0.0 if self.joules is None else 1.0
+        return default if self.energy_seconds is None else self.energy_seconds
 
 
-@dataclass
 class CudaKernel(WorkerKernel):
     """A kernel in the worker, whose energy may be measured, too.
 
+    Args:
+        settings: How energy is measured.
+        kernel: Arguments of `WorkerKernel`.
+
     Attributes:
-        metering: How energy is measured.
-        repeats: Number of measurements of the time, if energy is the objective.
         times: The measured times, if energy is the objective.
         power: The measured power in watts.
     """
 
-    metering: Metering = TIME_ONLY
-    repeats: int = 1
     times: tuple[float, ...] = ()
     power: tuple[float, ...] = ()
 
+    def __init__(self, settings: CudaSettings, *kernel: Any) -> None:
+        super().__init__(*kernel)
+        self._settings = settings
+
     @override
     def measure(self, count: int, limit: float | None, near: float) -> tuple[float, ...]:
-        scale = self.metering.scale
-        if scale is None:
+        if self._settings.joules is None:
             return super().measure(count, limit, near)
         if not self.times:
             try:
-                self.times = super().measure(self.repeats, None, math.inf)
+                self.times = super().measure(self._settings.repeats.repeats, None, math.inf)
             except StageFailure as failure:
-                failure.bound, failure.repeats = (
-                    None,
-                    (),
-                )  # of time, which say nothing about the energy
+                failure.bound, failure.repeats = None, ()  # they say nothing about the energy
                 raise
-        return tuple(joules * scale for joules in self._read_energy(count))
+        return tuple(joules * self._settings.joules for joules in self._read_energy(count))
 
     @override
     def metrics(self) -> Mapping[str, Any]:
         """Return the metrics of every kernel, and ``power`` and ``energy``, or ``time`` if energy is the objective."""
         metrics = dict(super().metrics())
-        if self.metering.scale is not None:
+        if self._settings.joules is not None:
             metrics["time"] = self.times
-        elif self.metering.seconds > 0:
+        elif self._settings.seconds > 0:
             try:
-                metrics["energy"] = self._read_energy(self.metering.count)
+                metrics["energy"] = self._read_energy(self._settings.energy_repeats)
             except StageFailure as failure:
                 if failure.word == "correctness":
                     raise
@@ -151,7 +130,7 @@ class CudaKernel(WorkerKernel):
         Raises:
             StageFailure: A run has failed.
         """
-        reply = self._request_measurement({"meter": self.metering.seconds, "count": count})
+        reply = self._request_measurement({"meter": self._settings.seconds, "count": count})
         notes, reply.notes = reply.notes, ()  # they are not times
         self.read(reply)
         self.power += notes[1::2]
@@ -173,18 +152,17 @@ def cuda_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) 
             is wrong.
     """
     require_installed("cupy", "cuda")
-    metering = settings.metering
-    if metering.seconds > 0:
+    if settings.seconds > 0:
         require_installed("pynvml", "cuda")
     if settings.memory is not None:
         raise EvaluatorError(
             f"memory = {settings.memory}: leave it out, CUDA reserves more address space than it uses"
         )
-    if metering.scale is not None and metering.seconds <= 0:
+    if settings.joules is not None and settings.seconds <= 0:
         raise EvaluatorError("energy_seconds = 0: expected more, as energy is the objective")
     # A slow kernel is not a kernel that needs much energy, and its bound would be one of time.
     slow_ratio = settings.repeats.slow_ratio
-    if metering.scale is not None and slow_ratio is not None:
+    if settings.joules is not None and slow_ratio is not None:
         raise EvaluatorError(f"slow_ratio = {slow_ratio}: leave it out, as energy is the objective")
     bench = make_bench(
         "baco_like.evaluators.kernels.cuda_worker:serve",
@@ -192,13 +170,12 @@ def cuda_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) 
         space,
         folder,
         launch_timeout=settings.timeout,  # everything is compiled before the first launch
-        kernel=partial(CudaKernel, metering=metering, repeats=settings.repeats.repeats),
+        kernel=partial(CudaKernel, settings),
         device=settings.device,
         options=list(settings.options),
-        energy=metering.seconds > 0,
+        energy=settings.seconds > 0,
     )
-    count = metering.count
-    rule = settings.repeats if metering.scale is None else Repeats(count)
+    rule = settings.repeats if settings.joules is None else Repeats(settings.energy_repeats)
     return StagedEvaluator(bench, rule, builds=settings.builds)
 
 

@@ -22,13 +22,7 @@ from typing_extensions import override
 from baco_like.evaluators._processes.worker_main import Report
 from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.kernels.arguments import DEVICE_GUARDS, Argument, Arguments
-from baco_like.evaluators.kernels.problems import (
-    constant_parameters,
-    draw_three,
-    load_problem,
-    note_unused,
-    unread_parameters,
-)
+from baco_like.evaluators.kernels.problems import draw_three, inspect_source, load_problem
 from baco_like.evaluators.kernels.timing import (
     ROTATE,
     CompiledKernel,
@@ -397,10 +391,9 @@ class Programs:
         function, symbols = self.device.load(binary, likes)
         kernel = CudaKernel(self, config, function, symbols, binary.code)
         numbers = [n for n in range(len(self.arguments.blocks)) if n not in self.constants.values()]
-        declared = constant_parameters(problem.SOURCE, name.partition("<")[0])
+        text, plain = problem.SOURCE + problem.KERNEL, name.partition("<")[0]
+        declared, kernel.notes = inspect_source(self.path, text, plain, config)
         kernel.constant = [numbers[n] for n in declared if n < len(numbers)]
-        names = unread_parameters(config, self.path)
-        kernel.notes = note_unused(names, problem.SOURCE + problem.KERNEL, self.path)
         return kernel
 
     def call_optional(self, name: str, default: Any, *arguments: Any) -> Any:

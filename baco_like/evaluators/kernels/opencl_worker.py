@@ -15,13 +15,7 @@ from typing_extensions import override
 
 from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.kernels.arguments import DEVICE_GUARDS, Argument, Arguments
-from baco_like.evaluators.kernels.problems import (
-    constant_parameters,
-    draw_three,
-    load_problem,
-    note_unused,
-    unread_parameters,
-)
+from baco_like.evaluators.kernels.problems import draw_three, inspect_source, load_problem
 from baco_like.evaluators.kernels.timing import (
     ROTATE,
     CompiledKernel,
@@ -30,8 +24,6 @@ from baco_like.evaluators.kernels.timing import (
     hash_parts,
 )
 from baco_like.exceptions import EvaluatorError
-
-_NAMES = ("SOURCE", "KERNEL", "macros", "launch")
 
 
 class OutOfResources(Exception):
@@ -45,7 +37,8 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
         EvaluatorError: The platform or the device does not exist.
     """
     _disable_compiler_caches()
-    path, needed = Path(settings["problem"]["path"]), ("inputs", "expected", *_NAMES)
+    path = Path(settings["problem"]["path"])
+    needed = ("inputs", "expected", "SOURCE", "KERNEL", "macros", "launch")
     problem = load_problem(path, settings["problem"]["constants"], needed)
     draws = draw_three(problem, settings["problem"])
     import pyopencl as cl
@@ -67,15 +60,9 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
         program = cl.Program(session.context, problem.SOURCE)
         program.build(options=options, devices=[device])
         kernel = cl.Kernel(program, problem.KERNEL)
-        global_size, local_size = problem.launch(config, size)
         binaries: Any = program.get_info(cl.program_info.BINARIES)
-        identity = hash_parts(binaries, global_size, local_size)
-        size_of_code = sum(len(binary) for binary in binaries)
-        constant = constant_parameters(problem.SOURCE, problem.KERNEL)
-        made = _OpenCLKernel(
-            session, kernel, global_size, local_size, identity, size_of_code, constant
-        )
-        made.notes = note_unused(unread_parameters(config, path), problem.SOURCE, path)
+        made = _OpenCLKernel(session, kernel, problem.launch(config, size), binaries)
+        made.constant, made.notes = inspect_source(path, problem.SOURCE, problem.KERNEL, config)
         return made
 
     return KernelServer(compile, KernelLimits(**settings["limits"]))
@@ -219,15 +206,12 @@ class _OpenCLKernel(CompiledKernel):
         self,
         session: _OpenCLSession,
         kernel: Any,
-        global_size: tuple[int, ...],
-        local_size: tuple[int, ...],
-        identity: str,
-        size: int,
-        constant: Sequence[int],
+        sizes: tuple[tuple[int, ...], tuple[int, ...]],
+        binaries: Sequence[bytes],
     ) -> None:
         self._session, self._kernel, self._is_checked = session, kernel, False
-        self._sizes, self.identity, self._bytes = (global_size, local_size), identity, size
-        self.arguments, self.constant = session.arguments, constant
+        self._sizes, self._bytes = sizes, sum(map(len, binaries))
+        self.identity, self.arguments = hash_parts(binaries, *sizes), session.arguments
         self.is_on_host = bool(session.queue.device.type & session.cl.device_type.CPU)
         self.step = session.queue.device.profiling_timer_resolution * 1e-9
 

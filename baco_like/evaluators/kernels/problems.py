@@ -168,36 +168,37 @@ def draw_three(
     return draws
 
 
-def constant_parameters(source: str, kernel: str) -> list[int]:
-    """Return the numbers of the parameters that point to ``const`` elements in each definition of a kernel."""
-    source = re.sub(r"/\*.*?\*/|//[^\n]*", " ", source, flags=re.DOTALL)
-    found: list[set[int]] = [
-        {n for n, each in enumerate(text.split(",")) if re.search(r"\bconst\b[^*\[]*[*\[]", each)}
-        for text in re.findall(rf"\b{re.escape(kernel)}\s*\(([^()]*)\)\s*{{", source)
+def inspect_source(
+    path: Path, text: str, kernel: str, macros: Iterable[str], *, reads: bool = True
+) -> tuple[list[int], dict[str, str]]:
+    """Return the parameters that point to ``const`` elements, by number, and notes on the source of a kernel, by kind.
+
+    Args:
+        path: The problem file.
+        text: The source.
+        kernel: Name of the function; of several definitions all must declare a parameter so.
+        macros: Macros that must occur in the source, or in a file that the problem file names or that such a file
+            includes.
+        reads: Whether the problem file itself may read them, such as in ``config["group"]``.
+    """
+    plain = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
+    constant: list[set[int]] = [
+        {n for n, each in enumerate(listed.split(",")) if re.search(r"\bconst\b[^*\[]*[*\[]", each)}
+        for listed in re.findall(rf"\b{re.escape(kernel)}\s*\(([^()]*)\)\s*{{", plain)
     ]
-    return sorted(set.intersection(*found)) if found else []
-
-
-def unread_parameters(config: Mapping[str, Any], path: Path) -> list[str]:
-    """Return the parameters that the problem file itself does not read, such as in ``config["group"]``."""
-    text = path.read_text(encoding="utf-8")
-    return [name for name in config if not re.search(rf"[\[(]\s*[\"']{re.escape(name)}[\"']", text)]
-
-
-def note_unused(names: Iterable[str], text: str, path: Path) -> dict[str, str]:
-    """Return a note on the macros that occur neither in a source nor in a file that it includes."""
-    from baco_like.evaluators.sources import source_texts
-
-    unused = [name for name in names if not re.search(rf"\b{re.escape(name)}\b", text)]
+    unused, notes = set(macros) - set(re.findall(r"\w+", text)), {}
     if unused:
-        rest = source_texts(path)
-        unused = [name for name in unused if not re.search(rf"\b{re.escape(name)}\b", rest)]
-    if not unused:
-        return {}
-    return {
-        "macro": f"the macro {', '.join(unused)} does not occur in the source, so its values make no difference: is a "
-        "name misspelt?"
-    }
+        from baco_like.evaluators.sources import source_texts
+
+        own = path.read_text(encoding="utf-8") if reads else ""
+        unused -= set(re.findall(r"[\[(]\s*[\"'](\w+)[\"']", own))
+        unused -= set(re.findall(r"\w+", source_texts(path)))
+    if unused:
+        notes["macro"] = (
+            f"the macro {', '.join(sorted(unused))} does not occur in the source, so its values make no difference: is "
+            "a name misspelt?"
+        )
+    return sorted(set.intersection(*constant)) if constant else [], notes
 
 
 def completion(

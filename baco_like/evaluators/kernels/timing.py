@@ -53,10 +53,6 @@ _COARSE_STEPS = 10
 _KEPT_RATIO, _KEPT_SECONDS = 1.5, 1e-4
 """A launch is clearly longer than another if it takes more than this factor, and these seconds more."""
 
-_CROWDED = 2.0
-"""Load per CPU above which the threads of a short launch run one after another: of 400 launches of a sum without atomic
-operations on two CPUs none was wrong at a load of 14, where PoCL had two threads."""
-
 _DELAYED = 0.05
 """Share of a sample's time in which it waits for a processor above which it is measured again."""
 
@@ -241,33 +237,31 @@ class Measurement:
             return self._read_energy(request, report)
         if is_first and (problem := self._prepare(request, report)) is not None:
             return self._answer(problem)
-        samples, limit = [], request["timeout"]
-        spare = request["count"]  # of these, as many may be measured again
-        for left in reversed(range(request["count"])):
-            found: list[tuple[float, NDArray[np.float64]]] = []
-            while not found or (found[-1][0] > _DELAYED and spare):
-                pause = min(float(found[-1][1][0]), _LONGEST_PAUSE) if found else 0.0
-                report.stage("run", limit * self._launches + request["grace"] + pause)
-                if found:
-                    spare -= 1
-                    time.sleep(pause)
-                sample, limit = self._sample(limit), self._limits.timeout
-                found.append((self._delay, sample))
-            delay, sample = min(found, key=operator.itemgetter(0))
-            samples.append(sample)
-            self._delays.append(delay)
-            seconds = float(sample[0])
-            report.note(seconds)
-            is_last = not left or seconds > request["enough"]
+        samples, limit, spare = [], request["timeout"], request["count"]
+        found: list[tuple[float, NDArray[np.float64]]] = []  # the present sample, measured again
+        is_last = False
+        while not is_last:
+            report.stage("run", limit * self._launches + request["grace"])
+            sample, limit = self._sample(limit), self._limits.timeout
+            found.append((self._delay, sample))
+            if not (is_again := self._delay > _DELAYED and spare > 0):
+                delay, sample = min(found, key=operator.itemgetter(0))
+                samples.append(sample)
+                self._delays.append(delay)
+                found, seconds = [], float(sample[0])
+                report.note(seconds)
+                is_last = len(samples) == request["count"] or seconds > request["enough"]
             # Again: a race may show only in a later launch, and a launch between the first and the last may skip work.
             if (problem := self._check(report, has_inputs=is_last)) is not None:
                 return self._answer(problem)
-            if is_last:
-                break
+            if is_again:
+                spare -= 1
+                time.sleep(min(float(sample[0]), _LONGEST_PAUSE))
         if (delay := sorted(self._delays)[len(self._delays) // 2]) > _DELAYED:
             self._notes["delayed"] = (
                 f"the launches have waited for a processor for {delay:.0%} of their time, also when they were measured "
-                "again: other processes run, or a launch has more threads than there are CPUs; the value is too large"
+                "again: other processes run, or a launch has more threads than there are CPUs; the value is too large, "
+                "and a race between threads that take turns does not show"
             )
         else:
             self._notes.pop("delayed", None)
@@ -356,12 +350,8 @@ class Measurement:
         # The first launch with each of two inputs: a kernel may change inputs that others leave unchanged.
         is_first = self._checks < 2
         has_inputs, digests = is_first or has_inputs, self.kernel.digests()
-        found = arguments.check(
-            is_first=is_first,
-            has_inputs=has_inputs,
-            digests=digests,
-            constant=self.kernel.constant,
-        )
+        arguments.constant = self.kernel.constant
+        found = arguments.check(is_first=is_first, has_inputs=has_inputs, digests=digests)
         self._checks += 1
         if arguments.draw == TIMED:
             self._error = max(self._error, found.error)
@@ -381,12 +371,6 @@ class Measurement:
         that more launches follow, with other new inputs. If their first one is clearly longer, too, and a later one is
         not, the kernel keeps results. If no later one is faster, its time depends on the inputs.
         """
-        load, cpus = os.getloadavg()[0], os.cpu_count() or 1
-        if self.kernel.is_on_host and load > _CROWDED * cpus and _count_threads() > 1:
-            self._notes["busy"] = (
-                f"the machine is busy (load {load:.1f} on {cpus} CPUs), so threads of a launch may have run one after "
-                "another, and a race between them may not show; measure it again when the machine is idle"
-            )
         if self._arguments.are_fixed:
             self._notes["same inputs"] = (
                 "all seeds have the same inputs, so whether the kernel keeps results is not checked"
@@ -451,12 +435,6 @@ def _fill_allocations(complement: int) -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_PERTURB, complement)
-
-
-def _count_threads() -> int:
-    """Return the number of threads of this process; 1 on systems that do not list them."""
-    threads = Path("/proc/self/task")
-    return len(list(threads.iterdir())) if threads.is_dir() else 1
 
 
 def hash_parts(*parts: object) -> str:

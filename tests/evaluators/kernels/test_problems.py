@@ -17,11 +17,9 @@ from baco_like.evaluators.kernels import complete_config
 from baco_like.evaluators.kernels.arguments import draw_arguments
 from baco_like.evaluators.kernels.problems import (
     completion,
-    constant_parameters,
     draw_three,
     find_problem,
-    note_unused,
-    unread_parameters,
+    inspect_source,
 )
 from baco_like.exceptions import EvaluatorError, MissingExtra, RunFileError
 from baco_like.spaces.space import Space
@@ -183,31 +181,35 @@ def test_mistakes_in_a_file_are_short_errors(folder, old, new, message):
     assert "\n" not in str(caught.value)
 
 
-def test_pointers_to_constant_elements_are_found_in_a_source():
+def test_pointers_to_constant_elements_are_found_in_a_source(tmp_path):
+    def found(source, kernel):
+        return inspect_source(tmp_path, source, kernel, [])[0]
+
     source = """
     // void kernel(const float *a, const float *b) {
     static void other(const int *x) { kernel(x, 1); }
     void kernel(float const *restrict a, float *const b, const float c[4], const int d, /* const */ float *e) { }
     """
-    assert constant_parameters(source, "kernel") == [0, 2]
+    assert found(source, "kernel") == [0, 2]
     two = (
         "#if X\nvoid k(const int *a, const int *b) {\n#else\nvoid k(int *a, const int *b) {\n#endif"
     )
-    assert constant_parameters(two, "k") == [1]
-    assert constant_parameters("SIGNATURE { }", "kernel") == []
+    assert found(two, "k") == [1]
+    assert found("SIGNATURE { }", "kernel") == []
 
 
 def test_macros_that_do_not_occur_in_a_source_get_a_note(folder):
     path = folder / "mine.py"
     path.write_text(
-        FILE
-        + "SOURCE = '#include \"mine.h\"'\ndef launch(config, size):\n    return config['block'],\n"
+        f"{FILE}\nSOURCE = '#include \"mine.h\"'\ndef launch(config, size):\n    return config['block'],\n"
     )
     (folder / "mine.h").write_text("#if TYLE > 2 || UNROLL\n#endif\n")
-    assert unread_parameters({"TILE": 1, "block": 2}, path) == ["TILE"]
     text = '#include "mine.h"\nint n = WIDTH;'
-    assert note_unused(["UNROLL", "WIDTH"], text, path) == {}
-    assert (
-        "the macro TILE, WIDT does not occur"
-        in note_unused(["TILE", "WIDT", "WIDTH"], text, path)["macro"]
-    )
+    for macros, reads, unused in (
+        (["UNROLL", "WIDTH", "block"], True, None),
+        (["block"], False, "block"),
+        (["TILE", "WIDT", "WIDTH", "block"], True, "TILE, WIDT"),
+    ):
+        _, notes = inspect_source(path, text, "kernel", macros, reads=reads)
+        assert set(notes) == ({"macro"} if unused else set())
+        assert unused is None or f"the macro {unused} does not occur" in notes["macro"]
