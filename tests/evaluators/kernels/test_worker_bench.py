@@ -362,7 +362,7 @@ def test_the_result_of_a_sample_that_is_measured_again_is_checked_too(monkeypatc
     def time(count, limit):
         seconds = plain(count, limit)
         if len(kernel.calls) == 2:  # the sample that waits for nine seconds
-            kernel.arguments.blocks[1].array[0] ^= 1
+            kernel.arguments.blocks[1].array[3] ^= 0x80  # the sign of the first element
         return seconds
 
     kernel.time = time
