@@ -51,6 +51,12 @@ class Objective:
             )
 
     @property
+    def gain(self) -> str:
+        """What a ratio to the default is called: ``speed-up`` of times, ``improvement`` of others, such as bytes."""
+        is_time = self.unit in ("s", "ms", "us", "ns") or "time" in self.name.lower()
+        return "speed-up" if is_time else "improvement"
+
+    @property
     def label(self) -> str:
         """The name with the unit in brackets, for tables and axes."""
         return self.name + (f" ({self.unit})" if self.unit else "")

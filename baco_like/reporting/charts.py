@@ -287,8 +287,8 @@ def draw_front(facts: RunFacts, i: int, j: int) -> ReportChart:
     return _chart(f"The front: {objectives[j].name} over {objectives[i].name}", [layer])
 
 
-def draw_speedups(confirmation: Confirmation) -> ReportChart | None:
-    """Return the speed-up of each candidate with its interval; None if no interval is known."""
+def draw_speedups(confirmation: Confirmation, gain: str) -> ReportChart | None:
+    """Return the gain (a speed-up or an improvement) of each candidate with its interval; None without an interval."""
     rows: list[dict[str, Any]] = [
         {"name": candidate_name(trial, confirmation), **_interval(each)}
         for trial, each in zip(confirmation.candidates, confirmation.speedups, strict=True)
@@ -299,13 +299,13 @@ def draw_speedups(confirmation: Confirmation) -> ReportChart | None:
     names = _text("name")
     point = {"x": _number("value"), "y": names}
     ends = [1.0, *(row[end] for row in rows for end in ("low", "high"))]
-    along = _number("low", "speed-up over the default", **_fit(ends))
+    along = _number("low", f"{gain} over the default", **_fit(ends))
     layers = [
         _layer([{"one": 1.0}], _rule(_GREY, strokeDash=[4, 3]), {"x": _number("one")}),
         _layer(rows, _rule(_BLUE, 2), {"x": along, "x2": _HIGH, "y": names}),
         _layer(rows, _points(60, color=_BLUE), point, "name, value, low, high"),
     ]
-    caption = "Measured speed-ups with their joint intervals"
+    caption = f"Measured {gain}s with their joint intervals"
     return _chart(caption, layers, 30 * len(rows) + 10)
 
 

@@ -68,7 +68,7 @@ def winner_section(facts: RunFacts) -> Section:
         answer += " The other sections treat the tasks as parameters."
         parts.append(ReportTable(*task_table(facts.history, facts.objective)))
     elif confirmation is not None:
-        chart = charts.draw_speedups(confirmation)
+        chart = charts.draw_speedups(confirmation, facts.objective.gain)
         parts += [" ".join(tell_confirmation(confirmation)), *([chart] if chart else [])]
         parts.append(_candidates(facts, confirmation))
     elif best is not None and (found.default is not None or len(best.repeats) > 1):
@@ -126,7 +126,15 @@ def _candidates(facts: RunFacts, confirmation: Confirmation) -> ReportTable:
         measured = [trial.extra.get("observed"), trial.value, len(trial.repeats)]
         gain = [None if speedup is None else speedup.value, interval]
         rows.append([candidate_name(trial, confirmation), *measured, *gain, ", ".join(notes)])
-    head = ["candidate", "in the search", "measured again", "rounds", "speed-up", "interval", ""]
+    head = [
+        "candidate",
+        "in the search",
+        "measured again",
+        "rounds",
+        facts.objective.gain,
+        "interval",
+        "",
+    ]
     return ReportTable(head, rows, f"Candidates; values are {facts.objective.label}")
 
 

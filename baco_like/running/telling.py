@@ -89,7 +89,7 @@ def tell_result(found: Findings) -> list[str]:
     lines = [f"Trial {best.id} is the best: {value}{known}."]
     if confirmation is not None and speedup is not None:
         shown = format_speedup(speedup, confirmation.plan.confidence)
-        lines.append(f"Speed-up over the default: {shown}.")
+        lines.append(f"{found.objective.gain.capitalize()} over the default: {shown}.")
         if speedup.low <= 1.0:
             lines.append("The interval includes 1, so the gain is not certain.")
     elif found.speedup is not None:
@@ -260,7 +260,7 @@ def format_speedup(speedup: Speedup, confidence: float) -> str:
         return f"{speedup.value:.3f}"
     if math.isinf(speedup.high):
         return f"{speedup.value:.3g}, too few rounds for an interval"
-    text = f"{speedup.value:.3f}, {in_percent(confidence)} interval {speedup.low:.3f} to {speedup.high:.3f}"
+    text = f"{speedup.value:.3f}, {100 * confidence:g} % interval {speedup.low:.3f} to {speedup.high:.3f}"
     if speedup.search is None:
         return text
     return f"{text} (it changes with the load: {speedup.search:.3f} in the search)"
@@ -359,7 +359,7 @@ def _format_comparison(found: Findings, best: Trial) -> str:
         [title, *_format_column(best, names)],
     ]
     if speedup is not None:
-        cells = ("speed-up", "1.00", f"{speedup:.2f}")
+        cells = (found.objective.gain, "1.00", f"{speedup:.2f}")
         columns = [[*column, cell] for column, cell in zip(columns, cells, strict=True)]
     lines = align_cells(zip(*columns, strict=True), left=1)
     rule = "-" * max(map(len, lines))

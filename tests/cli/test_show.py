@@ -199,7 +199,7 @@ def test_show_has_one_row_per_configuration_with_its_confirmed_values(tmp_path, 
         f"Trial {best.id} is the best: value = {best.value:.4g} (the default: {default.value:.4g})"
         in text
     )
-    assert "Speed-up over the default: " in text
+    assert "Improvement over the default: " in text
     assert "Repeats of one configuration spread by" in text
     rows = [line.split() for line in text.split("\n\n")[1].splitlines()]
     assert rows[0] == ["trial", "value", "repeats", "measured", "x"]

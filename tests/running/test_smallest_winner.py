@@ -130,7 +130,7 @@ def test_an_exact_objective_is_measured_once(tmp_path):
     assert result.recommended.value == 85
     summary = Findings(result.optimizer.history, exact[0])
     text = format_summary(summary)
-    assert "Speed-up over the default: 1.176." in text
+    assert "Improvement over the default: 1.176." in text
     assert "Confirmed in" not in text
     write_best(summary, tmp_path / "best.json", seed=0)
     best = json.loads((tmp_path / "best.json").read_text())

@@ -114,6 +114,7 @@ def test_the_summary_shows_the_front_the_knee_and_the_default():
     text = format_summary(summary)
     assert summary.speedup is None
     assert "speed-up" not in text
+    assert "improvement" not in text
     assert "time (ms)" in text
     assert "front of 5: time 1.1 to 16.1 ms, rate 1 to 16" in text
     assert text.count("knee") == 2, "in the table and in a sentence"
