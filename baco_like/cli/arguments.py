@@ -137,6 +137,7 @@ Number: TypeAlias = Annotated[int, _Form("N", _whole(0))]
 Seed: TypeAlias = Annotated[int, _Form("S", _whole(0))]
 Seconds: TypeAlias = Annotated[float, _Form("S", _positive)]
 Text: TypeAlias = Annotated[str, _Form("TEXT")]
+Label: TypeAlias = Annotated[str, _Form("NAME")]
 Name: TypeAlias = Annotated[str, _Form("NAME", _name)]
 Command: TypeAlias = Annotated[str, _Form("COMMAND")]
 File: TypeAlias = Annotated[Path, _Form("FILE", _path)]
@@ -151,6 +152,7 @@ OutFile: TypeAlias = Annotated[Path, _Form("FILE", _path, "-o, --out")]
 Target: TypeAlias = Annotated[Path, "target"]
 """An output that is the last argument, or has the option that the other commands have."""
 
+_MEASURES = ("instructions", "size", "cycles", "time")
 _NO_TASK: Mapping[str, Any] = MappingProxyType({})
 
 # Commands -------------------------------------------------------------------------------------------------------------
@@ -219,7 +221,7 @@ class Flags(_Definition, at="starting.flags"):
     size: bool = False
     pattern: Annotated[str, _Form("REGEX")] | None = None
     check: Command | None = None
-    compiler: Annotated[str, _Form("NAME")] | None = None
+    compiler: Label | None = None
     file: RunFile | None = None
     write_only: bool = False
     budget: Count = 60
@@ -234,7 +236,7 @@ class Passes(_Definition, at="starting.passes"):
 
     Attributes:
         sources: Sources in C, or bitcode, of one program.
-        measure: What is minimised (default: instructions).
+        measure: What is minimised: %(choices)s (default: instructions).
         passes: All (default), O0 to O3, Os, Oz: the passes to choose from.
         arguments: Arguments of the program.
         cflags: Flags of the sources, such as -DN=100.
@@ -248,11 +250,11 @@ class Passes(_Definition, at="starting.passes"):
     """
 
     sources: Sequence[Annotated[Path, _Form("SOURCE", _path)]]
-    measure: Literal["instructions", "size", "cycles", "time"] = "instructions"
+    measure: Annotated[str, _Form("M", choices=_MEASURES)] = "instructions"
     passes: Annotated[str, _Form("SET")] = "all"
     arguments: Text | None = None
     cflags: Text | None = None
-    opt: Annotated[str, _Form("NAME")] | None = None
+    opt: Label | None = None
     no_check: bool = False
     file: RunFile | None = None
     write_only: bool = False
@@ -365,8 +367,8 @@ class Ship(_Definition, at="shipped.ship"):
     out: OutFile
     task: Sequence[Task] = ()
     constraint: Sequence[Text] = ()
-    device: Annotated[str, _Form("NAME")] | None = None
-    name: Annotated[str, _Form("NAME")] | None = None
+    device: Label | None = None
+    name: Label | None = None
 
 
 class Check(_Definition, at="shipped.check"):
@@ -398,7 +400,7 @@ class Check(_Definition, at="shipped.check"):
     seed: Seed = 0
     record: bool = False
     stamp: bool = False
-    device: Annotated[str, _Form("NAME")] | None = None
+    device: Label | None = None
     retune: Count | None = None
     out: OutFolder | None = None
     report: File | None = None
@@ -435,10 +437,10 @@ class Serve(_Definition, at="serving.serve"):
     journal: File | None = None
     folder: Folder | None = None
     http: Annotated[tuple[str, int], _Form("ADDRESS:PORT", _address)] | None = None
-    host: Sequence[Annotated[str, _Form("NAME")]] = ()
+    host: Sequence[Label] = ()
     token_file: File | None = None
     limit: Sequence[Annotated[tuple[str, float], _Form("NAME=NUMBER", _limit)]] = ()
-    strategy: Annotated[str, _Form("NAME")] | None = None
+    strategy: Label | None = None
     ahead: Number = 0
     prior: Sequence[File] = ()
     allow_dir: Sequence[Folder] = ()
@@ -545,7 +547,7 @@ class Export(_Definition, at="exchange.export"):
     source: Annotated[Path, _Form("SOURCE", _path)]
     target: Target
     format: Annotated[str, _Form("FORMAT", names="--format", choices=_FormatNames("results"))]
-    objective: Annotated[str, _Form("NAME")] | None = None
+    objective: Label | None = None
     task: Task = _NO_TASK
     large: bool = False
 
@@ -572,7 +574,8 @@ def build_parser() -> argparse.ArgumentParser:
         meanings = meanings_of(definition)
         for name, hint in get_type_hints(definition, include_extras=True).items():
             default = getattr(definition, name, _REQUIRED)
-            _add_argument(own, name, hint, default, _sentence_to_phrase(meanings[name]))
+            meaning = meanings.get(name, "")  # python -OO has none
+            _add_argument(own, name, hint, default, _sentence_to_phrase(meaning))
     return parser
 
 

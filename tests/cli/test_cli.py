@@ -548,6 +548,16 @@ def test_no_other_command_has_an_output():
     )
 
 
+def test_every_argument_has_a_meaning():
+    (commands,) = (a.choices for a in build_parser()._actions if isinstance(a.choices, dict))
+    assert [(n, a.dest) for n, each in commands.items() for a in each._actions if not a.help] == []
+
+
+def test_commands_work_without_docstrings():
+    done = subprocess.run([sys.executable, "-OO", "-m", "baco_like", "show", "--help"], check=False)
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize("option", ["-o", "--out"])
 @pytest.mark.parametrize("words", [f"{name} {words}" for name, words in WRITING.items()])
 def test_every_command_that_writes_has_the_same_option(words, option):
