@@ -23,6 +23,7 @@ from baco_like.exceptions import BacoError, ConfigError, RunFileError, WarmStart
 from baco_like.journal.header import Advice, Options
 from baco_like.optimizer.warm_start import UNNAMED
 from baco_like.parameters import Parameter, ParameterKind
+from baco_like.parameters.values import is_number
 from baco_like.records.covering import best_cover
 from baco_like.records.objective import sign_of
 from baco_like.results import Recording, read
@@ -248,7 +249,7 @@ def _translate(parameter: Parameter, values: Iterable[Any]) -> dict[Any, Array]:
     ends = _range_of(parameter)
     own = {value: parameter.value_from_text(value) for value in values}
     for value in own:
-        if own[value] is None and ends is not None and _is_number(value):
+        if own[value] is None and ends is not None and is_number(value):
             own[value] = _nearest_number(parameter, value, ends)
     return {value: parameter.encode([v])[0] for value, v in own.items() if v is not None}
 
@@ -258,7 +259,7 @@ def _range_of(parameter: Parameter) -> tuple[float, float] | None:
     if parameter.kind not in (ParameterKind.ORDERED, ParameterKind.CONTINUOUS):
         return None
     low, high = parameter.decode(np.array([[code] for code in parameter.code_range]))
-    return (float(low), float(high)) if _is_number(low) and _is_number(high) else None
+    return (float(low), float(high)) if is_number(low) and is_number(high) else None
 
 
 def _nearest_number(parameter: Parameter, number: float, ends: tuple[float, float]) -> Any:
@@ -269,10 +270,6 @@ def _nearest_number(parameter: Parameter, number: float, ends: tuple[float, floa
     return parameter.values[int(np.argmin(np.abs(away)))]
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _overlap(parameter: Parameter, seen: Sequence[Any]) -> float:
     """Return the share of a parameter that values of another one cover: of its range on its scale, or of its labels."""
     own = [parameter.value_from_text(value) for value in seen]
@@ -281,7 +278,7 @@ def _overlap(parameter: Parameter, seen: Sequence[Any]) -> float:
         is_list = parameter.kind in (ParameterKind.PERMUTATION, ParameterKind.SEQUENCE)
         labels = () if is_list else parameter.values or ()
         return sum(label in own for label in labels) / len(labels) if labels else 1.0
-    numbers = [v if _is_number(v) else o for v, o in zip(seen, own, strict=True)]
+    numbers = [v if is_number(v) else o for v, o in zip(seen, own, strict=True)]
     known = [number for number in numbers if number is not None]
     spans = np.array([ends, (min(known), max(known))], dtype=np.float64)
     spans = np.log(spans) if spans.min() > 0 else spans

@@ -17,7 +17,7 @@ from baco_like.optimizer.simplifying import can_simplify
 from baco_like.records import Aim, History, StopRule
 from baco_like.records.drift import Drift, read_drift
 from baco_like.records.history import Noise
-from baco_like.records.trial import CONTROL, MEASURED_AGAIN, Trial, select_best
+from baco_like.records.trial import CONTROL, MEASURED_AGAIN, select_best
 from baco_like.running.confirming import Confirm
 from baco_like.running.stopping import check_rule
 from baco_like.spaces import Space
@@ -75,24 +75,17 @@ class Recheck:
         if drift.is_suspicious:
             return drift.points[-1].trial.config
         affected = _find_next_affected(history, drift)
-        return affected if affected is not None else _find_next_incumbent(history, latest, drift)
+        if affected is not None or (len(latest) > 1 and latest[-2].origin == CONTROL):
+            return affected
+        config = _incumbent(history)  # unless it has been a control
+        measured = [dict(point.trial.config) for point in drift.points]
+        return None if config is None or dict(config) in measured else config
 
 
 def _incumbent(history: History) -> Mapping[str, Any] | None:
     # With several objectives the knee is measured again, and drift is checked in the first objective.
     best = (None if history.objectives else best_by_repeats(history)) or history.best()
     return None if best is None else best.config
-
-
-def _find_next_incumbent(
-    history: History, latest: list[Trial], drift: Drift
-) -> Mapping[str, Any] | None:
-    """Return the incumbent after one control of another configuration, unless it has been a control."""
-    if len(latest) > 1 and latest[-2].origin == CONTROL:
-        return None
-    config = _incumbent(history)
-    measured = [dict(point.trial.config) for point in drift.points]
-    return None if config is None or dict(config) in measured else config
 
 
 def _find_next_affected(history: History, drift: Drift) -> Mapping[str, Any] | None:

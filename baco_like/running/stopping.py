@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, final
 
 import numpy as np
 from typing_extensions import override
 
+from baco_like import explanations
 from baco_like._tables import Count, Positive, Shape, Share, check_values
 from baco_like._threads import thread_limit
 from baco_like.exceptions import TrialError
@@ -222,7 +223,9 @@ class LowOutlook(StoppingRule):
     evaluations: Count = 20
     rel: Share = 0.01
     least: Count = 30
-    _last: dict[bytes, float] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _last: dict[bytes, float | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -241,20 +244,13 @@ class LowOutlook(StoppingRule):
         key = history.codes[:count].tobytes() + history.costs[:count].tobytes()
         if key not in self._last:
             self._last.clear()
-            self._last[key] = _expected_improvement(history, self.evaluations, count)
-        expected = self._last[key]
-        return None if math.isnan(expected) else expected
-
-
-def _expected_improvement(history: History, evaluations: int, count: int) -> float:
-    """Return the expected relative improvement, or NaN where there is no outlook."""
-    from baco_like.explanations import estimate_outlook
-
-    try:
-        with thread_limit(1):
-            return estimate_outlook(history, evaluations=evaluations, count=count).expected
-    except TrialError:
-        return math.nan
+            self._last[key] = None
+            with suppress(TrialError), thread_limit(1):
+                found = explanations.estimate_outlook(
+                    history, evaluations=self.evaluations, count=count
+                )
+                self._last[key] = found.expected
+        return self._last[key]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The outlook of a run, and its leave-one-out predictions."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -144,8 +145,8 @@ def test_the_rule_ends_a_converged_run(converged):
 def test_the_rule_looks_at_every_tenth_evaluation_only(converged, monkeypatch):
     rule, computed = LowOutlook(20, least=20), []
     monkeypatch.setattr(
-        "baco_like.running.stopping._expected_improvement",
-        lambda history, evaluations, count: computed.append(count) or 0.5,
+        "baco_like.explanations.estimate_outlook",
+        lambda history, evaluations, count: computed.append(count) or SimpleNamespace(expected=0.5),
     )
     optimizer = valley(20, "random_search")
     for n in range(20, 32):
