@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -176,21 +176,15 @@ def _table(table: ReportTable) -> str:
         return ""
     columns = list(zip(*table.rows, strict=True))
     aligned = [_class_of(column) for column in columns]
-    head = "".join(
-        f"<th{align}>{_paragraph(name)}</th>"
-        for name, align in zip(table.head, aligned, strict=True)
-    )
-    rows = "\n".join(
-        "<tr>"
-        + "".join(
-            f"<td{align}>{_paragraph(show(cell))}</td>"
-            for cell, align in zip(row, aligned, strict=True)
-        )
-        + "</tr>"
-        for row in table.rows
-    )
+    head = _row("th", table.head, aligned)
+    rows = "\n".join(_row("td", map(show, row), aligned) for row in table.rows)
     caption = f"<caption>{_paragraph(table.caption)}</caption>" if table.caption else ""
-    return f'<div class="table"><table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>'
+    return f'<div class="table"><table>{caption}<thead>{head}</thead>\n<tbody>{rows}</tbody></table></div>'
+
+
+def _row(tag: str, cells: Iterable[str], classes: Sequence[str]) -> str:
+    pairs = zip(cells, classes, strict=True)
+    return f"<tr>{''.join(f'<{tag}{own}>{_paragraph(cell)}</{tag}>' for cell, own in pairs)}</tr>"
 
 
 def _class_of(column: Sequence[Any]) -> str:

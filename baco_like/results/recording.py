@@ -34,7 +34,6 @@ from baco_like.records.trial import (
     standard_error,
 )
 from baco_like.spaces.formats.dataframe import read_dataframe
-from baco_like.spaces.formats.description import space_from_dict
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import Tasks
 
@@ -218,14 +217,7 @@ class Recording:
                 parameter and no condition explains it.
         """
         if self.described is not None:
-            description = space_from_dict(self.described)
-            return Space(
-                description.parameters,
-                description.constraints,
-                description.fidelity,
-                description.tasks,
-                when=description.when,
-            )
+            return Space.from_dict(self.described)
         rows = zip(self.configs, self.outcomes, strict=True)
         kept = [config for config, outcome in rows if outcome.failed != "constraints"]
         seen = [name for name in self.names if any(name in config for config in kept)]
