@@ -214,7 +214,7 @@ def draw_arguments(
         start = None if start is None else np.ascontiguousarray(start).reshape(like.shape)
         least = like.itemsize // (2 if like.dtype.kind == "c" else 1)
         alignment = getattr(each, "alignment", None) or least
-        if alignment not in [2**n for n in range(7) if 2**n >= least]:
+        if alignment not in (1, 2, 4, 8, 16, 32, LARGEST_ALIGNMENT) or alignment < least:
             raise EvaluatorError(
                 f"{name} has the alignment {alignment!r}: expected a power of two from {least} to {LARGEST_ALIGNMENT}"
             )

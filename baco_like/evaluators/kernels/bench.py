@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
+from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -172,6 +173,8 @@ class KernelBench:
         least_timeout: Seconds that a run may always take.
         grace: Seconds that are added to the limits of the stages where the process of a kernel enforces its own limit.
         limits_worker: Whether the limit of memory is one of the worker; otherwise the worker sets it.
+        keys: Keys of new kernels.
+        dropped: Keys of kernels to drop, of which the worker learns with the next compilation.
     """
 
     least_timeout, grace, limits_worker = _MIN_TIMEOUT, 0.0, True
@@ -210,9 +213,8 @@ class KernelBench:
         self._kernel = kernel or WorkerKernel
         self.scale, self.complete = settings.scale, complete
         self.used = 0  # number (`Worker.starts`) of the last process that has run kernels
-        self._keys = itertools.count()
-        self._dropped: list[int] = []
-        self._lock = threading.Lock()  # builds run in several threads
+        # Builds run in several threads.
+        self.keys, self.dropped = itertools.count(), deque[int]()
 
     def build(self, trial: Trial, seconds: dict[str, float]) -> WorkerKernel:
         """Compile a configuration.
@@ -228,17 +230,6 @@ class KernelBench:
     def close(self) -> None:
         """End the worker; the next build starts another."""
         self.worker.close()
-
-    def next_key(self) -> tuple[int, list[int]]:
-        """Return the key of a new kernel, and the keys of kernels that were dropped since the last call."""
-        with self._lock:
-            dropped, self._dropped = self._dropped, []
-            return next(self._keys), dropped
-
-    def drop(self, key: int) -> None:
-        """Drop a kernel; the worker learns of it with the next compilation."""
-        with self._lock:
-            self._dropped.append(key)
 
     def request(
         self,
@@ -327,7 +318,7 @@ class WorkerKernel(Built):
     @override
     def discard(self) -> None:
         """Let the worker drop the kernel."""
-        self.bench.drop(self.key)
+        self.bench.dropped.append(self.key)
 
     def _confirm(self, request: Callable[[], Reply]) -> Reply:
         """Send a request; after a fault that an earlier kernel, or another process, may have caused, send it again."""
@@ -341,7 +332,10 @@ class WorkerKernel(Built):
         return reply
 
     def _request_compilation(self) -> Reply:
-        self.key, dropped = self.bench.next_key()
+        self.key, dropped = next(self.bench.keys), list[int]()
+        with suppress(IndexError):  # another thread may have taken the last one
+            while True:
+                dropped.append(self.bench.dropped.popleft())
         return self.bench.request(
             self.seconds, _check_compilation, key=self.key, config=self.config, drop=dropped
         )

@@ -149,9 +149,7 @@ class CKernelBench(KernelBench):
             StageFailure: The configuration has no correct program, or the compiler fails.
             EvaluatorError: A value is not allowed, an argument is not supported, or the harness cannot be compiled.
         """
-        given = dict(trial.config)
-        size = int(given.pop(SIZE)) if self.has_sizes else self.settings.size
-        config = self.complete(given)
+        config, size = self.split(trial.config)
         if size not in self._sizes:
             self.worker.start()
         try:
@@ -161,6 +159,16 @@ class CKernelBench(KernelBench):
             raise
         self._open(size)
         return program
+
+    def split(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
+        """Return a complete configuration, and the size.
+
+        Raises:
+            EvaluatorError: A value is not allowed.
+        """
+        given = dict(config)
+        size = int(given.pop(SIZE)) if self.has_sizes else self.settings.size
+        return self.complete(given), size
 
     def _compile(
         self, trial_id: int, config: Mapping[str, Any], size: int, seconds: dict[str, float]
@@ -294,12 +302,10 @@ class CKernelEvaluator(StagedEvaluator):
         """
         bench = self._c_bench
         try:
-            given = dict(config)
-            size = int(given.pop(SIZE)) if bench.has_sizes else bench.settings.size
-            text: str = bench.problem.source(bench.complete(given), size)
+            with explained(bench.path):
+                return str(bench.problem.source(*bench.split(config)))
         except Infeasible as error:
             raise EvaluatorError(str(error)) from None
-        return text
 
 
 def from_table(table: Table, run: RunArguments) -> CKernelEvaluator:

@@ -209,7 +209,7 @@ class _OpenCLKernel(CompiledKernel):
         sizes: tuple[tuple[int, ...], tuple[int, ...]],
         binaries: Sequence[bytes],
     ) -> None:
-        self._session, self._kernel, self._is_checked = session, kernel, False
+        self._session, self._kernel = session, kernel
         self._sizes, self._bytes = sizes, sum(map(len, binaries))
         self.identity, self.arguments = hash_parts(binaries, *sizes), session.arguments
         self.is_on_host = bool(session.queue.device.type & session.cl.device_type.CPU)
@@ -218,9 +218,7 @@ class _OpenCLKernel(CompiledKernel):
     @override
     def time(self, launches: int, limit: float) -> float:
         session, cl = self._session, self._session.cl
-        if not self._is_checked:
-            self._require_local_memory()
-            self._is_checked = True
+        self._require_local_memory()
         for number, block in enumerate(self.arguments.blocks):
             value = self.arguments[number].like[()] if block is None else block.array
             self._kernel.set_arg(number, value)
