@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Annotated, Any, ClassVar, get_args
 
 from baco_like._checks import whole_number
 from baco_like._output import warn_caller
 from baco_like._plugins import Registry
-from baco_like._threads import resolve_threads
+from baco_like._tables import Natural, Positive, Shape, check_values
 from baco_like._typing import Codes, Rng
 from baco_like.acquisitions import registry as acquisitions
 from baco_like.exceptions import ConfigError, JournalError, SpaceError, SpaceWarning
@@ -26,7 +26,6 @@ from baco_like.optimizer.experience import GivenExperience
 from baco_like.records import Aim, Cover, History, Observation
 from baco_like.records.history import Noise
 from baco_like.records.leases import Lease, Moment
-from baco_like.records.reading import number_within
 from baco_like.spaces.inputs import defaults_of
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
@@ -137,32 +136,23 @@ class Sharing:
     """
 
     worker: str | None = None
-    lease: float | None = None
+    lease: Positive | None = None
     task: GivenTask | None = None
-    ahead: int = 0
-    patience: float | None = None
-    threads: int | None = None
+    ahead: Natural = 0
+    patience: Annotated[float | None, Shape(type="number", minimum=0)] = None
+    threads: Natural | None = None
 
     def __post_init__(self) -> None:
-        if self.worker is not None and (not isinstance(self.worker, str) or not self.worker):
-            raise ValueError(f"worker must be a name such as 'node3', or None, not {self.worker!r}")
-        if self.lease is not None:
-            object.__setattr__(self, "lease", number_within("lease", self.lease, "(0, inf)"))
-        object.__setattr__(self, "ahead", whole_number("ahead", self.ahead, 0))
+        check_values(self)
         if self.ahead and self.task is not None:
             raise ValueError(
                 f"ahead = {self.ahead} with task = {self.task!r:.60}: proposals in store are of all tasks; leave one "
                 "of them out"
             )
-        if self.patience is not None:
-            patience = number_within("patience", self.patience, "[0, inf)")
-            if not self.ahead:
-                raise ValueError(
-                    f"patience = {self.patience!r} needs proposals in store; add ahead=8, for example"
-                )
-            object.__setattr__(self, "patience", patience)
-        if self.threads is not None:
-            resolve_threads(self.threads)
+        if self.patience is not None and not self.ahead:
+            raise ValueError(
+                f"patience = {self.patience!r} needs proposals in store; add ahead=8, for example"
+            )
 
     @property
     def stream(self) -> int | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from typing_extensions import override
 
-from baco_like._tables import Natural, Positive, check_values
+from baco_like._tables import ANY, Natural, Positive, check_values
 from baco_like.evaluators.function.call import DEFAULT_FAILURES
 from baco_like.optimizer import Sharing
 from baco_like.optimizer.recommending import best_by_repeats
@@ -125,7 +125,7 @@ class Workers(Sharing):
     """
 
     executor: Executor | None = None
-    slots: Sequence[Any] | None = None
+    slots: Annotated[Sequence[Any] | None, ANY] = None
     max_pending: int | None = None
 
     @override
