@@ -297,19 +297,9 @@ def _create_optimizer(
         options = read_header(JsonlJournal(journal)).options
         context = run_file.context_on_resume(options.context)
         seed = options.seed if seed is None else seed
-    return Optimizer(
-        run_file.space,
-        run_file.aim,
-        run_file.seed if seed is None else seed,
-        strategy=run_file.search,
-        budget=run_file.budget.evaluations,
-        seconds=run_file.seconds_of_evaluations,
-        storage=journal,
-        warm_start=run_file.warm_start or None,
-        sharing=run_file.sharing,
-        context=context,
-        callbacks=callbacks,
-    )
+    workers, warm_start = run_file.evaluator_table.entries.get("workers", 1), run_file.warm_start
+    more = {"warm_start": warm_start or None, "context": context, "callbacks": callbacks}
+    return run_file.make_optimizer(journal, seed, int(workers), **more)
 
 
 # The folder of the results ------------------------------------------------------------------------------------------

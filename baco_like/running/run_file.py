@@ -134,13 +134,6 @@ class RunFile(RunTables):
         )
 
     @property
-    def seconds_of_evaluations(self) -> float | None:
-        """Seconds of all evaluations together if only the time is limited, else None."""
-        if self.budget.seconds is None or self.budget.evaluations is not None:
-            return None
-        return self.budget.seconds * int(self.evaluator_table.entries.get("workers", 1))
-
-    @property
     def context(self) -> dict[str, Any]:
         """What decides the measured values besides the space, by name: unit, evaluator's keys, hashes of sources."""
         table = self.evaluator_table

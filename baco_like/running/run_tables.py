@@ -28,7 +28,7 @@ from baco_like._tables import (
     whole,
 )
 from baco_like.exceptions import BacoError, RunFileError, SpaceError
-from baco_like.optimizer import Search, Sharing
+from baco_like.optimizer import Optimizer, Search, Sharing
 from baco_like.optimizer.arguments import default_points
 from baco_like.parameters import Parameter
 from baco_like.parameters.registry import PARAMETER_TYPES, REGISTRY, find_type, parameter_from_dict
@@ -323,6 +323,28 @@ class RunTables:
     proposers: tuple[str, ...] = ()
     budget: Budget | None = None
     peak: float | None = None
+
+    def make_optimizer(
+        self, storage: Path | None, seed: int | None = None, workers: int = 1, **more: Any
+    ) -> Optimizer:
+        """Return the optimizer of a new run, or of the journal at ``storage``.
+
+        Args:
+            storage: The journal, or None.
+            seed: Another seed.
+            workers: Number of parallel evaluations; each has the time of a budget that is in time alone.
+            more: Further arguments of `Optimizer`.
+        """
+        seed = self.seed if seed is None else seed
+        if self.budget is not None:
+            evaluations, seconds = self.budget.evaluations, self.budget.seconds
+            is_timed = evaluations is None
+            seconds = workers * seconds if is_timed and seconds is not None else None
+            more |= {"budget": evaluations, "seconds": seconds}
+        search, sharing = self.search, self.sharing
+        return Optimizer(
+            self.space, self.aim, seed, strategy=search, storage=storage, sharing=sharing, **more
+        )
 
 
 def read_run(

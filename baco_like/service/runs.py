@@ -118,21 +118,8 @@ class Description(RunTables):
 
     def create(self, storage: Path | None) -> Optimizer:
         """Return the optimizer of a new run, or of the journal at ``storage``."""
-        budget = self.budget
-        evaluations = None if budget is None else budget.evaluations
-        is_timed = budget is not None and evaluations is None
-        return Optimizer(
-            self.space,
-            self.aim,
-            self.seed,
-            strategy=self.search,
-            budget=evaluations,
-            seconds=budget.seconds if budget is not None and is_timed else None,
-            storage=storage,
-            sharing=self.sharing,
-            context=self.context,
-            warm_start=self.warm_start,
-        )
+        context, warm_start = self.context, self.warm_start
+        return self.make_optimizer(storage, context=context, warm_start=warm_start)
 
 
 def check_context(context: Mapping[str, Any]) -> None:
