@@ -62,10 +62,7 @@ def compare(args: arguments.Compare) -> None:
     stem = Path(args.problems[0]).stem if is_archive else "compare"
     folder = args.out or Path("runs", stem)
     with explain_os_error(JournalError, "write", folder, _OTHER_FOLDER):
-        for path in [
-            *(folder / name for name in _RESULTS),
-            *([args.archive] if args.archive else []),
-        ]:
+        for path in filter(None, (*(folder / name for name in _RESULTS), args.archive)):
             check_output(path, args.problems)
     if is_archive:
         result = studies.read_archive(args.problems[0])

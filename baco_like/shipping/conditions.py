@@ -7,7 +7,7 @@ descriptors are left.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,7 +53,11 @@ class Condition:
         Args:
             names: The variable of each descriptor.
         """
-        return write(_rename(self.node, names), {})
+
+        def rename(leaf: Node) -> Node:
+            return tree.Name(names[leaf.name]) if isinstance(leaf, tree.Name) else leaf
+
+        return write(_replace_leaves(self.node, rename), {})
 
 
 def read_conditions(
@@ -139,28 +143,25 @@ def bind_absence(
 
 
 def _substitute(node: Node, config: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> Node:
-    match node:
-        case tree.Name(name=name) if name in config:
-            return tree.Literal(config[name])
-        case tree.Reading(name=name) if name in config:
-            parameter = parameters[name]
-            assert is_permutation(parameter) or is_sequence(parameter)
-            codes = tuple(i for e in config[name] if (i := parameter.index(e)) is not None)
-            found = read_value(node, codes)
-            if node.function in ("at", "last"):  # no element is never compared as equal
-                return tree.Literal(parameter.elements[found - 1] if found else "")
-            return tree.Literal(found)
-        case tree.Operation() | tree.Comparison() | tree.Listed():
-            return replace(
-                node, parts=tuple(_substitute(part, config, parameters) for part in node.parts)
-            )
-    return node
+    """Return a tree with the values of a configuration."""
+
+    def fill(leaf: Node) -> Node:
+        if not isinstance(leaf, (tree.Name, tree.Reading)) or leaf.name not in config:
+            return leaf
+        if isinstance(leaf, tree.Name):
+            return tree.Literal(config[leaf.name])
+        parameter = parameters[leaf.name]
+        assert is_permutation(parameter) or is_sequence(parameter)
+        codes = tuple(i for e in config[leaf.name] if (i := parameter.index(e)) is not None)
+        found = read_value(leaf, codes)
+        if leaf.function in ("at", "last"):  # no element is never compared as equal
+            return tree.Literal(parameter.elements[found - 1] if found else "")
+        return tree.Literal(found)
+
+    return _replace_leaves(node, fill)
 
 
-def _rename(node: Node, names: Mapping[str, str]) -> Node:
-    match node:
-        case tree.Name(name=name):
-            return tree.Name(names[name])
-        case tree.Operation() | tree.Comparison() | tree.Listed():
-            return replace(node, parts=tuple(_rename(part, names) for part in node.parts))
-    return node
+def _replace_leaves(node: Node, change: Callable[[Node], Node]) -> Node:
+    if isinstance(node, (tree.Operation, tree.Comparison, tree.Listed)):
+        return replace(node, parts=tuple(_replace_leaves(part, change) for part in node.parts))
+    return change(node)
