@@ -6,8 +6,8 @@ import forked
 
 
 def blocks(page):
-    """Return the source of each Python example of a page."""
-    return re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    """Return the source of each Python example of a page, without those under the comment `<!-- excerpt -->`."""
+    return re.findall(r"(?<!<!-- excerpt -->\n)```python\n(.*?)```", page.read_text(), re.S)
 
 
 def write(page, folder, *changes):

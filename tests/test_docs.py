@@ -40,13 +40,12 @@ EXCERPTS = {
     "evaluators",
     "inside_your_compiler",
     "kernels",
-    "many_machines",
-    "parallel",
     "ray",
     "serve",
     "your_tool_our_call",
 }
-"""Pages whose Python needs a program, file or device of the reader; `examples` has the complete scripts."""
+"""Pages whose Python needs a program, file or device of the reader; `examples` has the complete scripts.
+On other pages, `<!-- excerpt -->` marks a single one."""
 
 PAGES = sorted(
     str(page.relative_to(DOCS).with_suffix("")) for page in DOCS.rglob("*.md") if blocks(page)

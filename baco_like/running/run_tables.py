@@ -170,8 +170,8 @@ class OptimizerTable:
         noise: ``"repeat"``: a configuration may be suggested again, as ``racing`` needs it.
         threads: Threads [of a suggestion](../default_strategy.md#threads); 0: no limit; None: ``BACO_LIKE_THREADS``,
             or 1.
-        ahead: Proposals that are computed [ahead of time](../many_workers.md), while configurations are measured; 0:
-            none.
+        ahead: Proposals that are computed [ahead of time](../parallel.md#keep-proposals-in-store), while
+            configurations are measured; 0: none.
         patience: With ``ahead``: seconds to wait for a proposal, then a draw without a model is evaluated; None: wait
             for the model.
         experience: Results of runs of [other programs](../warm_start.md#start-from-runs-of-other-programs); relative

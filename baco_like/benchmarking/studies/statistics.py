@@ -1,4 +1,4 @@
-"""Tests and intervals of a study; docs/statistics.md says which test answers which question.
+"""Tests and intervals of a study; docs/studies.md says which test answers which question.
 
 They hold for few runs and for ties: the tests enumerate or sample permutations where the usual approximations are too
 optimistic. `benchmarks/quality/error_rates.py` measures their error rates and the coverage of the intervals.
