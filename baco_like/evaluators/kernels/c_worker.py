@@ -219,8 +219,12 @@ class Harness:
                 f"the compiler {self._compiler[0]!r} fails on the harness: {problem[:300]}"
             )
         self.library = ctypes.CDLL(str(self._folder / "harness.so"))
-        self.library.launch.restype = self.library.clock_step.restype = ctypes.c_int64
-        self.library.digest.restype = ctypes.c_uint64
+        pointer, whole = ctypes.c_void_p, ctypes.c_int64
+        launch, digest = self.library.launch, self.library.digest
+        launch.restype = self.library.clock_step.restype = whole
+        digest.restype, digest.argtypes = ctypes.c_uint64, (pointer, whole, ctypes.c_uint64)
+        settings = (whole, ctypes.c_double, ctypes.c_uint64, ctypes.c_int)
+        launch.argtypes = (*[pointer] * 2, *settings, *[pointer] * 3)
         self.step = self.library.clock_step() * 1e-9
         ctypes.c_void_p.in_dll(self.library, "noted").value = self.noted.ctypes.data
 
@@ -282,7 +286,7 @@ class CKernel(CompiledKernel):
         self._noted = harness.noted
         self._copies: dict[int, NDArray[np.uint8]] = {}  # of the last sample
         # No kernel can make the digest of a right result.
-        self._seed = ctypes.c_uint64(secrets.randbits(64))
+        self._seed = secrets.randbits(64)
         self._digests: dict[int, int] = {}  # of the outputs, at the end of the last launch
 
     def _outputs(self) -> list[tuple[int, HostBlock]]:
@@ -333,15 +337,9 @@ class CKernel(CompiledKernel):
         digests = np.empty(len(outputs), np.uint64)
         if self._flush is not None:
             self._flush()
-        pointers = [ctypes.c_void_p(a.ctypes.data) for a in (at, sizes, digests)]
+        pointers, limit = [a.ctypes.data for a in (at, sizes, digests)], max(limit, 1e-3)
         nanoseconds = self._library.launch(
-            self._kernel,
-            ctypes.c_void_p(rows.ctypes.data),
-            ctypes.c_int64(launches),
-            ctypes.c_double(max(limit, 1e-3)),
-            self._seed,
-            len(outputs),
-            *pointers,
+            self._kernel, rows.ctypes.data, launches, limit, self._seed, len(outputs), *pointers
         )
         self._digests = {n: int(each) for (n, _), each in zip(outputs, digests, strict=True)}
         return float(nanoseconds) * 1e-9
@@ -360,8 +358,7 @@ class CKernel(CompiledKernel):
         for number, block in self._outputs():
             argument = self.arguments[number]
             like, content = argument.like, block.array[: argument.like.nbytes]
-            size = ctypes.c_int64(content.size)
-            digest = self._library.digest(ctypes.c_void_p(block.address), size, self._seed)
+            digest = self._library.digest(block.address, content.size, self._seed)
             if digest != self._digests[number]:
                 return f"{argument.name} was still written after the kernel had returned"
             for copy in self._copies.get(number, ()):

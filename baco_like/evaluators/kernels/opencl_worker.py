@@ -114,13 +114,11 @@ def find_device(platform: str, device: int) -> Any:
     import pyopencl as cl
 
     try:
-        platforms = cl.get_platforms()
+        platforms, why = cl.get_platforms(), ""
     except cl.Error as error:
-        raise EvaluatorError(
-            f"there is no OpenCL platform on this machine ({error}); {_HOW_TO_GET_ONE}"
-        ) from None
+        platforms, why = [], f" ({error})"
     if not platforms:
-        raise EvaluatorError(f"there is no OpenCL platform on this machine; {_HOW_TO_GET_ONE}")
+        raise EvaluatorError(f"there is no OpenCL platform on this machine{why}; {_HOW_TO_GET_ONE}")
     names = [f"{each.name}, {each.version}" for each in platforms]
     matches = [platform.lower() in name.lower() for name in names]
     if not any(matches):
