@@ -7,7 +7,8 @@
 //   }
 //
 // Every call ends within Options::time_limit. Errors are exceptions of the type baco_like::Error. With -fno-exceptions,
-// a call that fails returns an empty value and last_error() of this thread has the reason.
+// a call that fails returns an empty value, and so do all later calls of this thread until take_error() returns the
+// reason: next() ends the loop, and observe() records nothing.
 // A Tuner belongs to one thread at a time. Its destructor ends the process that start() has started.
 // It is written for POSIX and tried on Linux with GCC and Clang. Windows is not supported (use WSL).
 // The guide is docs/cpp.md, the protocol is docs/any_language.md.
@@ -98,8 +99,8 @@ inline Error& stored_error() {
   return error;
 }
 
-// Throws the error, or stores it where exceptions are off. The first error stays until the next call of a Tuner,
-// because the later ones only follow from it.
+// Throws the error, or stores it where exceptions are off. The first error stays, because the later ones only follow
+// from it.
 inline void raise(const Error& error) {
 #if defined(__cpp_exceptions)
   if (error) throw error;
@@ -110,8 +111,13 @@ inline void raise(const Error& error) {
 
 }  // namespace detail
 
+// With -fno-exceptions: the first error of this thread that nobody has taken.
 inline const Error& last_error() {
   return detail::stored_error();
+}
+// The same; and the calls work again.
+inline Error take_error() {
+  return std::exchange(detail::stored_error(), Error());
 }
 
 // ---- JSON ----
@@ -227,6 +233,7 @@ class Json {
   }
   template <class Item>
   Json(const std::vector<Item>& items) : kind_(Kind::list), items_(items.begin(), items.end()) {}
+  Json(std::initializer_list<double> items) : Json(std::vector<double>(items)) {}
   // A number that is not finite is null, as JSON has none.
   template <class Number, class = std::enable_if_t<std::is_arithmetic_v<Number>>>
   Json(Number value) : kind_(std::is_same_v<Number, bool> ? Kind::flag : Kind::number) {
@@ -892,13 +899,14 @@ class Tuner {
 
   void set_time_limit(std::chrono::milliseconds limit) { options_.time_limit = limit; }
 
-  // Opens or continues a run. The text is the JSON object of the parameters of the method `open`.
+  // Opens or continues a run, to which the later calls belong. The text is the JSON object of the parameters of `open`.
   Json open(std::string_view description) {
     const std::optional<Json> parameters = Json::parse(description);
     opening_ = parameters && parameters->kind() == Json::Kind::object ? *parameters : Json();
     Json result;
     detail::raise(opening_.is_null() ? Error(ErrorCode::protocol, "the description of the run is no JSON object")
                                      : request("open", opening_, result));
+    run_ = result["run"].as<std::string>().value_or(run_);
     return result;
   }
 
@@ -911,6 +919,7 @@ class Tuner {
   // Returns the next trial, or nothing when the run has ended: its budget or the space has room for no more trials.
   // Over HTTP that may be because trials of a program that was killed are pending, see pending().
   std::optional<Trial> next(Fields extra = {}) {
+    if (last_error()) return std::nullopt;
     Json result;
     Error error = request("suggest", extra, result);
     // Another program has the last trials for a time. If it is lost, this one gets them.
@@ -929,6 +938,8 @@ class Tuner {
   bool observe(const Trial& trial, double value, Fields extra = {}) {
     return report(trial, "value", value, std::move(extra));
   }
+  enum class NoValue {};
+  bool observe(const Trial& trial, NoValue value, Fields extra = {}) = delete;  // {} would be the value 0
   bool observe(const Trial& trial, const std::vector<double>& repeats, Fields extra = {}) {
     return report(trial, "values", repeats, std::move(extra));
   }
@@ -1013,6 +1024,7 @@ class Tuner {
 
   bool report(const Trial& trial, const std::string& key, Json value, Fields fields) {
     fields.emplace_back("trial", trial.id());
+    if (!trial.config().is_null()) fields.emplace_back("config", trial.config());  // the server compares it
     fields.emplace_back(key, std::move(value));
     return call("observe", std::move(fields))["best"].as<bool>().value_or(false);
   }
@@ -1026,14 +1038,15 @@ class Tuner {
   Options options_;
   Json opening_;        // the parameters of open()
   pid_t process_ = getpid();
-  std::string prefix_, client_;  // of the ids; the name of this program
+  std::string prefix_, client_;     // of the ids; the name of this program
+  std::string run_ = options_.run;  // the run of the calls: the last one that was opened
   std::int64_t number_ = 0;
   std::string id_;          // of the last request
   std::string unanswered_;  // the last request if its answer has not come
 };
 
 inline Error Tuner::request(const std::string& method, Json parameters, Json& result) {
-  detail::stored_error() = Error();
+  if (last_error()) return last_error();
   if (process_ != getpid()) {  // a forked child
     const bool usable = transport_->leave_parent();
     if (!usable) return {ErrorCode::lost, "this server belongs to the parent of this process; start another one"};
@@ -1042,7 +1055,8 @@ inline Error Tuner::request(const std::string& method, Json parameters, Json& re
     unanswered_.clear();
   }
   const Json given = parameters;
-  if (!options_.run.empty() && parameters["run"].is_null()) parameters.set("run", options_.run);
+  const std::string& run = method == "open" ? options_.run : run_;
+  if (!run.empty() && parameters["run"].is_null()) parameters.set("run", run);
   if (parameters["client"].is_null()) parameters.set("client", client_);
   const std::string content = Json(Fields{{"method", method}, {"params", parameters}}).dump();
   // The call that is repeated after an error has the same id, so that the server does nothing twice.

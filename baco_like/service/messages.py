@@ -146,6 +146,7 @@ class Observe(Params):
     """Report the outcome of a trial, or of a configuration that was chosen elsewhere.
 
     ``value`` belongs to the first objective; ``metrics`` has the others. A value that is not a finite number is null.
+    Where ``trial`` and ``config`` are given, the trial must have this configuration.
     """
 
     trial: TrialId | None = None

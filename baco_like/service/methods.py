@@ -350,13 +350,18 @@ def _was_best(run: Run, trial: Trial) -> bool:
 
 def _find_subject(run: Run, params: messages.Observe) -> Any:
     """Return the trial or the configuration that a report is about."""
-    if (params.trial is None) == (params.config is None):
-        raise ServiceError("params", "observe: give either 'trial' or 'config'")
+    config = None if params.config is None else config_from_json(params.config)
     if params.trial is None:
-        assert params.config is not None
-        return config_from_json(params.config)
+        if config is None:
+            raise ServiceError("params", "observe: give 'trial' or 'config'")
+        return config
     history = run.optimizer.history
-    return history.find_late(params.trial) or history.get_pending(params.trial)
+    trial = history.find_late(params.trial) or history.get_pending(params.trial)
+    if config is not None and config != {**trial.config}:
+        raise TrialError(
+            f"trial {trial.id} has the configuration {dict(trial.config)}, not {config}; it is of another run"
+        )
+    return trial
 
 
 def _read_value(run: Run, params: messages.Observe) -> tuple[Any, str | None]:

@@ -6,7 +6,7 @@
 // Each call of a function of this module is a parameter. A trial is a copy of the module, optimized with its decisions.
 // The pass leaves the best decisions at the calls as attributes, which the passes behind it obey.
 // BACO_LIKE_SERVER is the command of the server, BACO_LIKE_EVALUATIONS the number of trials.
-// LLVM is built without exceptions, and so is this file: `last_error` says what went wrong.
+// LLVM is built without exceptions, and so is this file: `take_error` says what went wrong.
 
 #include <baco_like.hpp>
 
@@ -103,7 +103,7 @@ struct TunedInline : llvm::PassInfoMixin<TunedInline> {
     if (calls == 0) return llvm::PreservedAnalyses::all();
     const auto best = search(module, calls);
     if (!best) {
-      llvm::errs() << "tuned-inline: nothing is changed: " << baco_like::last_error().what() << '\n';
+      llvm::errs() << "tuned-inline: nothing is changed: " << baco_like::take_error().what() << '\n';
       return llvm::PreservedAnalyses::all();
     }
     decide(module, *best);

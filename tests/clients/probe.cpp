@@ -53,9 +53,9 @@ Json value_or_error(Get get) {
     return describe(error);
   }
 #else
-  baco_like::detail::stored_error() = Error();
   Json value = get();
-  return baco_like::last_error() ? describe(baco_like::last_error()) : value;
+  const Error error = baco_like::take_error();
+  return error ? describe(error) : value;
 #endif
 }
 
@@ -113,7 +113,7 @@ void call_all(Tuner& tuner) {
   const std::vector<Trial> more = tuner.suggest_many(2, {{"task", Fields{{"n", 512}}}});
   tuner.observe(trial, 0.1, {{"program", "5be1"}});
   tuner.observe(more[0], {1.0, std::nan(""), 1e300, -0.5});
-  tuner.observe(more[0], {{"time", 0.5}, {"size", std::vector<int>{1, 2}}}, {{"seconds", 2}});
+  tuner.observe(more[0], {{"time", {0.5, 0.25}}, {"size", std::vector<int>{1, 2}}}, {{"seconds", 2}});
   tuner.fail(more[1], "compile", "line 1\nline \xff 2\t\"");
   tuner.fail(more[1], "timeout", std::string(20'000, 'x'), {{"bound", 2.5}});
   tuner.abandon(more[1], "no time");

@@ -107,6 +107,52 @@ def test_the_header_has_no_warnings_alone(build):
     assert done.returncode == 0, done.stderr
 
 
+def test_an_outcome_without_a_value_does_not_compile():
+    call = (
+        "#include <baco_like.hpp>\n"
+        "void f(baco_like::Tuner& tuner, baco_like::Trial& trial) {{ tuner.observe(trial, {}); }}"
+    )
+    command = ["g++", "-std=c++17", f"-I{HEADER.parent}", "-fsyntax-only", "-x", "c++", "-"]
+    done = [
+        subprocess.run(
+            command, input=call.format(value), capture_output=True, text=True, check=False
+        )
+        for value in ("0", "{1.5}", "{}")
+    ]
+    assert [each.returncode for each in done] == [0, 0, 1]
+    assert "observe" in done[-1].stderr
+
+
+LOOP = """
+#include <baco_like.hpp>
+#include <cstdio>
+int main(int, char** words) {
+  auto tuner = baco_like::Tuner::connect(words[1]);
+  while (auto trial = tuner.next()) tuner.observe(*trial, trial->integer<int>("tlie"));
+  const bool is_seen = !!baco_like::last_error();
+  const auto trial = tuner.suggest();
+  std::printf("%d %d %s\\n", is_seen, !!trial, baco_like::take_error().what());
+  tuner.observe(*tuner.next(), 1.5);
+  std::printf("%s\\n", baco_like::take_error().what());
+}
+"""
+
+
+def test_without_exceptions_the_first_error_ends_the_loop_and_nothing_is_recorded(tmp_path):
+    program = tmp_path / "loop"
+    options = ["-std=c++17", "-fno-exceptions", f"-I{HEADER.parent}", "-x", "c++", "-"]
+    subprocess.run([compiler("g++"), *options, "-o", program], input=LOOP, text=True, check=True)
+    with FakeHttp() as http:
+        done = subprocess.run([program, http.address], capture_output=True, text=True, check=True)
+        sent = [
+            (request["method"], request["params"].get("value")) for request in http.run.requests
+        ]
+    first, second = done.stdout.splitlines()
+    assert first.startswith("1 0 parameter 'tlie' has no value here")
+    assert second == ""
+    assert sent == [("hello", None), ("suggest", None), ("suggest", None), ("observe", 1.5)]
+
+
 # ---- JSON ----
 
 VALID = [
@@ -477,6 +523,8 @@ def test_each_method_sends_the_parameters_of_the_protocol(probe):
     with FakeHttp() as http:
         (line,) = run(probe, "all", http.address)
         sent = [(request["method"], request["params"]) for request in http.run.requests]
+    configs = [params.pop("config")["tile"] for name, params in sent if name == "observe"]
+    assert configs == [0, 1, 1, 2, 2], "those of the trials"
     assert json.loads(line) == {"best": False, "front": 3, "pending": [0, 2]}
     (name,) = {params.pop("client") for _, params in sent}
     assert name.startswith("cpp-")  # each program has a name of its own
@@ -486,7 +534,7 @@ def test_each_method_sends_the_parameters_of_the_protocol(probe):
         ("suggest", {"task": {"n": 512}, "n": 2}),
         ("observe", {"program": "5be1", "trial": 0, "value": 0.1}),
         ("observe", {"trial": 1, "values": [1.0, None, 1e300, -0.5]}),
-        ("observe", {"seconds": 2, "trial": 1, "metrics": {"time": 0.5, "size": [1, 2]}}),
+        ("observe", {"seconds": 2, "trial": 1, "metrics": {"time": [0.5, 0.25], "size": [1, 2]}}),
         ("observe", {"message": 'line 1\nline \ufffd 2\t"', "trial": 2, "failed": "compile"}),
         ("observe", {"bound": 2.5, "message": "x" * 10_000, "trial": 2, "failed": "timeout"}),
         ("abandon", {"trial": 2, "reason": "no time"}),
@@ -571,6 +619,22 @@ def served(*words):
 def test_a_program_in_cpp_gets_the_suggestions_of_one_in_python_bit_for_bit(probe):
     suggested = run(probe, "tune", *served(DESCRIPTION))
     assert [json.loads(line) for line in suggested] == suggestions()
+
+
+def test_the_calls_belong_to_the_run_that_was_opened_last(probe, tmp_path):
+    space = {"tile": {"type": "ordinal", "values": [8, 16, 32], "default": 8}}
+    calls = [
+        {"method": "open", "params": {"run": name, "space": space}, "open": True}
+        for name in ("v1", "v2")
+    ]
+    answers = relay(
+        probe,
+        *served("--folder", tmp_path),
+        calls=[*calls, "suggest", "describe", *calls[:1], "status"],
+    )
+    assert ids(answers[2:3]) == [[0]]
+    assert answers[3]["result"]["run"] == "v2"
+    assert answers[5]["result"]["pending"] == []
 
 
 def outcomes(optimizer):

@@ -427,6 +427,18 @@ def test_several_objectives_and_tasks():
     assert [each["task"] for each in recommended] == tasks["list"]
 
 
+def test_a_trial_of_another_run_is_not_observed():
+    _, client = in_process()
+    client.call("open", **TABLES, lease=0.001)
+    first, second = client.call("suggest", n=2)["trials"]
+    word, message = client.error("observe", trial=0, config=second["config"], value=1.0)
+    assert word == "trial"
+    assert "trial 0 has the configuration {'tile': " in message
+    assert "it is of another run" in message
+    assert client.call("status")["observed"] == 0
+    assert client.call("observe", trial=0, config=first["config"], value=1.0)["best"]
+
+
 def test_leases_and_late_results():
     _, client = in_process()
     client.call("open", **TABLES, lease=0.001)
