@@ -418,7 +418,7 @@ class Serve(_Definition, at="serving.serve"):
         include: Print the folder of the C++ header baco_like.hpp.
         seed: Seed of the run (default: the file's, else 0).
         journal: Keep the run in a journal, or resume it.
-        folder: Keep each run in a journal of this folder.
+        folder: Keep each run in a journal of this folder (default with --http: runs).
         http: Messages over HTTP, such as 127.0.0.1:8765.
         host: HTTP: name by which other machines reach the server; needs a token; may be repeated.
         token_file: HTTP: file with the token that requests must have (default: BACO_LIKE_TOKEN).

@@ -38,6 +38,10 @@ def serve(args: arguments.Serve) -> None:
         return
     if args.file is None:
         raise RunFileError("serve: name a scenario, or add --json or --http")
+    if args.file.suffix == ".toml":
+        raise RunFileError(
+            f"serve: {args.file} is no scenario; for a run file add --json or --http"
+        )
     options = hypermapper.ServeOptions(
         seed=args.seed or 0,
         strategy=args.strategy,
@@ -65,7 +69,15 @@ def _serve_messages(args: arguments.Serve) -> None:
         raise RunFileError(
             f"--{given[0].replace('_', '-')} belongs to a scenario; write it into the run file, or into `open`"
         )
-    folder = args.folder
+    folder, token = args.folder, None
+    if args.http is not None:  # before the folder is made
+        named = args.token_file
+        token = os.environ.get("BACO_LIKE_TOKEN") if named is None else read_token(named)
+        check_access(args.http[0], args.host, token)
+    if folder is not None and args.journal is not None:
+        raise RunFileError(
+            "--journal: with --folder, each run has its journal there; give one of them"
+        )
     if args.http is not None and folder is None and args.journal is None:
         folder = Path("runs")
     runs = Runs(folder, args.journal, _read_limits(args.limit), suggests_again=args.http is None)
@@ -76,22 +88,26 @@ def _serve_messages(args: arguments.Serve) -> None:
             serve_stdio(Service(runs))
         else:
             host, port = args.http
-            _serve_http(Service(runs), host, port, args.host, args.token_file)
+            kept = args.journal if folder is None else folder
+            _serve_http(Service(runs), host, port, args.host, token, kept)
 
 
 def _serve_http(
-    service: Service, host: str, port: int, hosts: Sequence[str], token_file: Path | None
+    service: Service,
+    host: str,
+    port: int,
+    hosts: Sequence[str],
+    token: str | None,
+    kept: Path | None,
 ) -> None:
-    """Answer requests over HTTP until the process is interrupted."""
-    token = os.environ.get("BACO_LIKE_TOKEN") if token_file is None else read_token(token_file)
-    check_access(host, hosts, token)
+    """Answer requests over HTTP until the process is interrupted; ``kept`` is where the journals are."""
     try:
         server = HttpServer(service, host, port, token, hosts)
     except (OSError, OverflowError) as error:
         raise RunFileError(f"--http {host}:{port}: {error}") from None
     with server:
         shown = f"[{host}]" if ":" in host else host
-        print_line(f"listening on http://{shown}:{server.server_address[1]}/")
+        print_line(f"listening on http://{shown}:{server.server_address[1]}/ (journals: {kept})")
         server.serve_forever()
 
 

@@ -450,4 +450,7 @@ def _open_run_lock(journal: Path, lock: Path, kind: int) -> int:
 def _in_use(journal: Path, holders: Iterable[int]) -> JournalError:
     processes = ", ".join(map(str, holders))
     holder = f"another run (process {processes})" if processes else "another run"
-    return JournalError(f"{journal} is in use by {holder}; wait for its end, or use another file")
+    return JournalError(
+        f"{journal} is in use by {holder}; wait for its end, or use another file; programs share a run by "
+        "`Optimizer` in Python, or through one `baco-like serve --http`"
+    )

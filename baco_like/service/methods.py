@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from msgspec import UNSET
 
 from baco_like import __version__
 from baco_like._checks import nesting_depth
+from baco_like._tables import suggestion
 from baco_like.exceptions import (
     BacoError,
     ConfigError,
@@ -126,7 +128,10 @@ class Service:
         try:
             params = msgspec.json.decode(request.params, type=method.params)
         except msgspec.DecodeError as error:
-            raise ServiceError("params", f"{request.method}: {error}") from None
+            text = f"{request.method}: {error}"
+            if unknown := re.search("unknown field `(.*)`$", text, re.DOTALL):
+                text += f"; {suggestion(unknown[1], method.params.__struct_fields__)}"
+            raise ServiceError("params", text) from None
         return request.id, request.method, params
 
     def _call(self, request_id: str | int, name: str, params: messages.Params) -> bytes:

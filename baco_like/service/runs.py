@@ -64,6 +64,9 @@ _IDLE = 60.0
 _STEP = 256
 """Number of events between two positions that are kept, to read a journal from its middle."""
 
+_FILE_ADVICE = re.compile("or another file(?:; a new run with these settings .*)?$")
+"""The end of the error of `Header.check`, which is for run files."""
+
 _TABLES = ("space", "constraints", "objective", "tasks", "fidelity", "budget", "optimizer")
 _OPTIONS = ("context", "lease")
 
@@ -517,6 +520,19 @@ class Runs:
             JournalError: It is described otherwise, or another process has its journal.
             BacoError: The description is wrong.
         """
+        try:
+            return self._open(name, tables)
+        except JournalError as error:
+            advice = f'"run": "NEW", "warm_start": "{name}"'
+            text = _FILE_ADVICE.sub(
+                f"or another run; where the server has --folder, `open` with {advice} begins with the old results",
+                str(error),
+            )
+            if text == str(error):
+                raise
+            raise JournalError(text) from error
+
+    def _open(self, name: str, tables: Mapping[str, Any]) -> tuple[Run, bool]:
         source = tables.get("warm_start")
         tables = {key: value for key, value in tables.items() if key != "warm_start"}
         description, read = tables if "space" in tables else {}, None
@@ -533,9 +549,10 @@ class Runs:
                 return known, True
             exists = path is not None and path.exists() and path.stat().st_size > 0
             if not description and not exists:
+                others = ", ".join(self.list_names()[:10])
                 raise ServiceError(
                     "no_run",
-                    f"the run {name!r} does not exist; open it with a space: "
+                    f"the run {name!r} does not exist{others and f' (there are {others})'}; open it with a space: "
                     f'{{"method": "open", "params": {{"run": "{name}", "space": {{...}}}}}}',
                 )
             if source is not None and not exists:

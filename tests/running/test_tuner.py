@@ -247,7 +247,9 @@ def test_a_second_run_on_a_journal_is_refused(tmp_path):
         with pytest.raises(JournalError, match=holder) as caught:
             run(opt, Scripted(fine), MaxEvals(5))
         assert "\n" not in str(caught.value)
-        with pytest.raises(JournalError, match="in use by another run"):
+        with pytest.raises(
+            JournalError, match=r"in use by another run.*through one `baco-like serve --http`"
+        ):
             quiet(lambda t: 1.0, 5, storage=path)
         return 1.0
 

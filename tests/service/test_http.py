@@ -12,7 +12,7 @@ from serving import TABLES, http_client, line, over_http
 from baco_like.cli import main
 from baco_like.cli.serving import read_token
 from baco_like.exceptions import BacoWarning, RunFileError
-from baco_like.service.http import check_access
+from baco_like.service.http import HttpServer, check_access
 from baco_like.service.messages import METHODS, Limits
 
 TOKEN = "0123456789abcdef"  # of the tests
@@ -256,6 +256,8 @@ def test_more_requests_than_allowed():
         (["--json", "--ahead", "3"], "--ahead"),
         (["--json", "missing.json"], "missing.json"),
         ([], "--json"),
+        (["job.toml"], "for a run file add --json or --http"),
+        (["--json", "--folder", "runs", "--journal", "run.jsonl"], "give one of them"),
     ],
 )
 def test_mistakes_on_the_command_line(tmp_path, monkeypatch, capsys, words, named):
@@ -263,3 +265,17 @@ def test_mistakes_on_the_command_line(tmp_path, monkeypatch, capsys, words, name
     monkeypatch.delenv("BACO_LIKE_TOKEN", raising=False)
     assert main(["serve", *words]) == 2
     assert named in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [([], "runs"), (["--folder", "mine"], "mine"), (["--journal", "run.jsonl"], "run.jsonl")],
+)
+def test_a_server_says_where_it_keeps_the_runs(tmp_path, monkeypatch, capsys, words, kept):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(HttpServer, "serve_forever", lambda self: None)
+    assert main(["serve", "--http", "127.0.0.1:0", *words]) == 0
+    address, shown = capsys.readouterr().out.split(" (")
+    assert address.startswith("listening on http://127.0.0.1:")
+    assert shown == f"journals: {kept})\n"

@@ -343,6 +343,46 @@ def test_a_run_is_continued_after_somebody_has_described_it_wrong(tmp_path):
     service.runs.close()
 
 
+def test_a_changed_space_is_told_how_to_begin_with_the_old_results(tmp_path):
+    service, client = in_process(tmp_path)
+    client.call("open", run="v1", **TABLES)
+    changed = {**TABLES, "space": {**SPACE, "more": {"type": "integer", "low": 1, "high": 2}}}
+    messages = [client.error("open", run="v1", **changed)]
+    service.runs.close()
+    service, client = in_process(tmp_path)
+    messages.append(client.error("open", run="v1", **changed))
+    for word, message in messages:
+        assert word == "journal"
+        assert "parameter 'more' was added" in message
+        assert '`open` with "run": "NEW", "warm_start": "v1" begins with the old results' in message
+        assert "run file" not in message
+    service.runs.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "hint"),
+    [
+        ("observe", {"secnds": 1}, "did you mean 'seconds'?"),
+        ("suggest", {"qqq": 3}, "one of n, task, run, client"),
+    ],
+)
+def test_an_unknown_parameter_gets_a_hint(method, params, hint):
+    _, client = in_process()
+    word, message = client.error(method, **params)
+    assert word == "params"
+    assert message.endswith(hint)
+
+
+def test_a_misspelt_run_gets_the_names_of_the_others(tmp_path):
+    service, client = in_process(tmp_path)
+    client.call("open", run="transpose", **TABLES)
+    client.call("open", run="other", **TABLES)
+    word, message = client.error("suggest", run="transpos")
+    assert word == "no_run"
+    assert "'transpos' does not exist (there are other, transpose)" in message
+    service.runs.close()
+
+
 def test_errors_have_no_path(tmp_path):
     service, client = in_process(tmp_path)
     client.call("open", run="a", **TABLES)
