@@ -39,6 +39,7 @@ from baco_like.evaluators.protocol import KIND, RunArguments
 from baco_like.evaluators.repeats import ONCE, Repeats
 from baco_like.evaluators.staged import ONE_BUILD, Builds, Built, StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.records.trial import LEVELS as LEVELS_NOTE
 from baco_like.records.trial import Trial
 
 INSTRUCTIONS, SIZE, CYCLES, TIME = MEASURES = ("instructions", "size", "cycles", "time")
@@ -469,7 +470,7 @@ class LlvmProgram(Built):
     @override
     def metrics(self) -> dict[str, float]:
         """Return the other numbers; the note has the values of the optimization levels, to compare with."""
-        self.notes = {"optimization levels": self._bench.levels()}
+        self.notes = {LEVELS_NOTE: self._bench.levels()}
         return {name: self._metrics[name] for name in self._bench.metric_names}
 
     @override

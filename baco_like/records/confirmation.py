@@ -42,7 +42,7 @@ class CandidateResults:
         trial: The trial that made it a candidate, or a new one of an unobserved default.
         values: Its new values in the user's unit, in the order of the rounds.
         failure: Its failed outcome, or None.
-        notes: Those of its last value, see `baco_like.records.trial.NOTES`.
+        notes: Those of its last value, see `baco_like.records.trial.NOTES`; None without a new one.
     """
 
     trial: Trial
@@ -56,7 +56,7 @@ class CandidateResults:
         A censored outcome that was measured at least once counts with its median: only repeats were saved.
         """
         if outcome.value is not None:
-            notes = outcome.extra.get(NOTES)
+            notes = outcome.extra.get(NOTES, {})
             return replace(self, values=(*self.values, outcome.value), notes=notes)
         repeats = outcome.extra.get("repeats")
         if outcome.status is Status.CENSORED and repeats:
@@ -68,7 +68,8 @@ class CandidateResults:
         if self.failure is None and not self.values:
             return replace(self.trial, outcome=None)
         outcome = self.failure or Outcome.success(self.trial.id, self.values)
-        extra = {**outcome.extra, NOTES: self.notes, "observed": self.trial.value}
+        notes = self.trial.extra.get(NOTES) if self.notes is None else self.notes
+        extra = {**outcome.extra, NOTES: notes, "observed": self.trial.value}
         return self.trial.with_outcome(replace(outcome, trial_id=self.trial.id, extra=extra))
 
 

@@ -56,6 +56,9 @@ SAME_PROGRAM = "same_program"
 NOTES = "notes"
 """Key in `Outcome.extra` of what the user should know about the measurement: a mapping from its kind to a sentence."""
 
+LEVELS = "optimization levels"
+"""Kind of a note that is of no single trial: the values of the optimization levels of a compiler."""
+
 WARM = "warm"
 """Origin of results of a warm start."""
 

@@ -39,7 +39,7 @@ from baco_like.records.confirmation import winner_of
 from baco_like.records.drift import describe_first_repeats, read_drift
 from baco_like.records.objective import sign_of
 from baco_like.records.sources import SourceRecord, read_finders
-from baco_like.records.trial import CONTROL, WARM, measurement_notes, rank, read_values
+from baco_like.records.trial import CONTROL, LEVELS, WARM, measurement_notes, rank, read_values
 from baco_like.surrogates.ranking_ensemble import OWN_WEIGHT
 
 CHANGED = 0.1
@@ -99,13 +99,13 @@ class Findings:
         """The best sequences step by step: an element, and the value of the sequence that ends with it.
 
         The element before the first one is None, and so is the value of a failure. Only sequences whose starts were
-        all measured have steps.
+        all measured have steps, and only exact values: the others are of different minutes.
         """
         found: dict[str, list[tuple[Any, float | None]]] = {}
         space, best = self.history.space, self.best
-        for name, value in {} if best is None else best.config.items():
+        for name, value in best.config.items() if best and self.objective.exact else ():
             parameter = space.parameters.get(name)
-            if best is None or not is_sequence(parameter) or not parameter.ordered:
+            if not best or not is_sequence(parameter) or not parameter.ordered:
                 continue
             lengths = range(parameter.min_length, len(value))
             starts = [{**best.config, name: value[:length]} for length in lengths]
@@ -235,9 +235,18 @@ class Findings:
 
     @property
     def notes(self) -> list[str]:
-        """A sentence for each note on how the best trial, or one of the front, was measured."""
+        """A sentence for each note on how the best trial, or one of the front, was measured, and on the levels."""
         trials = self.front or ([] if self.best is None else [self.best])
-        return [f"Trial {t.id}: {text}." for t in trials for text in measurement_notes(t).values()]
+        lines = [
+            f"Trial {trial.id}: {text}."
+            for trial in trials
+            for kind, text in measurement_notes(trial).items()
+            if kind != LEVELS
+        ]
+        noted = (measurement_notes(trial).get(LEVELS) for trial in self.history.trials)
+        if levels := next(filter(None, noted), None):
+            lines.append(f"Optimization levels to compare with, {self.objective.label}: {levels}.")
+        return lines
 
     @cached_property
     def prior_weights(self) -> dict[str, float]:

@@ -15,13 +15,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from baco_like import Integer, Optimizer, Ordinal, Outcome, Space, Tasks
+from baco_like import Integer, Optimizer, Ordinal, Outcome, Search, Space, Tasks
 from baco_like._output import print_line, silence
 from baco_like.exceptions import MissingExtra
 from baco_like.records import Objective
 from baco_like.records.confirmation import CandidateResults
 from baco_like.records.plan import ConfirmationPlan
-from baco_like.records.trial import Trial, measurement_notes
+from baco_like.records.trial import LEVELS, Trial, measurement_notes
 from baco_like.running import progress
 from baco_like.running.drawing import plot_convergence
 from baco_like.running.findings import Findings, convergence, model_start, write_best
@@ -427,6 +427,27 @@ def test_a_note_is_shown_once_for_its_kind_and_with_the_best(tmp_path):
     assert (best["notes"], best["drift"]) == (summary.notes, [])
     assert summary.speedup is None or summary.is_default_best
     assert "inf" not in format_summary(summary)
+
+
+def test_the_optimization_levels_are_told_whichever_trial_wins(tmp_path):
+    """The note is of the program, so a winner without it, such as a confirmed one, does not hide it."""
+    search = Search(initial=[{"x": 1}, {"x": 2}])
+    optimizer = Optimizer({"x": [1, 2, 3]}, {"size": "minimize"}, strategy=search)
+    for extra in ({"notes": {LEVELS: "-O2 9, -Oz 7"}}, {}):
+        trial = optimizer.suggest()
+        optimizer.complete([Outcome.success(trial.id, (5.0 - trial["x"],), extra=extra)])
+    found = Findings(optimizer.history, Objective("size", "bytes"))
+    line = "Optimization levels to compare with, size (bytes): -O2 9, -Oz 7."
+    assert (found.best["x"], found.notes) == (2, [line])
+    assert line in format_summary(found)
+
+
+def test_known_values_of_a_candidate_keep_its_notes():
+    trial = Trial(1, {"x": 1}).with_outcome(
+        Outcome.success(1, (1.0,), extra={"notes": {"resolution": "coarse"}})
+    )
+    kept = CandidateResults(trial, (1.0,)).to_trial()
+    assert measurement_notes(kept) == {"resolution": "coarse"}
 
 
 def test_a_confirmation_has_the_notes_of_its_own_measurements():

@@ -287,6 +287,8 @@ def test_what_each_pass_adds_is_told(tmp_path):
     given = {"strategy": search, "stop": MaxEvals(2), "aim": exact, "storage": path}
     result = run(measure, Confirm(0, simplify=15), space, **given)
     assert result.recommended["passes"] == ("a", "b", "c")
+    timed = Findings(result.optimizer.history, Objective("size", "bytes"))
+    assert timed.steps == {}, "values of different minutes"
     found = Findings(result.optimizer.history, exact[0])
     write_best(found, tmp_path / "best.json", seed=1)
     written = json.loads((tmp_path / "best.json").read_text())["steps"]["passes"]
