@@ -68,6 +68,11 @@ enum class ErrorCode : int {
   late = 3,      // no answer within the time limit; the same call again asks for the same answer
   protocol = 4,  // the answer is not a message of the protocol
   type = 5,      // a parameter does not exist or has another type
+  parse = -32700,
+  request = -32600,
+  method = -32601,
+  params = -32602,
+  internal = -32603,
   config = -32001,
   trial = -32002,
   exhausted = -32003,
@@ -596,7 +601,10 @@ class LineTransport final : public Transport {
   bool send(const std::string& request, Deadline deadline) override {
     return socket_ != nullptr && socket_->send(request + '\n', deadline);
   }
-  bool receive(std::string& answer, Deadline deadline) override { return socket_->receive_line(answer, deadline); }
+  bool receive(std::string& answer, Deadline deadline) override {
+    is_silent_ = !socket_->receive_line(answer, deadline);
+    return !is_silent_;
+  }
 
   // Without a journal a new process would begin a new run, and the results so far would be lost silently.
   bool reconnect() override {
@@ -662,7 +670,7 @@ class LineTransport final : public Transport {
   void end() {
     if (process_ == 0 || getpid() != owner_) return;
     shutdown(socket_->descriptor(), SHUT_WR);
-    const Deadline deadline = Clock::now() + std::chrono::seconds(5);
+    const Deadline deadline = Clock::now() + milliseconds(is_silent_ ? 500 : 5'000);
     // The result is -1 in a program that ignores SIGCHLD or waits for all children.
     while (waitpid(process_, nullptr, WNOHANG) == 0) {
       if (Clock::now() > deadline) kill(-process_, SIGKILL);
@@ -675,6 +683,7 @@ class LineTransport final : public Transport {
   std::vector<std::string> command_;
   pid_t process_ = 0, owner_ = getpid();
   int failure_ = 0;
+  bool is_silent_ = false;  // the last answer has not come
 };
 
 // One message is the body of a POST. The connection stays open for the next one.
@@ -718,8 +727,11 @@ class HttpTransport final : public Transport {
   bool leave_parent() override { return reconnect(); }
 
   std::string describe() override {
-    if (authority_.empty()) return "the server: expected an address such as http://host:8765/run";
-    return "http://" + authority_ + path_ + (status_ == 0 ? "" : " (HTTP status " + std::to_string(status_) + ")");
+    if (authority_.empty())
+      return "the server: expected an address such as http://host:8765/run (instead of https: the address of a tunnel, "
+             "such as ssh -L, or of a proxy on this machine)";
+    const std::string reason = status_ == 0 ? reason_ : "HTTP status " + std::to_string(status_);
+    return "http://" + authority_ + path_ + (reason.empty() ? "" : " (" + reason + ")");
   }
 
  private:
@@ -736,6 +748,7 @@ class HttpTransport final : public Transport {
                 port = colon == authority_.npos ? "80" : authority_.substr(colon + 1);
     if (host.size() > 2 && host[0] == '[') host = host.substr(1, host.size() - 2);  // an address of IPv6
     const Addresses all = find_addresses(host, port, deadline);
+    reason_ = all == nullptr ? "the name of the host is unknown" : "";
     for (const addrinfo* one = all.get(); one != nullptr && socket_ == nullptr; one = one->ai_next)
       connect_to(*one, deadline);
     return socket_ != nullptr;
@@ -771,14 +784,18 @@ class HttpTransport final : public Transport {
     const int descriptor = candidate->descriptor();
     fcntl(descriptor, F_SETFD, FD_CLOEXEC);
     fcntl(descriptor, F_SETFL, O_NONBLOCK);
-    if (connect(descriptor, target.ai_addr, target.ai_addrlen) != 0 && errno != EINPROGRESS) return;
-    int failure = 0;
+    int failure = connect(descriptor, target.ai_addr, target.ai_addrlen) == 0 ? 0 : errno;
     socklen_t size = sizeof failure;
-    const bool done = candidate->wait(POLLOUT, deadline) != 0;
-    if (done && getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &failure, &size) == 0 && failure == 0) {
+    if (failure == 0 || failure == EINPROGRESS) {
+      const bool done = candidate->wait(POLLOUT, deadline) != 0;
+      failure = done ? 0 : ETIMEDOUT;
+      if (done && getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &failure, &size) != 0) failure = errno;
+    }
+    if (failure == 0) {
       socket_ = std::move(candidate);
       has_connected_ = true;
     }
+    reason_ = failure == 0 ? "" : std::strerror(failure);
   }
 
   bool receive_head(std::size_t& length, bool& chunked, Deadline deadline) {
@@ -816,6 +833,7 @@ class HttpTransport final : public Transport {
   }
 
   std::string token_, authority_, path_;
+  std::string reason_;  // why no connection was made
   std::unique_ptr<Socket> socket_;
   int status_ = 0;
   bool has_connected_ = false;
@@ -1102,7 +1120,7 @@ inline Error Tuner::exchange(const std::string& request, Json& answer) {
     if (first && (!transport_->may_start() || transport_->has_started())) return failure;
     const auto limit = first ? std::min(options_.start_limit, options_.reconnect_limit) : options_.reconnect_limit;
     end = end.value_or(std::min(deadline, now + limit));
-    if (now + pause > *end) return failure;
+    if (now + pause > *end) return {failure.code(), failure.what() + ("; tried for " + std::to_string(limit.count()) + " ms")};
     std::this_thread::sleep_for(pause);
     if (!transport_->reconnect()) return failure;
   }

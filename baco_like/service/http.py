@@ -53,7 +53,7 @@ _SHORTEST_TOKEN = 16
 _ADDRESSES = 10_000
 """Number of addresses whose requests are counted."""
 
-_PATH = re.compile(r"/([A-Za-z0-9][A-Za-z0-9_-]{0,63})?")
+_PATH = re.compile(r"/(?:([A-Za-z0-9][A-Za-z0-9_-]{0,63})/?)?")
 
 
 def check_access(host: str, hosts: Collection[str], token: str | None) -> None:

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -408,9 +409,17 @@ def test_a_server_without_a_journal_is_not_started_again(probe):
         ),
         (
             ["https://host"],
-            "cannot start or reach the server: expected an address such as http://host:8765/run",
+            "cannot start or reach the server: expected an address such as http://host:8765/run (instead of https: the "
+            "address of a tunnel, such as ssh -L, or of a proxy on this machine)",
         ),
-        (["http://127.0.0.1:1/run"], "cannot start or reach http://127.0.0.1:1/run"),
+        (
+            ["http://127.0.0.1:1/run"],
+            "cannot start or reach http://127.0.0.1:1/run (Connection refused); tried for 2500 ms",
+        ),
+        (
+            ["http://no..name:1/run"],
+            "cannot start or reach http://no..name:1/run (the name of the host is unknown); tried for 2500 ms",
+        ),
     ],
 )
 def test_a_server_that_cannot_be_reached_is_an_error(probe, server, message):
@@ -464,6 +473,19 @@ def test_a_server_that_does_not_end_is_killed_and_waited_for(probe, tmp_path):
     assert codes([last]) == [2], "requests that nobody reads do not pile up"
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
+
+
+def test_a_silent_server_that_does_not_end_is_soon_killed(probe):
+    start = time.monotonic()
+    answers = relay(probe, *fake("stubborn"), calls=[{"method": "suggest", "time_limit": 50}])
+    assert codes(answers) == [3]
+    assert time.monotonic() - start < 4.5
+
+
+def test_each_error_of_the_protocol_has_a_code():
+    (text,) = re.findall(r"enum class ErrorCode : int \{(.*?)\};", HEADER.read_text(), re.S)
+    codes = {name: int(code) for name, code in re.findall(r"(\w+) = (-?\d+),", text)}
+    assert {name: code for name, code in codes.items() if code < 0} == ERRORS
 
 
 def test_a_descriptor_of_the_user_is_a_connection_too(probe):

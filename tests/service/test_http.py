@@ -55,6 +55,8 @@ def test_a_run_by_its_path_or_by_its_name(server):
     with http_client(server, "/first") as first, http_client(server) as other:
         assert first.call("open", **TABLES)["run"] == "first"
         (trial,) = first.call("suggest", client="node7")["trials"]
+        with http_client(server, "/first/") as slash:
+            assert slash.call("status")["pending"] == [trial]
         assert other.call("status", run="first")["pending"] == [trial]
         assert trial["client"] == "node7"
         assert other.call("open", run="second", **TABLES)["run"] == "second"
