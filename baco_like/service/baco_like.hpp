@@ -258,7 +258,8 @@ class Json {
 
   Kind kind() const { return kind_; }
   bool is_null() const { return kind_ == Kind::null; }
-  const std::vector<Json>& items() const { return items_; }       // of a list or an object
+  const std::vector<Json>& items() const& { return items_; }      // of a list or an object
+  std::vector<Json> items() && { return std::move(items_); }      // so that a loop over the items of a result is safe
   const std::vector<std::string>& keys() const { return keys_; }  // of an object
 
   // Adds a key to an object.
@@ -268,7 +269,8 @@ class Json {
   }
 
   // Returns the value of a key, null if there is none. Of equal keys the last one counts.
-  const Json& operator[](std::string_view key) const {
+  Json operator[](std::string_view key) && { return std::as_const(*this)[key]; }
+  const Json& operator[](std::string_view key) const& {
     static const Json null;
     for (std::size_t i = keys_.size(); i-- > 0;)
       if (keys_[i] == key) return items_[i];
@@ -964,7 +966,7 @@ class Tuner {
   bool observe(const Trial& trial, Fields metrics, Fields extra = {}) {
     return report(trial, "metrics", std::move(metrics), std::move(extra));
   }
-  // Reports a failure by a word such as "compile", "runtime" or "wrong". With {{"bound", 2.5}}: stopped at 2.5.
+  // Reports a failure by a word such as "compile", "runtime" or "correctness". With {{"bound", 2.5}}: stopped at 2.5.
   void fail(const Trial& trial, const std::string& word, const std::string& message = "", Fields extra = {}) {
     constexpr std::size_t most_bytes = 10'000;  // a compiler can print megabytes, which the server would refuse
     extra.emplace_back("message", message.substr(0, most_bytes));

@@ -113,7 +113,7 @@ void tune(baco_like::Tuner& tuner) {
     std::vector<double> times;
     for (int repeat = 0; repeat < 3; ++repeat) times.push_back(milliseconds_of(*kernel, a, b, c));
     if (c != expected)
-      tuner.fail(*trial, "wrong", "the product is wrong");
+      tuner.fail(*trial, "correctness", "the product is wrong");
     else
       tuner.observe(*trial, times);
   }

@@ -160,6 +160,39 @@ SURROUNDINGS = """
 """
 
 
+LOOP = """
+#include <baco_like.hpp>
+#include <iostream>
+int main(int count, char** words) {
+  auto tuner = baco_like::Tuner::start({words + 1, words + count});
+  tuner.open(R"({"space": {"tile": {"type": "integer", "low": 1, "high": 999}}, "objective": {"name": "time"},
+                 "constraints": {"limits": ["size <= 50000"]}, "budget": {"evaluations": 20}})");
+  for (int i = 0; i < 5; ++i) {
+    const auto trial = tuner.suggest();
+    OBSERVE
+  }
+  CALLS
+}
+"""
+
+
+def test_the_calls_of_the_page_get_answers(tmp_path):
+    if shutil.which("c++") is None:
+        pytest.skip("needs a C++ compiler")
+    page = (CLIENTS.parent / "docs" / "cpp.md").read_text()
+    (observe,) = re.findall(r"tuner.observe\(trial, \{\{.*with repeats\n", page)
+    (calls,) = re.findall(r"const auto mine = .*?```", page, re.S)
+    code = LOOP.replace("OBSERVE", observe).replace("CALLS", calls.strip("`"))
+    (tmp_path / "calls.cpp").write_text(code)
+    call("c++", "-std=c++17", f"-I{INCLUDE}", "calls.cpp", "-o", "calls", cwd=tmp_path)
+    done = call(tmp_path / "calls", *SERVER, "--journal", tmp_path / "run.jsonl")
+    assert re.fullmatch(r'tile: [\d.]+\n\{"tile":\d+\} "enqueued"\n', done.stdout)
+    assert done.stderr == ""
+    trials = Optimizer.load(tmp_path / "run.jsonl").trials
+    assert [trial.outcome.repeats for trial in trials] == [(1.31, 1.29)] * 5 + [(1.31,)]
+    assert trials[-1]["tile"] == 8
+
+
 def test_the_page_of_the_header_runs(tmp_path):
     """Its program runs, and its other code compiles."""
     if shutil.which("c++") is None:
