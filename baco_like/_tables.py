@@ -247,7 +247,8 @@ def check_values(instance: Any) -> None:
     make: Callable[..., Any] = type(instance)
     for key in filter(lambda key: key.shape, keys_of(make)):
         value = plain(getattr(instance, key.name))
-        if key.required or value != key.default:
+        # 5.0 and False are equal to defaults, but no whole numbers.
+        if key.required or type(value) is not type(key.default) or value != key.default:
             if not fits(value, key.shape):
                 raise ValueError(f"{key.name} = {shown(value)}: expected {describe(key.shape)}")
             value = value if key.convert is None else key.convert(value)

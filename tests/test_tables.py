@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,6 +42,7 @@ from baco_like._tables import (
     whole,
 )
 from baco_like.exceptions import RunFileError
+from baco_like.optimizer import Sharing, WarmStart
 
 if TYPE_CHECKING:
     from somewhere import Unknown  # type: ignore[import-not-found]
@@ -215,6 +217,17 @@ def test_values_in_python_are_checked_alike() -> None:
     check_values(Rule(1))
     with pytest.raises(ValueError, match="least = 0: expected a whole number, 1 or more"):
         check_values(Rule(0))
+
+
+@pytest.mark.parametrize("value", [5.0, True, np.array([5, 5])], ids=str)
+def test_a_value_that_is_only_equal_to_the_default_is_checked(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"^best = .*: expected a whole number, 1 or more"):
+        WarmStart("old.csv", best=value)
+
+
+def test_the_error_of_a_wrong_name_shows_one() -> None:
+    with pytest.raises(ValueError, match="worker = '': expected a name such as 'node3'"):
+        Sharing(worker="")
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,8 @@ def _check(value: Any, kind: Any) -> None:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         reason, _, path = str(error).partition(" - at `$")
-        for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", path):
+        # Behind [...], msgspec does not say which entry of an object it is.
+        for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", path.partition("[...]")[0]):
             value = value[name or int(index)]
         place = path.strip(".`")
         reason = re.sub(r"^Object missing required field `(\w+)`", r"\1 is missing", reason)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, get_args
 from baco_like._checks import whole_number
 from baco_like._output import warn_caller
 from baco_like._plugins import Registry
-from baco_like._tables import Natural, Positive, Shape, check_values
+from baco_like._tables import TEXT, Natural, Positive, Shape, check_values
 from baco_like._typing import Codes, Rng
 from baco_like.acquisitions import registry as acquisitions
 from baco_like.exceptions import ConfigError, JournalError, SpaceError, SpaceWarning
@@ -135,7 +135,7 @@ class Sharing:
             single task.
     """
 
-    worker: str | None = None
+    worker: Annotated[str | None, Shape(TEXT, title="a name such as 'node3'")] = None
     lease: Positive | None = None
     task: GivenTask | None = None
     ahead: Natural = 0

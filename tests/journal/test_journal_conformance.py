@@ -141,6 +141,7 @@ EVENTS = [
     (outcome(status="failed", failed=1, value=None), r"outcomes\[0\].failed"),
     (outcome(message=5), r"outcomes\[0\].message"),
     (outcome(metrics={"m": "1"}), r"outcomes\[0\].metrics\[...\]"),
+    (outcome(metric_repeats={"m": [1.0, "1"]}), r"outcomes\[0\].metric_repeats\[...\]\[1\]"),
     (outcome(extra=[]), r"outcomes\[0\].extra"),
     (outcome(config=[]), r"outcomes\[0\].config"),
     (OTHER_CONFIG, r"outcomes\[0\].config"),
