@@ -9,12 +9,14 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from typing_extensions import override
 
+from baco_like._output import warn_caller
 from baco_like._tables import (
     TEXT,
     Given,
@@ -38,7 +40,7 @@ from baco_like.evaluators.command.template import Template, to_text
 from baco_like.evaluators.protocol import KIND, RunArguments
 from baco_like.evaluators.repeats import ONCE, Repeats
 from baco_like.evaluators.staged import ONE_BUILD, Builds, Built, StagedEvaluator, StageFailure
-from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.records.trial import LEVELS as LEVELS_NOTE
 from baco_like.records.trial import Trial
 
@@ -56,8 +58,17 @@ _SHOWN = ("O0", "O1", "O2", "O3", "Oz")
 """Levels whose values are in the notes."""
 
 
-def _paths(source: str | Sequence[str]) -> tuple[Path, ...]:
-    return (Path(source),) if isinstance(source, str) else tuple(map(Path, source))
+_READS = re.compile(rb"stdin|getchar|(?<![sf])scanf|St3cin")
+"""Names in bitcode of a program that may read its standard input."""
+
+_OUT = "$out/"
+"""The folder of the files that a script makes."""
+
+_CPLUSPLUS = (".cc", ".cpp", ".cxx", ".C")
+
+
+def _paths(source: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
+    return (Path(source),) if isinstance(source, (str, Path)) else tuple(map(Path, source))
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,7 @@ class LlvmSettings:
     """How pass pipelines are compiled and measured.
 
     Attributes:
-        source: Sources in C, or bitcode (``.bc``, ``.ll``), of one program.
+        source: Sources in C or C++, or bitcode (``.bc``, ``.ll``), of one program; a path or several.
         passes: The passes, with their ``opt``.
         measure: ``instructions`` of the IR; ``size``: bytes of code and constants; ``cycles``: those of ``llvm-mca``
             for each instruction once; ``time``: wall time of a run.
@@ -73,7 +84,7 @@ class LlvmSettings:
             ``Oz`` for ``instructions`` and ``size``, else ``O3``.
         clang: Compiler of the sources, and linker; None: the one beside ``opt``.
         cflags: Flags of the sources, such as ``-DN=100 -march=native``.
-        link: Flags of the linker.
+        link: Flags of the linker; sources in C++ add ``-lstdc++``.
         arguments: Arguments of the program.
         options: Further options of ``opt``, such as ``-inline-threshold={threshold}``.
         check: Whether the output and the exit code of the program must be those of ``-O0``; ``false`` for sources
@@ -89,7 +100,7 @@ class LlvmSettings:
         folder: Folder in which relative paths begin and programs run.
     """
 
-    source: Annotated[Sequence[Path], _SOURCES, _paths]
+    source: Annotated[Path | str | Sequence[Path | str], _SOURCES, _paths]
     passes: Given[Passes]
     measure: Literal["instructions", "size", "cycles", "time"] = "instructions"
     front: Annotated[str | None, choice(LEVELS)] = None
@@ -109,6 +120,11 @@ class LlvmSettings:
     environment: Given[Mapping[str, str]] = field(default_factory=dict)
     folder: Given[Path] = Path(".")
 
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The paths of the sources."""
+        return _paths(self.source)
+
     def __post_init__(self) -> None:
         for name in ("cflags", "link", "arguments"):
             try:
@@ -127,7 +143,7 @@ class LlvmSettings:
         parts = []
         level = level or self.front or ("Oz" if self.measure in (INSTRUCTIONS, SIZE) else "O3")
         only = "-disable-O0-optnone" if level == "O0" else "-disable-llvm-passes"
-        for number, path in enumerate(self.source):
+        for number, path in enumerate(self.sources):
             if path.suffix in (".bc", ".ll"):
                 parts.append(str(path))
                 continue
@@ -152,7 +168,13 @@ class LlvmSettings:
 
     def linker(self, source: str, target: str) -> list[str]:
         """Return the command that links a program."""
-        return [self.tool("clang"), source, *shlex.split(self.link), "-o", target]
+        more = ["-lstdc++"] if any(path.suffix in _CPLUSPLUS for path in self.sources) else []
+        return [self.tool("clang"), source, *shlex.split(self.link), *more, "-o", target]
+
+    @property
+    def is_run(self) -> bool:
+        """Whether the program is linked and runs."""
+        return self.check or self.measure == TIME
 
     def option_words(self, config: Mapping[str, Any]) -> list[str]:
         """Return the further words of ``opt`` for a configuration."""
@@ -181,7 +203,7 @@ class LlvmBench:
             program = settings.passes.opt if name == "opt" else settings.tool(name)
             require_program(program, settings.folder, f"[evaluator] {name}")
         check_cpus(settings.cpus)
-        for path in settings.source:
+        for path in settings.sources:
             if not (settings.folder / path).is_file():
                 raise EvaluatorError(f"[evaluator] source: there is no file {str(path)!r}")
         self.settings, self._folder, self.stop = settings, LazyFolder(), Stop()
@@ -241,42 +263,77 @@ class LlvmBench:
             try:
                 for words in self.settings.compile(str(source), level):
                     program.run_tool(words)
-                if self.settings.check and not self._sources:
+                if self.settings.is_run and not self._sources:
                     program.link(str(source), "-O0")
+                if self.settings.check and not self._sources:
                     self._expected = _result(program.run())
                     if _result(program.run()) != self._expected:
                         raise EvaluatorError(
                             "[evaluator] source: two runs of the program without any pass give different outputs, so "
                             "none can be checked; let it print the same each time, or write check = false"
                         )
+                    self._warn(source)
                 kept = self._folder.path / f"{level or 'source'}.bc"
                 self._sources[level] = source.replace(kept)
                 return kept
             except StageFailure as failure:
                 way = "; write check = false for a source without main" if source.exists() else ""
+                if way and self.settings.measure == TIME:
+                    way = "; a time needs a program with main"
                 raise EvaluatorError(
                     f"[evaluator] source: the program without any pass fails: {failure.message}{way}"
                 ) from None
             finally:
                 program.discard()
 
+    def _warn(self, source: Path) -> None:
+        """Warn of a program whose output may say little, because it has no input."""
+        assert self._expected is not None
+        code, out = self._expected
+        if not out.strip():
+            problem = f"prints nothing (exit code {code}), so its results are not compared"
+        elif _READS.search(source.read_bytes()):
+            problem = f"may read its standard input, which is empty (exit code {code})"
+        else:
+            return
+        way = "give it its input by arguments or files"
+        warn_caller(f"[evaluator] source: the program {problem}; {way}", BacoWarning)
+
     def check(self, finished: Finished) -> None:
         """Raise `StageFailure` if a run has another result than the program without any pass."""
-        if self._expected is not None and _result(finished) != self._expected:
-            code, out = self._expected
-            what = "exit code" if finished.code != code else "output"
-            raise StageFailure("correctness", f"check: the {what} differs from -O0: {out[:100]!r}")
+        if self._expected is None or _result(finished) == self._expected:
+            return
+        what, (code, out) = "exit code", self._expected
+        expected, got = str(code), str(finished.code)
+        if finished.code == code:
+            lines = zip_longest(out.splitlines(), finished.out.splitlines(), fillvalue="nothing")
+            texts = repr(out), repr(finished.out)  # they may differ in the ends of lines alone
+            what, (expected, got) = "output", next((p for p in lines if p[0] != p[1]), texts)
+        raise StageFailure(
+            "correctness",
+            f"check: the {what} differs from -O0: expected {expected:.100}, got {got:.100}",
+        )
 
     def script(self, config: Mapping[str, Any], name: str) -> str:
-        """Return the commands that build the program of a configuration."""
-        settings, target = self.settings, f"{name}.ll"
-        lines = list(settings.compile(f"{name}.bc"))
+        """Return the commands that build the program of a configuration, in a folder beside the script."""
+        settings, base = self.settings, f"{_OUT}{name}"
+        lines = list(settings.compile(f"{base}.bc"))
         text = settings.passes.text(config.get(PASSES, ()))
-        lines.append(settings.opt(text, settings.option_words(config), f"{name}.bc", target))
-        lines.append(settings.llc(target, f"{name}.o"))
-        if settings.check or settings.measure == TIME:
-            lines.append(settings.linker(f"{name}.o", name))
-        return "\n".join(["#!/bin/sh", "set -e", *map(shlex.join, lines), ""])
+        words = settings.option_words(config)
+        lines.append(settings.opt(text, words, f"{base}.bc", f"{base}.ll"))
+        lines.append(settings.llc(f"{base}.ll", f"{base}.o"))
+        if settings.is_run:
+            lines.append(settings.linker(f"{base}.o", base))
+        lines.append(["echo", lines[-1][-1]])
+        start = [
+            "#!/bin/sh",
+            "set -e",
+            f'out=$(cd "$(dirname "$0")" && pwd)/{shlex.quote(f"{name}-build")}',
+            'mkdir -p "$out"',
+            f"cd {shlex.quote(str(settings.folder.absolute()))}",
+        ]
+        commands = [" ".join(map(_quote, line)) for line in lines]
+        return "\n".join([*start, *commands, ""])
 
     def levels(self) -> str:
         """Return the values of the optimization levels of clang in one line."""
@@ -391,7 +448,7 @@ class LlvmProgram(Built):
     def link(self, source: str = "", level: str = "-O2") -> None:
         """Make the object and, if a program is to be run, link it; the optimised module by default."""
         target = str(self._make_object(source, level))
-        if self._settings.check or self._settings.measure == TIME:
+        if self._settings.is_run:
             self.run_tool(self._settings.linker(target, str(self.path("program"))))
 
     def run(self, timeout: float | None = None, bound: float | None = None) -> Finished:
@@ -497,11 +554,11 @@ class LlvmEvaluator(StagedEvaluator):
 
     def __init__(self, settings: LlvmSettings) -> None:
         self._llvm_bench = LlvmBench(settings)
-        self.source_name = f"{Path(settings.source[0]).stem}.sh"
+        self.source_name = f"{Path(settings.sources[0]).stem}.sh"
         super().__init__(self._llvm_bench, settings.repeats, settings.ahead, settings.builds)
 
     def source(self, config: Mapping[str, Any]) -> str:
-        """Return a shell script that builds the program of a configuration in the folder of the sources."""
+        """Return a shell script that builds the program of a configuration, in a folder ``NAME-build`` beside it."""
         return self._llvm_bench.script(config, Path(self.source_name).stem)
 
 
@@ -533,6 +590,12 @@ def from_table(table: Table, run: RunArguments) -> LlvmEvaluator:
     clang = settings.clang and locate_program(settings.clang, run.folder)
     scale = time_scale(table, run.unit) if settings.measure == TIME else 1.0
     return LlvmEvaluator(replace(settings, options=options, clang=clang, scale=scale))
+
+
+def _quote(word: str) -> str:
+    """Return a word of a script, in which the folder of its files is a variable."""
+    start = '"$out"/' if word.startswith(_OUT) else ""
+    return start + shlex.quote(word.removeprefix(_OUT))
 
 
 def _result(finished: Finished) -> tuple[int | None, str]:

@@ -11,7 +11,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -133,6 +133,8 @@ def confirm_winner(
 ) -> Confirmation | None:
     """Measure the best trials and the default configuration of a run again, and simplify the winner; then close.
 
+    Exact values are not measured again.
+
     An interrupted confirmation continues where it stopped. A finished one is not repeated, unless the run
     has new evaluations.
 
@@ -152,6 +154,8 @@ def confirm_winner(
     """
     if optimizer.history.objectives:
         raise ValueError("a confirmation compares one objective, and this run has several")
+    if optimizer.options.aim.is_exact:
+        settings = replace(settings, top=0)
     inner, longest, announced = bypass_caches(evaluator), 0.0, set[str]()
 
     def measure(trial: Trial, part: str, name: str) -> Outcome:

@@ -249,11 +249,17 @@ def tune(
 
     Raises:
         JournalError: Another run uses the same journal, or it belongs to another space.
-        TypeError: ``stop`` is not a stopping rule, or a callback is not callable.
+        TypeError: ``fn`` is an evaluator, ``stop`` is not a stopping rule, or a callback is not callable.
         ValueError: An argument has a wrong value, see `Optimizer`. With several objectives or tasks, a confirmation,
             `Target` and `LowOutlook` are errors; with several tasks also rechecks and `NoImprovement`.
         Exception: Any exception of ``fn`` whose type is not in `Measuring.failures`.
     """
+    if hasattr(fn, "submit"):
+        name = type(fn).__name__
+        raise TypeError(
+            f"fn = {name}(...): tune() calls a function; for an evaluator write "
+            "run(optimizer, evaluator, stop) with an Optimizer of the space"
+        )
     callbacks = tuple(callbacks)
     if not all(map(callable, callbacks)):
         raise TypeError(f"callbacks = {callbacks!r}: expected a list of callables")

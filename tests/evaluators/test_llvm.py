@@ -10,8 +10,10 @@ import pytest
 
 from baco_like.evaluators import LlvmEvaluator, LlvmSettings, Passes, Repeats
 from baco_like.evaluators._processes.llvm_library import find_library
+from baco_like.evaluators._processes.process import Finished
 from baco_like.evaluators.command.template import Template
-from baco_like.exceptions import EvaluatorError
+from baco_like.evaluators.staged import StageFailure
+from baco_like.exceptions import BacoWarning, EvaluatorError
 from baco_like.records.trial import PROGRAM, SAME_PROGRAM, Status, Trial
 
 pytestmark = pytest.mark.skipif(
@@ -149,7 +151,8 @@ def test_failures_have_their_word(source, tmp_path):
     evaluator = make(source, passes=Passes(PASSES, opt=str(folder / "opt")))
     crashed, wrong = evaluate(evaluator, ["float2int"], ["sroa", "instcombine"])
     assert (crashed.failed, "SIGSEGV" in crashed.message) == ("compile", True)
-    assert (wrong.failed, "differs from -O0" in wrong.message) == ("correctness", True)
+    told = "check: the exit code differs from -O0: expected 3, got 4"
+    assert (wrong.failed, wrong.message) == ("correctness", told)
     assert PROGRAM in wrong.extra  # an equal program need not be run
     (fine,) = evaluate(evaluator, [])
     evaluator.bench.open()
@@ -202,14 +205,65 @@ def test_the_library_gives_the_program_of_opt_and_survives_a_crash(source):
 
 
 def test_the_script_builds_the_winner(source, tmp_path):
+    """From any folder, into a folder of its own."""
+    (tmp_path / "work.bc").write_text("a file of the user")
     evaluator = make(source)
     config = {"passes": ("sroa", "instcombine", "licm")}
-    (tmp_path / evaluator.source_name).write_text(evaluator.source(config))
+    script = tmp_path / "it's out" / evaluator.source_name
+    script.parent.mkdir()
+    script.write_text(evaluator.source(config))
     (outcome,) = evaluate(evaluator, config["passes"])
-    subprocess.run(["sh", evaluator.source_name], cwd=tmp_path, check=True)
-    done = subprocess.run(["./work"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    before = sorted(tmp_path.iterdir())
+    run = {"capture_output": True, "text": True, "cwd": "/"}
+    built = subprocess.run(["sh", str(script)], check=True, **run).stdout.strip()
+    assert built == str(script.parent / "work-build" / "work")
+    done = subprocess.run([built], check=False, **run)
     assert (done.returncode, done.stdout) == (3, "135\n")
     assert outcome.status is Status.OK
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "work.bc").read_text() == "a file of the user"
+
+
+def test_one_source_may_be_a_path_or_a_text(source):
+    passes = Passes(PASSES, opt="opt-14")
+    for one in (source, str(source), [str(source)]):
+        evaluator = LlvmEvaluator(LlvmSettings(one, passes, cflags="-DSTEP=3"))
+        evaluator.bench.levels = lambda: "-"
+        assert evaluate(evaluator, [])[0].status is Status.OK
+
+
+def test_a_wrong_output_is_told_beside_the_expected_one(source):
+    evaluator = make(source)
+    evaluator.bench._expected = (3, "first\nsecond\n")
+    wrong = Finished(3, None, False, "first\nthird\n", "", 0.0)
+    with pytest.raises(StageFailure) as failure:
+        evaluator.bench.check(wrong)
+    assert failure.value.message.endswith("the output differs from -O0: expected second, got third")
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("return 2;", r"prints nothing \(exit code 2\)"),
+        ('printf("%d", getchar());', r"standard input, which is empty \(exit code 0\)"),
+    ],
+)
+def test_a_program_without_input_is_noted(source, body, told):
+    source.write_text(f"#include <stdio.h>\nint main(void) {{ {body} }}")
+    with pytest.warns(BacoWarning, match=told):
+        evaluate(make(source), [])
+
+
+def test_a_program_in_cplusplus_is_linked(tmp_path):
+    path = tmp_path / "work.cpp"
+    path.write_text("#include <iostream>\nint main() { std::cout << 3; }")
+    assert evaluate(make(path), [])[0].status is Status.OK
+
+
+def test_a_time_without_main_is_found_before_the_first_trial(source):
+    source.write_text(SOURCE.replace("main", "other"))
+    with pytest.raises(EvaluatorError, match="a time needs a program with main"):
+        evaluate(make(source, measure="time", check=False), [])
 
 
 def test_options_of_opt_are_part_of_the_configuration(source):

@@ -19,7 +19,7 @@ from baco_like import (
     tune,
 )
 from baco_like.cli import main
-from baco_like.evaluators import Built, StagedEvaluator
+from baco_like.evaluators import Built, FunctionEvaluator, StagedEvaluator
 from baco_like.evaluators.repeats import Repeats
 from baco_like.journal import repair
 from baco_like.records import Objective, Trial, read_confirmation
@@ -136,6 +136,21 @@ def test_an_exact_objective_is_measured_once(tmp_path):
     best = json.loads((tmp_path / "best.json").read_text())
     assert best["simplification"]["kept"] == ["f2", "f7"]
     assert {name for name, value in best["config"].items() if value} == set(GAINS)
+
+
+def test_confirm_winner_measures_no_rounds_of_an_exact_objective():
+    exact, calls = [Objective("size", "bytes", exact=True)], []
+
+    def size(trial):
+        calls.append(str(dict(trial)))
+        return {"size": 100 - 10 * trial["f2"] - 5 * trial["f7"]}
+
+    optimizer = Optimizer(SPACE, exact, 1, strategy="random_search")
+    evaluator = FunctionEvaluator(size, objective="size")
+    search(optimizer, evaluator, MaxEvals(60))
+    found = confirm_winner(optimizer, evaluator, Confirm(3))
+    assert names(found.recommended) == set(GAINS)
+    assert len(calls) == len(set(calls))
 
 
 class Bench:

@@ -344,6 +344,12 @@ def test_an_optimizer_opened_before_another_run_ended_goes_on(tmp_path):
     assert statuses(path) == (4, 0)
 
 
+def test_an_evaluator_is_no_function():
+    evaluator = Scripted(lambda trial: Outcome.success(trial.id, (1.0,)))
+    with pytest.raises(TypeError, match=r"fn = Scripted.*write run\(optimizer, evaluator, stop\)"):
+        tune(evaluator, SPACE, stop=MaxEvals(3))
+
+
 def test_a_number_is_no_stopping_rule(tmp_path):
     with pytest.raises(TypeError, match="MaxEvals"):
         tune(lambda t: 1.0, SPACE, stop=60, storage=tmp_path / "j")
