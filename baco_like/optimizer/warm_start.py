@@ -275,7 +275,7 @@ def _match_rows(
     defaults = defaults_of(space.parameters)
     conditional = space.conditions.expressions
     unknown = [n for n in missing if defaults.get(n) is None and n not in conditional]
-    _check_parameters(start, space, source.names - lost, rows, unknown)
+    _check_parameters(start, space, source.names, lost, rows, unknown)
 
     def fill(name: str) -> Any:
         if start.mode == "prior" and name in missing:
@@ -289,7 +289,8 @@ def _match_rows(
     matched: list[ConfigOutcome] = []
     for config, outcome in rows:
         mapped, reason = _map_config(config, space, fill)
-        changed = [name for name in lost if config.get(name) != source.defaults[name]]
+        # A parameter that is not active changes nothing, as at its default.
+        changed = [n for n in lost if n in config and config[n] != source.defaults[n]]
         if changed:
             reasons[f"{min(changed)!r}, which the space lacks, was not at its default"] += 1
         elif mapped is None:
@@ -302,7 +303,8 @@ def _match_rows(
         matched = [row for row, is_inside in zip(matched, inside, strict=True) if is_inside]
     if not matched:
         details = "; ".join(f"{reason}: {n}" for reason, n in reasons.most_common(3))
-        raise ConfigError(f"none of its {len(rows)} results fits the space ({details})")
+        hint = "; add the parameter, or use mode='configs' or 'prior'" if lost else ""
+        raise ConfigError(f"none of its {len(rows)} results fits the space ({details}){hint}")
     return matched, dict(reasons), missing
 
 
@@ -310,10 +312,19 @@ def _check_parameters(
     start: WarmStart,
     space: Space,
     names: set[str],
+    lost: set[str],
     rows: Sequence[ConfigOutcome],
     unknown: Sequence[str],
 ) -> None:
-    """Check that the parameters of a source fit the space; ``unknown`` are those that it lacks and without default.
+    """Check that the parameters of a source fit the space.
+
+    Args:
+        start: The warm start.
+        space: The space of the run.
+        names: The parameters of the source.
+        lost: Those with a known default, which the space lacks.
+        rows: The results.
+        unknown: The parameters that the source lacks, and which have no default.
 
     Raises:
         ConfigError: They do not fit.
@@ -324,7 +335,7 @@ def _check_parameters(
         raise ConfigError(
             f"none of its parameters ({_join(names)}) is one of the space ({_join(space.names)})"
         )
-    for name in sorted(names - set(space.names)) if start.mode == "data" else ():
+    for name in sorted(names - lost - set(space.names)) if start.mode == "data" else ():
         if len({repr(config.get(name)) for config, _ in rows}) > 1:
             raise ConfigError(
                 f"its results differ in {name!r}, which the space lacks, so they are not of this task; "

@@ -85,7 +85,7 @@ class SourceResults(NamedTuple):
         objective: Name of the value, if the source says so, or if it lacks the first objective of the run.
         unit: Unit of the value, or an empty text.
         context: What else the values depend on, as far as the source says.
-        defaults: Defaults of the parameters, as far as the source says.
+        defaults: Defaults of the parameters, without descriptors of tasks, as far as the source says.
     """
 
     names: set[str]
@@ -118,7 +118,8 @@ def read_source(
         data = _read_file(data, start, objectives[0])
     if isinstance(data, Recording):
         recorded: list[ConfigOutcome] = list(zip(data.configs, data.outcomes, strict=True))
-        defaults = defaults_of(data.parameters) if data.described else {}
+        described = {} if data.described is None else data.described["parameters"]
+        defaults = defaults_of({name: data.parameters[name] for name in described})
         origin = data.unit, data.context, defaults
         return SourceResults(set(data.names), recorded, data.direction, data.objective, *origin)
     history = getattr(data, "history", None)
@@ -128,7 +129,8 @@ def read_source(
         context = {} if options is None else options.context
         rows, unit = _rows_of_trials(history.trials), str(context.get(UNIT, ""))
         names = set(history.space.names)
-        defaults = defaults_of(history.space.parameters)
+        defaults, tasks = defaults_of(history.space.parameters), history.space.tasks
+        defaults = defaults if tasks is None else tasks.configuration(defaults)
         return SourceResults(names, rows, history.direction, measured, unit, context, defaults)
     if hasattr(data, "columns") and hasattr(data, "to_dict"):
         columns = list(data.columns)

@@ -251,6 +251,38 @@ def test_a_parameter_that_the_space_lacks_must_have_had_one_value():
     assert len(Optimizer(SPACE, warm_start=same).trials) == 6
 
 
+def test_a_lost_parameter_that_was_not_active_is_as_at_its_default(tmp_path):
+    old = Space({"a": Integer(0, 9), "b": Integer(0, 9, default=4)}, when={"b": "a > 1"})
+    source = Optimizer(old, storage=tmp_path / "s.jsonl")
+    for config in ({"a": 0}, {"a": 1}, {"a": 2, "b": 4}, {"a": 3, "b": 5}):
+        source.observe(config, 1.0)
+    for data in (source, tmp_path / "s.jsonl"):
+        with pytest.warns(WarmStartWarning, match="'b', which the space lacks, was not at its def"):
+            (part,) = Optimizer({"a": Integer(0, 9)}, warm_start=data).warm_start
+        assert [trial["a"] for trial in part.trials] == [0, 1, 2]
+
+
+def test_results_of_several_tasks_are_not_those_of_a_run_without_tasks(tmp_path):
+    old = Space({"a": Integer(0, 9, default=3)}, tasks=[{"n": 1}, {"n": 2}])
+    source = Optimizer(old, storage=tmp_path / "s.jsonl")
+    for n in (1, 2):
+        source.observe({"a": 3, "n": n}, 1.0)
+    for data in (source, tmp_path / "s.jsonl"):
+        with pytest.raises(ConfigError, match="differ in 'n', which the space lacks"):
+            Optimizer({"a": Integer(0, 9)}, warm_start=data)
+
+
+def test_errors_name_the_lost_parameters_and_a_way_out():
+    source = Optimizer({"a": Integer(0, 9, default=3)})
+    source.observe({"a": 4}, 1.0)
+    with pytest.raises(ConfigError, match=r"none of its parameters \(a\) is one of the space"):
+        Optimizer({"b": Integer(0, 9)}, warm_start=source)
+    wider = Optimizer({"a": Integer(0, 9, default=3), "b": Integer(0, 9)})
+    wider.observe({"a": 4, "b": 1}, 1.0)
+    with pytest.raises(ConfigError, match=r"'a', which .*: 1\); add the parameter, or use mode="):
+        Optimizer({"b": Integer(0, 9)}, warm_start=wider)
+
+
 # The journal --------------------------------------------------------------------------------------------------------
 
 MODES = st.sampled_from(["data", "configs", "prior"])
