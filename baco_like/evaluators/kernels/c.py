@@ -3,8 +3,8 @@
 Needs a C compiler. A problem file (`baco_like.evaluators.kernels.problems`) has one more function:
 
 - ``source(config, size)`` returns the C source of ``void kernel(...)``, whose arguments are pointers to the inputs and
-  then to the outputs, or as the problem's ``arguments`` say. It may raise `baco_like.Infeasible` for a configuration
-  that has no correct program.
+  then to the outputs, or as the problem's ``arguments`` say. Like ``flags`` and ``environment``, it may raise
+  `baco_like.Infeasible` for a configuration that has no correct program.
 
 Optional functions:
 
@@ -18,6 +18,7 @@ Ready files: ``examples/kernels/c_loop_nest.py`` and ``examples/kernels/taco_ker
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import sys
@@ -177,13 +178,13 @@ class CKernelBench(KernelBench):
         folder, name = self._folder.path, f"kernel-{trial_id}"
         # All sources have the same name, which compilers write into the program: equal programs are equal files.
         sources, program = folder / f"{name}.source", folder / name
-        with explained(self.path):
-            flags = list(problem.flags(config)) if hasattr(problem, "flags") else []
-            variables = problem.environment(config) if hasattr(problem, "environment") else {}
         started = time.perf_counter()
         try:
             sources.mkdir()
             with explained(self.path):
+                given = problem.flags(config) if hasattr(problem, "flags") else ()
+                flags = [str(flag) for flag in given]  # a path may be one
+                variables = problem.environment(config) if hasattr(problem, "environment") else {}
                 text = problem.source(config, size)
                 (sources / "kernel.c").write_text(text, encoding="utf-8")
             built = run_command(
@@ -207,8 +208,11 @@ class CKernelBench(KernelBench):
             word = "timeout" if built.timed_out else "compile"
             raise StageFailure(word, f"build: {built.describe()}")
         request = {"program": str(program), "size": size, "environment": dict(variables)}
-        macros = [flag[2:].partition("=")[0] for flag in flags if flag.startswith("-D")]
-        request["source"] = inspect_source(self.path, text, "kernel", macros, reads=False)
+        macros = re.findall(r"^-D\n?(\w+)", "\n".join(flags), re.MULTILINE)
+        own = [
+            name for name in macros if name != "NDEBUG" and name[0] != "_"
+        ]  # not for the C library
+        request["source"] = inspect_source(self.path, text, "kernel", own, reads=False)
         identity = hash_program(program, size, sorted(variables.items()))
         return CProgram(self, request, seconds, identity=identity)
 

@@ -57,6 +57,9 @@ _COPIES = 64 << 20
 _GENERAL_PROTECTION = 0x80
 """Code (SI_KERNEL of Linux) of the fault of x86 at an address that is not aligned as the instruction needs."""
 
+_MISALIGNED = 1
+"""Code (BUS_ADRALN of POSIX) of SIGBUS at such an address on other processors."""
+
 _ACCESSES = ("a read or write", "a read", "a write")
 
 _C_TYPES = {
@@ -236,11 +239,6 @@ def _describe_fault(status: int, arguments: Arguments, harness: Harness) -> dict
     if status not in (-signal.SIGSEGV, -signal.SIGBUS):
         return {}
     is_here = number == -status and code > 0
-    if is_here and (status == -signal.SIGBUS or (code == _GENERAL_PROTECTION and not address)):
-        return {
-            "problem": "an instruction that needs an aligned address: in the first launch arrays are aligned to their "
-            "elements only; if every caller aligns one, declare it, such as Input(alignment=32)"
-        }
     listed = [arguments[n] for n in range(len(addresses))]
     for argument, start in zip(listed, addresses, strict=True) if is_here else ():
         before, after = start - address, address - start - argument.like.nbytes
@@ -249,6 +247,12 @@ def _describe_fault(status: int, arguments: Arguments, harness: Harness) -> dict
                 f"{before} bytes before the start" if before > 0 else f"{after} bytes after the end"
             )
             return {"problem": f"{_ACCESSES[access]} {side} of {argument.name}"}
+    is_protection = status == -signal.SIGSEGV and code == _GENERAL_PROTECTION and not address
+    if is_here and (is_protection or (status == -signal.SIGBUS and code == _MISALIGNED)):
+        return {
+            "problem": "an instruction that needs an aligned address: in the first launch arrays are aligned to their "
+            "elements only; if every caller aligns one, declare it, such as Input(alignment=32)"
+        }
     types = [a.like.dtype.name + (" *" if a.role != "scalar" else "") for a in listed]
     return {
         "hint": f"; if kernel has other arguments than ({', '.join(types)}), return them from arguments(size) in the "

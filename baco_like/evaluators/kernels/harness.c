@@ -3,13 +3,17 @@
    Lines before this one define LAUNCH(kernel, a): a call of the kernel with the array `a` of pointers to its arguments.
    It is a library of its own, so that no function of the kernel takes the place of the clock. */
 
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
-#include <ucontext.h>
+#if defined(__linux__) && defined(__x86_64__)
+#include <ucontext.h> /* macOS refuses it */
+#endif
 
 enum { LANES = 4 };
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import stat
+import subprocess
 import sys
 import tempfile
 import time
@@ -18,7 +19,7 @@ from kernel_checks import KERNELS
 from process_checks import PATIENCE
 
 from baco_like.evaluators import CKernelEvaluator, CKernelSettings, Repeats
-from baco_like.evaluators.kernels import complete_config
+from baco_like.evaluators.kernels import c, complete_config
 from baco_like.evaluators.protocol import SourceProvider
 from baco_like.exceptions import EvaluatorError
 from baco_like.parameters import Ordinal, Permutation, Real
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.usefixtures("temporary")
 
 SIZE = 24
 PROBLEM = KERNELS / "c_loop_nest.py"
+HARNESS = Path(c.__file__).with_name("harness.c")
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 
 
@@ -124,6 +126,12 @@ FAULTS = [
         "run: stopped after 0.3 s",
     ),
     ("this is no C;", FAILED, "compile", "error"),
+    (
+        f"{RIGHT} char *p = mmap(0, 64, PROT_READ, MAP_SHARED, fileno(tmpfile()), 0); C[0] = p[0];",
+        FAILED,
+        "runtime",
+        "SIGBUS",
+    ),
     ("volatile int go = 1; while (go) {}", CENSORED, "timeout", "stopped after 0.3 s"),
 ]
 """What a kernel may do besides the cases of `bench_cases`."""
@@ -131,7 +139,8 @@ FAULTS = [
 
 @needs_cc
 def test_what_a_kernel_may_do(tmp_path):
-    head = "".join(f"#include <{name}.h>\n" for name in ("stdlib", "string", "unistd", "math"))
+    headers = ("stdlib", "string", "unistd", "math", "stdio", "sys/mman")
+    head = "".join(f"#include <{name}.h>\n" for name in headers)
     signature = "void kernel(const float *A, const float *B, float *C)"
     sources = [f"{head}{signature} {{ {body} }}" for body, *_ in FAULTS]
     problem = tmp_path / "problem.py"
@@ -177,6 +186,37 @@ def test_headers_beside_the_problem_file_are_found_and_unused_macros_are_noted(t
     problem.write_text(problem.read_text().replace("def source", "def sauce"))
     with pytest.raises(EvaluatorError, match=r"has no 'source'.*did you mean 'SOURCE'"):
         CKernelEvaluator(Space({"ti": [1]}), settings(problem=problem))
+
+
+@needs_cc
+def test_flags_may_be_paths_and_define_macros_of_the_c_library(tmp_path):
+    """A macro may be defined by two flags, and have arguments."""
+    text = f"void kernel(const float *A, const float *B, float *C) {{ ROUND(1) {RIGHT} }}"
+    problem = tmp_path / "problem.py"
+    problem.write_text(
+        f"from pathlib import Path\nimport baco_like\nfrom c_loop_nest import inputs, expected, magnitude\n"
+        "LIBRARY = ['-DNDEBUG', '-D_GNU_SOURCE', '-D', 'ROUND(x)=', '-I', Path(__file__).parent]\n"
+        "def flags(config):\n"
+        "    if config['ti'] == 3:\n        raise baco_like.Infeasible('no flags')\n"
+        "    return [*LIBRARY, *(['-D', 'TILE=2', '-O3'] if config['ti'] == 2 else [])]\n"
+        f"def source(config, size):\n    return {text!r}\n"
+    )
+    evaluator = CKernelEvaluator(Space({"ti": [1, 2, 3]}), settings(problem=problem))
+    plain, unused, infeasible = (evaluate(evaluator, patient.says(""), ti=ti) for ti in (1, 2, 3))
+    evaluator.close()
+    assert "macro" not in plain.extra.get("notes", {})
+    assert "the macro TILE does not occur" in unused.extra["notes"]["macro"]
+    assert (infeasible.status, infeasible.message) == (Status.FAILED, "no flags")
+
+
+@needs_cc
+def test_the_harness_needs_no_header_that_macos_refuses(tmp_path):
+    (tmp_path / "ucontext.h").write_text("#error refused\n")
+    text = f"#define LAUNCH(kernel, a) ((void (*)(void))(kernel))()\n{HARNESS.read_text()}"
+    command = ["cc", "-U__linux__", f"-I{tmp_path}", "-Werror", "-D_GNU_SOURCE"]
+    options = ["-fsyntax-only", "-x", "c", "-"]
+    found = subprocess.run([*command, *options], input=text, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
 
 
 @needs_cc
