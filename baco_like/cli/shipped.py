@@ -255,6 +255,7 @@ def _measure(
         evidence.candidates,
         direction,
         entry.task if has_tasks else None,
+        objective.exact,
     )
     limits = Limits(run_file.aim.limits)
     display = Display(sys.stdout, args.rounds, "round", interval=10.0)

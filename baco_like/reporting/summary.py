@@ -213,12 +213,14 @@ def end_section(facts: RunFacts) -> Section:
     coverage = _coverage(facts, codes)
     gaps = [row for row in coverage if row[1] != row[2]]
     whole = len(coverage) - len(gaps)
-    complete = f"Every value of {whole} of {len(coverage)} parameters was tried."
+    complete = (
+        f"Every value of {whole} of {len(coverage)} parameters was tried." if coverage else ""
+    )
     caption = "Parameters with values that were not tried"
     table = ReportTable(["parameter", *head], gaps, caption)
     caption = "Coverage of orders: pairs of elements in both orders, and positions of elements"
     orders = ReportTable(["permutation", *head], _order_coverage(facts, codes), caption)
-    return Section("end", question, answer, [f"{done}.", complete, table, orders])
+    return Section("end", question, answer, [f"{done}.", *filter(None, [complete]), table, orders])
 
 
 def _coverage(facts: RunFacts, codes: Codes) -> list[list[object]]:

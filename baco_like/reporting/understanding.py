@@ -55,7 +55,8 @@ def importance_section(facts: RunFacts) -> Section:
     if clear:
         named = ", ".join(f"{e.name} ({in_percent(e.share)})" for e in clear[:5])
         others = f" and {len(clear) - 5} more" if len(clear) > 5 else ""
-        answer = f"Of {len(importance)} parameters, clearly important: {named}{others}."
+        of = f"Of {len(importance)} parameters, c" if len(importance) > 1 else "C"
+        answer = f"{of}learly important: {named}{others}."
     else:
         answer = (
             f"After {facts.history.searched} evaluations, none of the {len(importance)} parameters is clearly "

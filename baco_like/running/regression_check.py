@@ -52,6 +52,7 @@ class CheckedPair:
             often than not, so the error probability is divided by it.
         direction: Whether smaller or larger values are better.
         task: Descriptor of the task of a run with tasks, which is also a part of both configurations; else None.
+        exact: Whether each measurement gives the same value, so that one round decides.
     """
 
     winner: Mapping[str, Any]
@@ -60,6 +61,7 @@ class CheckedPair:
     candidates: int = 1
     direction: Direction = "minimize"
     task: Mapping[str, Any] | None = None
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,8 @@ class CheckResult:
         lines = [f"{self.status}: {self.reason}"]
         if self.speedup is not None:
             earlier = "" if self.before is None else f"; when it was shipped {self.before:.4g}"
-            lines.append(
-                f"speed-up over the default: {self.speedup:.4g} in {len(self.winner)} rounds{earlier}"
-            )
+            rounds = "1 round" if len(self.winner) == 1 else f"{len(self.winner)} rounds"
+            lines.append(f"speed-up over the default: {self.speedup:.4g} in {rounds}{earlier}")
         if self.loss is not None:
             reference = "the default" if self.before is None else "when it was shipped"
             lines.append(f"the winner against {reference}: {_describe_loss(self.loss)}")
@@ -129,6 +130,8 @@ def _describe_loss(loss: Loss) -> str:
         word = "slower" if factor >= 1.0 else "faster"
         return f"{in_percent(abs(factor - 1.0), 1)} {word}"
 
+    if loss.low == loss.high:
+        return "equal" if math.isclose(loss.value, 1.0) else change(loss.value)
     ends = [change(loss.low), change(loss.high)]
     interval = (
         "no interval is known" if ends == ["unknown"] * 2 else f"between {' and '.join(ends)}"
@@ -164,6 +167,8 @@ def check_winner(
         try:
             if not meter.has_pair:
                 return _check_alone(meter, pair)
+            if pair.exact:
+                return _check_exactly(meter, pair, rule)
             looks = rule.looks(len(pair.before) if len(pair.before) > 1 else 0)
             for rounds in range(1, looks[-1] + 1):
                 meter.measure_round()
@@ -203,7 +208,7 @@ def record_baseline(
         if not meter.has_pair:
             return CheckResult("unknown", "there is no other default configuration to compare with")
         try:
-            for rounds in range(1, rule.rounds + 1):
+            for rounds in range(1, (1 if pair.exact else rule.rounds) + 1):
                 meter.measure_round()
                 show(rounds)
                 if rounds >= min(MANY_ROUNDS, rule.rounds):
@@ -224,6 +229,19 @@ def _check_alone(meter: _Meter, pair: CheckedPair) -> CheckResult:
             "unknown", "the winner runs, but there is no default configuration to compare it with"
         )
     return meter.result("fine", "the shipped configuration is the default, and it runs")
+
+
+def _check_exactly(meter: _Meter, pair: CheckedPair, rule: RegressionRule) -> CheckResult:
+    """Return the result of one round, whose values are the same each time."""
+    meter.measure_round()
+    (ratio,), before = meter.ratios, next(iter(pair.before), None)
+    loss = Loss(*[(before or 1.0) / ratio] * 3)
+    word = "better than" if loss.value < 1.0 else "worse than"
+    word = "as good as" if math.isclose(loss.value, 1.0) else word
+    reference = "the default configuration" if before is None else "when it was shipped"
+    status: Status = "regressed" if loss.value > 1.0 + rule.tolerance else "fine"
+    known = {"speedup": ratio, "before": before, "loss": loss}
+    return meter.result(status, f"the winner is {word} {reference}", **known)
 
 
 def _decide(meter: _Meter, pair: CheckedPair, rule: RegressionRule, alpha: float) -> CheckResult:

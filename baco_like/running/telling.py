@@ -37,6 +37,8 @@ _UNTRIED = (
     "Not each of them was tried: raise [confirmation] simplify (simplify in Python) and resume."
 )
 
+_WRONG_DEFAULT = "The default fails its check: suspect the program, for example undefined behaviour, or the check."
+
 _MORE = "for more measurements, raise [confirmation] evaluations (Confirm(evaluations=...) in Python) and resume"
 
 
@@ -62,8 +64,9 @@ def tell_counts(found: Findings, budget: int | None = None) -> str:
 def tell_result(found: Findings) -> list[str]:
     """Return the sentences on the best configuration: which one it is, how good it is, and how sure that is."""
     best, default, objectives = found.best, found.default, found.history.objectives
+    suspect = [] if default is None or default.failure != "correctness" else [_WRONG_DEFAULT]
     if best is None:
-        return ["No evaluation has succeeded yet."]
+        return ["No evaluation has succeeded yet.", *suspect]
     known = ""
     if default is not None and default.outcome is not None:
         known = f" (the default: {describe_values(default, objectives or (found.objective,))})"
@@ -86,7 +89,7 @@ def tell_result(found: Findings) -> list[str]:
             f"No configuration is shown to be better than the default, which is kept: {value}.",
             *_tell_leader(found),
         ]
-    lines = [f"Trial {best.id} is the best: {value}{known}."]
+    lines = [f"Trial {best.id} is the best: {value}{known}.", *suspect]
     if confirmation is not None and speedup is not None:
         shown = format_speedup(speedup, confirmation.plan.confidence)
         lines.append(f"{found.objective.gain.capitalize()} over the default: {shown}.")
@@ -179,7 +182,13 @@ def _tell_simplification(confirmation: Confirmation) -> list[str]:
         return [f"Without {changed} the winner is not as good {tests}."]
     more = "" if len(found.kept) <= COMPLETE else ", ..."
     ending = "returned to their defaults" if not found.elements else "were dropped"
-    text = f"{changed} {ending} {tests}. Those that differ: {kept}{more}."
+    text = f"{changed} {ending} {tests}."
+    lengths = {k: len(v) for k in found.kept if isinstance(v := best.config.get(k), (tuple, list))}
+    if found.elements and not n and len(lengths) == 1:
+        ((name, left),) = lengths.items()
+        text = f"{name} went from {left + found.elements} to {_count(left, 'element')} {tests}."
+    if len(found.kept) > 1 or not found.elements:
+        text += f" Those that differ: {kept}{more}."
     return [text if found.is_minimal else f"{text} {_UNTRIED}"]
 
 
@@ -328,7 +337,7 @@ def format_summary(found: Findings) -> str:
     """Return a table and the sentences about it: the default against the best, the front, or the best of each task."""
     if found.best is None:
         messages = [f"  {word}: {message}" for word, message in found.messages.items()]
-        return "\n".join([f"{tell_counts(found)}. {tell_result(found)[0]}", *messages])
+        return "\n".join([f"{tell_counts(found)}. {' '.join(tell_result(found))}", *messages])
     if found.history.objectives:
         table = format_front(found, COMPLETE)
     elif found.tasks:

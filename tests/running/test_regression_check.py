@@ -47,6 +47,30 @@ def check(machine, before=BEFORE, rounds=40, **pair):
 
 
 @pytest.mark.parametrize(
+    ("factor", "before", "status", "word"),
+    [
+        (1.0, (), "fine", "better than the default"),
+        (2.0, (), "fine", "as good as the default"),
+        (2.5, (), "regressed", "worse than the default"),
+        (1.0, (2.0,), "fine", "as good as when it was shipped"),
+        (1.5, (2.0,), "regressed", "worse than when it was shipped"),
+    ],
+)
+def test_one_round_decides_on_exact_values(factor, before, status, word):
+    machine = Machine(factor, spread=0.0)
+    result = check(machine, before, exact=True)
+    assert (result.status, len(machine.calls)) == (status, 2)
+    assert f"the winner is {word}" in result.reason
+    text = "\n".join(result.describe())
+    assert "between" not in text
+    assert ("faster" in text) == (factor == 1.0 and not before)
+    recorded = record_baseline(
+        Machine(factor, spread=0.0), CheckedPair(WINNER, DEFAULT, exact=True)
+    )
+    assert len(recorded.winner) == 1
+
+
+@pytest.mark.parametrize(
     ("factor", "status", "code"), [(1.0, "fine", 0), (1.05, "regressed", 1), (0.9, "fine", 0)]
 )
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])

@@ -442,6 +442,17 @@ def test_the_optimization_levels_are_told_whichever_trial_wins(tmp_path):
     assert line in format_summary(found)
 
 
+@pytest.mark.parametrize("best", [1.0, None])
+def test_a_default_that_fails_its_check_is_suspect(best):
+    space = Space({"x": Ordinal([1, 2], default=1)})
+    optimizer = Optimizer(space, {"time": "minimize"})
+    optimizer.observe({"x": 1}, failed="correctness")
+    if best is not None:
+        optimizer.observe({"x": 2}, best)
+    text = format_summary(Findings(optimizer.history, Objective("time", "ms")))
+    assert "The default fails its check: suspect the program" in text
+
+
 def test_known_values_of_a_candidate_keep_its_notes():
     trial = Trial(1, {"x": 1}).with_outcome(
         Outcome.success(1, (1.0,), extra={"notes": {"resolution": "coarse"}})

@@ -308,7 +308,9 @@ def test_what_each_pass_adds_is_told(tmp_path):
     write_best(found, tmp_path / "best.json", seed=1)
     written = json.loads((tmp_path / "best.json").read_text())["steps"]["passes"]
     assert written == [[None, 50], ["a", 50], ["b", 30], ["c", 25]]
-    line = "Step by step, passes: none 50, a 50, b 30, c 25."
-    assert line in describe_run(JournalView(path), 3, 100)
+    text = describe_run(JournalView(path), 3, 100)
+    assert "Step by step, passes: none 50, a 50, b 30, c 25." in text
+    tests = found.confirmation.plan.simplification.measurements
+    assert f"passes went from 4 to 3 elements ({tests} measurements).\n" in text
     table = winner_section(RunFacts(path)).parts[-1]
     assert [row[2] for row in table.rows] == [None, 0, -20, -5]
