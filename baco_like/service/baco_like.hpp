@@ -895,7 +895,7 @@ struct Options {
   std::chrono::milliseconds reconnect_limit{30'000};  // how long a lost connection is tried again
   std::chrono::milliseconds start_limit{10'000};      // how long a server over HTTP may take to start
   std::string token;                                  // of a server on another machine; default: BACO_LIKE_TOKEN
-  std::string run;                                    // the name of the run, where the server has several
+  std::string run;                                    // the name of the run; default: the one that was opened last
   std::string client;                                 // the name of this program; default: one of its own over HTTP
 };
 
