@@ -180,13 +180,15 @@ def _open_run(
     else:
         # Without a journal this only checks the arguments, before anything is written.
         _create_optimizer(run_file, None, seed)
-        folder = _create_folder(out, stem, is_shared)
+        folder = _create_folder(out, run_file.path, is_shared)
         stack.callback(_remove_empty, folder)
     journal = folder / JOURNAL
     _check_outputs(folder, run_file, evaluator)
     stack.enter_context(sole_runner(journal, is_shared))
     if not resume:
-        _check_no_journal(folder, is_shared)  # again: another process may have been faster
+        _check_no_journal(
+            folder, run_file.path, is_shared
+        )  # again: another process may have been faster
     proposers = [Proposer(command, run_file.folder) for command in run_file.proposers]
     for proposer in proposers:
         stack.callback(proposer.close)
@@ -212,8 +214,7 @@ def _tell_end(run_file: RunFile, optimizer: Optimizer, reason: str, folder: Path
         KeyboardInterrupt: The user interrupted the run.
     """
     if reason == INTERRUPTED:
-        words = ("baco-like", "tune", str(run_file.path), "--out", str(folder), "--resume")
-        command = shlex.join([*words, *sharing_arguments(run_file.sharing)])
+        command = _resume_command(run_file.path, folder, sharing_arguments(run_file.sharing))
         print_line(f"interrupted; continue with: {command}")
         raise KeyboardInterrupt
     print_line(f"ended: {reason}; results are in {folder}")
@@ -305,31 +306,36 @@ def _create_optimizer(
 # The folder of the results ------------------------------------------------------------------------------------------
 
 
-def _create_folder(out: Path | None, stem: str, is_shared: bool) -> Path:
-    """Create the folder of the results: ``out``, or the first free one of runs/STEM, runs/STEM-2, ...
+def _create_folder(out: Path | None, file: Path, is_shared: bool) -> Path:
+    """Create the folder of the results: ``out``, or the first free one of runs/STEM, runs/STEM-2, ... of a run file.
 
     Raises:
         JournalError: The folder has a journal already, or cannot be created.
     """
     with explain_os_error(JournalError, "make", out or _RUNS, "choose another folder by --out"):
         if out is not None:
-            _check_no_journal(out, is_shared)
+            _check_no_journal(out, file, is_shared)
             out.mkdir(parents=True, exist_ok=True)
             return out
         _RUNS.mkdir(exist_ok=True)
-        for candidate in _default_folders(stem):
+        for candidate in _default_folders(file.stem):
             with contextlib.suppress(FileExistsError):
                 candidate.mkdir()  # fails if another process has just created the same folder
                 return candidate
     raise AssertionError("the numbers are infinite")
 
 
-def _check_no_journal(folder: Path, is_shared: bool) -> None:
+def _check_no_journal(folder: Path, file: Path, is_shared: bool) -> None:
     journal = folder / JOURNAL
     if journal.exists() and not is_shared:
         raise JournalError(
-            f"{journal} exists; continue it by --resume, or choose another folder by --out"
+            f"{journal} exists; continue it by '{_resume_command(file, folder)}', or choose another folder by --out"
         )
+
+
+def _resume_command(file: Path, folder: Path, more: Sequence[str] = ()) -> str:
+    words = ("baco-like", "tune", str(file), "--out", str(folder), "--resume", *more)
+    return shlex.join(words)
 
 
 def folder_to_resume(out: Path | None, stem: str) -> Path:
@@ -379,6 +385,7 @@ def _write_results(
         if best is not None and isinstance(evaluator, SourceProvider):
             source = evaluator.source(best)
             replace_file(folder / evaluator.source_name, source.encode(), run_file.inputs)
+            print_line(f"program of the winner: {folder / evaluator.source_name}")
     with optional_output("convergence.png"):
         plot_convergence(optimizer.history, objective, folder / "convergence.png")
     if run_file.aim.several:

@@ -314,7 +314,10 @@ def reproduction_section(facts: RunFacts) -> Section:
         commands = _commands(facts, best)
         configuration = json.dumps(dict(best.config), indent=1, default=list)
         parts += [Heading("Configuration of the winner"), Listing(configuration)]
-        if commands is None:
+        if commands is None and facts.build_command:
+            answer = "Run the script below, which builds the winner."
+            parts += [Heading("Commands of the winner"), Listing(facts.build_command)]
+        elif commands is None:
             answer = "Evaluate the configuration below; the journal has no commands of this run."
         else:
             answer = "Run the commands below; baco-like rebuild prints and runs them too."

@@ -60,9 +60,11 @@ def trial_commands(
         name = str((workdir or Path(f"trial-{trial.id}")).absolute())
         made = program_commands(evaluator, trial.config, name)
     if made is None:
+        problem = "runs no commands that can be printed"
+        if command := view.build_command:
+            problem = f"has one script, which builds the winner: {command}"
         raise RunFileError(
-            f"[evaluator] kind = {kind!r:.80} runs no commands that can be printed; the configuration of "
-            f"trial {trial.id} is {dict(trial.config)}"
+            f"[evaluator] kind = {kind!r:.80} {problem}; the configuration of trial {trial.id} is {dict(trial.config)}"
         )
     return made
 

@@ -6,6 +6,7 @@ Nothing here takes a lock or writes. Only predictions and recommendations need t
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -108,6 +109,18 @@ class JournalView(RunView):
     def modelled(self) -> OptimizerState:
         return Optimizer.load(self.journal).state
 
+    @property
+    def build_command(self) -> str:
+        """The command that runs the script of a search of passes beside the journal, which builds the winner; or ""."""
+        context = self.options.context
+        source = context.get("[evaluator] source")
+        first = source[0] if isinstance(source, (list, tuple)) and source else source
+        is_llvm = context.get("[evaluator] kind") == "llvm"
+        if isinstance(self.path, str) or not is_llvm or not isinstance(first, str):
+            return ""
+        path = self.path.parent / f"{Path(first).stem}.sh"
+        return f"sh {shlex.quote(str(path))}" if os.path.isfile(path) else ""
+
     def refresh(self) -> None:
         """Read the events that were added since the last call.
 
@@ -208,6 +221,7 @@ def describe_run(view: JournalView, top: int, width: int = 100) -> str:
         *tell_sources(found),
         *tell_conditions(found),
         *tell_edits(options.context),
+        *([f"To build the winner: {view.build_command}"] if view.build_command else []),
     ]
     text = "\n".join(map(escape_control_characters, lines))
     return "\n\n".join(

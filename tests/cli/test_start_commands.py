@@ -1,6 +1,8 @@
 """`flags` and `passes` write a run file, print its name and start it."""
 
 import json
+import re
+import shlex
 import shutil
 import signal
 import sys
@@ -9,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from baco_like import cli
+from baco_like.reporting.facts import RunFacts
+from baco_like.reporting.page import Listing
+from baco_like.reporting.understanding import reproduction_section
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -110,3 +115,17 @@ def test_passes_finds_a_pipeline_that_is_not_worse_than_the_level(inside, capsys
     best = json.loads(Path("out/best.json").read_text())
     assert measure == "time" or best["value"] <= first
     assert Path("out/app.sh").read_text().startswith("#!/bin/sh")
+    assert "program of the winner: out/app.sh\n" in printed
+    command = "sh out/app.sh"
+    assert start("show", "out") == 0
+    shown = capsys.readouterr().out
+    assert f"To build the winner: {command}" in shown
+    assert re.search(r"Optimization levels to compare with, .*: -O0 .*, -Oz ", shown)
+    assert start("rebuild", "out") == 2
+    assert f"builds the winner: {command};" in capsys.readouterr().err
+    section = reproduction_section(RunFacts(Path("out/run.jsonl")))
+    assert command in [part.text for part in section.parts if isinstance(part, Listing)]
+    assert start(*given, "--budget", 4, "--out", "out") == 2
+    resume = "'baco-like tune app-passes.toml --out out --resume'"
+    assert f"continue it by {resume}" in capsys.readouterr().err
+    assert start(*shlex.split(resume.strip("'"))[1:]) == 0
