@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from baco_like import ExpressionError, Integer, Sequence, Space, SpaceError, Subset
@@ -446,6 +446,8 @@ def values_of(given):
     return [value for size in repeats for value in draw(given.elements, **size)]
 
 
+ONE = Subset(["a", "b"], 1, 1)
+
 # Text, the conditional parameters that it reads, and its meaning in plain Python.
 GUARDED_RULES = [
     ("len(p) <= u", "p", lambda p, u, **_: len(p) <= u),
@@ -458,10 +460,11 @@ GUARDED_RULES = [
 
 @given(
     st.lists(st.sampled_from(GUARDED_RULES), max_size=2, unique_by=lambda rule: rule[0]),
-    st.sampled_from([None, Subset(list("abc"), 2), Sequence(["b", "c"], 2, 1)]),
-    st.sampled_from([Subset(list("abc"), default=("b",)), Sequence(["a", "b"], 3, 1)]),
+    st.sampled_from([None, Subset(list("abc"), 2), Sequence(["b", "c"], 2, 1), ONE]),
+    st.sampled_from([Subset(list("abc"), default=("b",)), Sequence(["a", "b"], 3, 1), ONE]),
     st.sampled_from(["mode == 'x'", "'a' in p", "len(p) > 1"]),
 )
+@example([], ONE, ONE, "mode == 'x'")
 def test_conditional_sequences_are_counted_and_drawn_as_enumerated(rules, second, first, when):
     parameters = {"mode": ["x", "y", "z"], "u": [1, 2], "p": first}
     conditions = {"p": "mode == 'y'"}

@@ -181,8 +181,8 @@ class _Reader:
     parameters: Mapping[str, Parameter]
     aliases: Mapping[str, Node] | None
     lines: tuple[int, ...]
-    depth: int = 0
     """Start of each line of the parsed part in the text."""
+    depth: int = 0
 
     def column(self, line: int, byte: int) -> int:
         """Return the position in the text, in characters, of a byte position in the parsed lines."""

@@ -109,13 +109,13 @@ def list_domain(name: str, parameter: Parameter) -> ParameterDomain:
     """Return all values of a parameter that `can_list` accepts."""
     count = int(parameter.cardinality)
     numbers: Callable[[Codes], Array] = first_column
+    if is_sequence(parameter):
+        return list_values(name, parameter, sequences_from_ranks(np.arange(count), parameter))
     if parameter.width == 1:
         codes = parameter.code_range[0] + np.arange(count, dtype=np.float64)[:, None]
     elif is_permutation(parameter):
         codes = permutations_from_ranks(np.arange(count), parameter.width).astype(np.float64)
         numbers = _permutation_numbers
-    elif is_sequence(parameter):
-        return list_values(name, parameter, sequences_from_ranks(np.arange(count), parameter))
     else:
         return list_values(name, parameter, parameter.encode(parameter.values or ()))
     return ParameterDomain(name, codes, parameter.column(codes), parameter.kind, count, numbers)
