@@ -154,11 +154,12 @@ def hash_of_files(paths: Iterable[Path]) -> str:
     """Return 16 hexadecimal digits of the SHA-256 of the contents of files, which are read in blocks.
 
     Raises:
-        OSError: A file cannot be read.
+        OSError: A file cannot be read, or is a named pipe or a device.
+        ValueError: A name has a null character.
     """
     digest = hashlib.sha256()
     for path in paths:
-        with path.open("rb") as file:
+        with open_regular_file(path) as file:
             while block := file.read(_BLOCK):
                 digest.update(block)
     return digest.hexdigest()[:16]

@@ -235,7 +235,7 @@ def tell_edits(context: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each source of a run that was edited since, where its folder is on this machine."""
     folder, edited = Path(str(context.get(FOLDER, ""))), []
     for name, old in hashes_in(context).items() if folder.is_absolute() else ():
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             if hash_of_files([folder / name]) != old:
                 edited.append(describe_edit(name))
     return edited

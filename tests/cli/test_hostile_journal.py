@@ -124,6 +124,18 @@ def test_no_reference_that_a_journal_names_is_read(
     assert (code, "echo 1" in out) == (0, True)
 
 
+def test_sources_that_a_journal_names_are_read_only_if_they_are_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["/dev/zero", "n\x00", "\ud800", "."]
+    path = tmp_path / "run.jsonl"
+    context = {"folder": str(tmp_path), **{f"content of {name}": "0" * 16 for name in names}}
+    Optimizer(Space({"x": [1, 2, 3]}), storage=path, context=context)
+    code, text = shown(capsys, "show", path)
+    assert code == 0
+    assert "was edited" not in text
+
+
 def test_long_texts_of_a_journal_make_no_long_report(tmp_path: Path) -> None:
     space = Space({"x": list(range(9)), "long": Categorical(["v" * 100_000, "w"])})
     opt = Optimizer(space, strategy="random_search", storage=tmp_path / "run.jsonl")
