@@ -186,9 +186,8 @@ def _open_run(
     _check_outputs(folder, run_file, evaluator)
     stack.enter_context(sole_runner(journal, is_shared))
     if not resume:
-        _check_no_journal(
-            folder, run_file.path, is_shared
-        )  # again: another process may have been faster
+        # Again: another process may have been faster.
+        _check_no_journal(folder, run_file.path, is_shared)
     proposers = [Proposer(command, run_file.folder) for command in run_file.proposers]
     for proposer in proposers:
         stack.callback(proposer.close)

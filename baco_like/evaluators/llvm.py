@@ -171,11 +171,6 @@ class LlvmSettings:
         more = ["-lstdc++"] if any(path.suffix in _CPLUSPLUS for path in self.sources) else []
         return [self.tool("clang"), source, *shlex.split(self.link), *more, "-o", target]
 
-    @property
-    def is_run(self) -> bool:
-        """Whether the program is linked and runs."""
-        return self.check or self.measure == TIME
-
     def option_words(self, config: Mapping[str, Any]) -> list[str]:
         """Return the further words of ``opt`` for a configuration."""
         if self.options is None:
@@ -263,7 +258,8 @@ class LlvmBench:
             try:
                 for words in self.settings.compile(str(source), level):
                     program.run_tool(words)
-                if self.settings.is_run and not self._sources:
+                is_run = self.settings.check or self.settings.measure == TIME
+                if is_run and not self._sources:
                     program.link(str(source), "-O0")
                 if self.settings.check and not self._sources:
                     self._expected = _result(program.run())
@@ -272,47 +268,36 @@ class LlvmBench:
                             "[evaluator] source: two runs of the program without any pass give different outputs, so "
                             "none can be checked; let it print the same each time, or write check = false"
                         )
-                    self._warn(source)
+                    self._warn(*self._expected, source)
                 kept = self._folder.path / f"{level or 'source'}.bc"
                 self._sources[level] = source.replace(kept)
                 return kept
             except StageFailure as failure:
                 way = "; write check = false for a source without main" if source.exists() else ""
                 if way and self.settings.measure == TIME:
-                    way = "; a time needs a program with main"
+                    way = "; a time needs a program with main, and its libraries in link"
                 raise EvaluatorError(
                     f"[evaluator] source: the program without any pass fails: {failure.message}{way}"
                 ) from None
             finally:
                 program.discard()
 
-    def _warn(self, source: Path) -> None:
-        """Warn of a program whose output may say little, because it has no input."""
-        assert self._expected is not None
-        code, out = self._expected
-        if not out.strip():
-            problem = f"prints nothing (exit code {code}), so its results are not compared"
-        elif _READS.search(source.read_bytes()):
-            problem = f"may read its standard input, which is empty (exit code {code})"
-        else:
-            return
-        way = "give it its input by arguments or files"
-        warn_caller(f"[evaluator] source: the program {problem}; {way}", BacoWarning)
+    def _warn(self, code: int | None, out: str, source: Path) -> None:
+        """Warn of a program whose output may say little, because it prints nothing or waits for input."""
+        if not out.strip() or _READS.search(source.read_bytes()):
+            end = f"exit code {code} and the output {out[:40]!r}"
+            text = f"the program, whose standard input is empty, ends with {end}"
+            way = "if that is not its work, give it arguments or files"
+            warn_caller(f"[evaluator] source: {text}; {way}", BacoWarning)
 
     def check(self, finished: Finished) -> None:
         """Raise `StageFailure` if a run has another result than the program without any pass."""
-        if self._expected is None or _result(finished) == self._expected:
-            return
-        what, (code, out) = "exit code", self._expected
-        expected, got = str(code), str(finished.code)
-        if finished.code == code:
-            lines = zip_longest(out.splitlines(), finished.out.splitlines(), fillvalue="nothing")
-            texts = repr(out), repr(finished.out)  # they may differ in the ends of lines alone
-            what, (expected, got) = "output", next((p for p in lines if p[0] != p[1]), texts)
-        raise StageFailure(
-            "correctness",
-            f"check: the {what} differs from -O0: expected {expected:.100}, got {got:.100}",
-        )
+        if self._expected is not None and _result(finished) != self._expected:
+            results = self._expected, _result(finished)
+            lines = [[f"exit code {code}", *out.splitlines(True)] for code, out in results]
+            expected, got = next(p for p in zip_longest(*lines, fillvalue="") if p[0] != p[1])
+            text = f"expected {expected[:100]!r}, got {got[:100]!r}"
+            raise StageFailure("correctness", f"check: the result differs from -O0: {text}")
 
     def script(self, config: Mapping[str, Any], name: str) -> str:
         """Return the commands that build the program of a configuration, in a folder beside the script."""
@@ -322,18 +307,13 @@ class LlvmBench:
         words = settings.option_words(config)
         lines.append(settings.opt(text, words, f"{base}.bc", f"{base}.ll"))
         lines.append(settings.llc(f"{base}.ll", f"{base}.o"))
-        if settings.is_run:
+        if settings.check or settings.measure == TIME:
             lines.append(settings.linker(f"{base}.o", base))
         lines.append(["echo", lines[-1][-1]])
-        start = [
-            "#!/bin/sh",
-            "set -e",
-            f'out=$(cd "$(dirname "$0")" && pwd)/{shlex.quote(f"{name}-build")}',
-            'mkdir -p "$out"',
-            f"cd {shlex.quote(str(settings.folder.absolute()))}",
-        ]
+        build, folder = map(shlex.quote, (f"{name}-build", str(settings.folder.absolute())))
+        place = f'out=$(cd "$(dirname "$0")" && pwd)/{build}\nmkdir -p "$out"\ncd {folder}'
         commands = [" ".join(map(_quote, line)) for line in lines]
-        return "\n".join([*start, *commands, ""])
+        return "\n".join(["#!/bin/sh", "set -e", place, *commands, ""])
 
     def levels(self) -> str:
         """Return the values of the optimization levels of clang in one line."""
@@ -352,6 +332,8 @@ class LlvmBench:
                 except StageFailure as failure:
                     texts.append(f"-{level} fails ({failure.word})")
             self._levels = ", ".join(texts)
+            if self.settings.measure == TIME:
+                self._levels += " (3 runs each in another minute, so differences may be noise)"
         return self._levels
 
     def close(self) -> None:
@@ -448,7 +430,7 @@ class LlvmProgram(Built):
     def link(self, source: str = "", level: str = "-O2") -> None:
         """Make the object and, if a program is to be run, link it; the optimised module by default."""
         target = str(self._make_object(source, level))
-        if self._settings.is_run:
+        if self._settings.check or self._settings.measure == TIME:
             self.run_tool(self._settings.linker(target, str(self.path("program"))))
 
     def run(self, timeout: float | None = None, bound: float | None = None) -> Finished:

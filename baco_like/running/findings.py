@@ -237,12 +237,8 @@ class Findings:
     def notes(self) -> list[str]:
         """A sentence for each note on how the best trial, or one of the front, was measured, and on the levels."""
         trials = self.front or ([] if self.best is None else [self.best])
-        lines = [
-            f"Trial {trial.id}: {text}."
-            for trial in trials
-            for kind, text in measurement_notes(trial).items()
-            if kind != LEVELS
-        ]
+        notes = [(t.id, *note) for t in trials for note in measurement_notes(t).items()]
+        lines = [f"Trial {number}: {text}." for number, kind, text in notes if kind != LEVELS]
         noted = (measurement_notes(trial).get(LEVELS) for trial in self.history.trials)
         if levels := next(filter(None, noted), None):
             lines.append(f"Optimization levels to compare with, {self.objective.label}: {levels}.")

@@ -115,10 +115,9 @@ class JournalView(RunView):
         context = self.options.context
         source = context.get("[evaluator] source")
         first = source[0] if isinstance(source, (list, tuple)) and source else source
-        is_llvm = context.get("[evaluator] kind") == "llvm"
-        if isinstance(self.path, str) or not is_llvm or not isinstance(first, str):
+        if isinstance(self.path, str) or context.get("[evaluator] kind") != "llvm":
             return ""
-        path = self.path.parent / f"{Path(first).stem}.sh"
+        path = self.path.parent / f"{Path(str(first)).stem}.sh"
         return f"sh {shlex.quote(str(path))}" if os.path.isfile(path) else ""
 
     def refresh(self) -> None:

@@ -130,8 +130,6 @@ def _describe_loss(loss: Loss) -> str:
         word = "slower" if factor >= 1.0 else "faster"
         return f"{in_percent(abs(factor - 1.0), 1)} {word}"
 
-    if loss.low == loss.high:
-        return "equal" if math.isclose(loss.value, 1.0) else change(loss.value)
     ends = [change(loss.low), change(loss.high)]
     interval = (
         "no interval is known" if ends == ["unknown"] * 2 else f"between {' and '.join(ends)}"
@@ -235,13 +233,13 @@ def _check_exactly(meter: _Meter, pair: CheckedPair, rule: RegressionRule) -> Ch
     """Return the result of one round, whose values are the same each time."""
     meter.measure_round()
     (ratio,), before = meter.ratios, next(iter(pair.before), None)
-    loss = Loss(*[(before or 1.0) / ratio] * 3)
-    word = "better than" if loss.value < 1.0 else "worse than"
-    word = "as good as" if math.isclose(loss.value, 1.0) else word
+    loss = (before or 1.0) / ratio
+    word = "better than" if loss < 1.0 else "worse than"
+    word = "as good as" if math.isclose(loss, 1.0) else word
     reference = "the default configuration" if before is None else "when it was shipped"
-    status: Status = "regressed" if loss.value > 1.0 + rule.tolerance else "fine"
-    known = {"speedup": ratio, "before": before, "loss": loss}
-    return meter.result(status, f"the winner is {word} {reference}", **known)
+    status: Status = "regressed" if loss > 1.0 + rule.tolerance else "fine"
+    reason = f"the winner is {word} {reference}"
+    return meter.result(status, reason, speedup=ratio, before=before)
 
 
 def _decide(meter: _Meter, pair: CheckedPair, rule: RegressionRule, alpha: float) -> CheckResult:

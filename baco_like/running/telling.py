@@ -182,13 +182,10 @@ def _tell_simplification(confirmation: Confirmation) -> list[str]:
         return [f"Without {changed} the winner is not as good {tests}."]
     more = "" if len(found.kept) <= COMPLETE else ", ..."
     ending = "returned to their defaults" if not found.elements else "were dropped"
-    text = f"{changed} {ending} {tests}."
-    lengths = {k: len(v) for k in found.kept if isinstance(v := best.config.get(k), (tuple, list))}
-    if found.elements and not n and len(lengths) == 1:
-        ((name, left),) = lengths.items()
-        text = f"{name} went from {left + found.elements} to {_count(left, 'element')} {tests}."
-    if len(found.kept) > 1 or not found.elements:
-        text += f" Those that differ: {kept}{more}."
+    text = f"{changed} {ending} {tests}. Those that differ: {kept}{more}."
+    if found.elements and not n and isinstance(left := best.config.get(kept), (tuple, list)):
+        before, after = len(left) + found.elements, _count(len(left), "element")
+        text = f"{kept} went from {before} to {after} {tests}."
     return [text if found.is_minimal else f"{text} {_UNTRIED}"]
 
 

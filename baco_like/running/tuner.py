@@ -255,11 +255,8 @@ def tune(
         Exception: Any exception of ``fn`` whose type is not in `Measuring.failures`.
     """
     if hasattr(fn, "submit"):
-        name = type(fn).__name__
-        raise TypeError(
-            f"fn = {name}(...): tune() calls a function; for an evaluator write "
-            "run(optimizer, evaluator, stop) with an Optimizer of the space"
-        )
+        way = "for an evaluator write run(optimizer, evaluator, stop)"
+        raise TypeError(f"fn = {type(fn).__name__}(...): tune() calls a function; {way}")
     callbacks = tuple(callbacks)
     if not all(map(callable, callbacks)):
         raise TypeError(f"callbacks = {callbacks!r}: expected a list of callables")

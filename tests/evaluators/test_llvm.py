@@ -151,7 +151,7 @@ def test_failures_have_their_word(source, tmp_path):
     evaluator = make(source, passes=Passes(PASSES, opt=str(folder / "opt")))
     crashed, wrong = evaluate(evaluator, ["float2int"], ["sroa", "instcombine"])
     assert (crashed.failed, "SIGSEGV" in crashed.message) == ("compile", True)
-    told = "check: the exit code differs from -O0: expected 3, got 4"
+    told = "check: the result differs from -O0: expected 'exit code 3', got 'exit code 4'"
     assert (wrong.failed, wrong.message) == ("correctness", told)
     assert PROGRAM in wrong.extra  # an equal program need not be run
     (fine,) = evaluate(evaluator, [])
@@ -238,14 +238,14 @@ def test_a_wrong_output_is_told_beside_the_expected_one(source):
     wrong = Finished(3, None, False, "first\nthird\n", "", 0.0)
     with pytest.raises(StageFailure) as failure:
         evaluator.bench.check(wrong)
-    assert failure.value.message.endswith("the output differs from -O0: expected second, got third")
+    assert failure.value.message.endswith(r"from -O0: expected 'second\n', got 'third\n'")
 
 
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("return 2;", r"prints nothing \(exit code 2\)"),
-        ('printf("%d", getchar());', r"standard input, which is empty \(exit code 0\)"),
+        ("return 2;", "is empty, ends with exit code 2 and the output ''"),
+        ('printf("%d", getchar());', "is empty, ends with exit code 0 and the output '-1'"),
     ],
 )
 def test_a_program_without_input_is_noted(source, body, told):
