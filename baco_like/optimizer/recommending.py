@@ -47,7 +47,7 @@ def choose_from_front(
     given = {objective.name: 1.0 for objective in objectives} | dict(weights or {})
     if unknown := [name for name in given if name not in [o.name for o in objectives]]:
         raise ValueError(
-            f"weights = {dict(weights or {})!r:.80}: {unknown[0]!r:.40} is no objective; "
+            f"weights = {dict(weights or {})!r:.80}: {unknown[0]!r:.40} is not an objective; "
             f"choose from {', '.join(repr(o.name) for o in objectives)}"
         )
     numbers = values_by_objective(objectives, given, "weights")

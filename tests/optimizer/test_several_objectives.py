@@ -160,7 +160,7 @@ def test_preferences_choose_from_the_front_without_new_evaluations():
         TrialError, match=r"no successful trial satisfies .time < 0.; relax a limit"
     ):
         optimizer.recommend(limits=["time < 0"])
-    with pytest.raises(ValueError, match=r"weights = .'speed': 1.0.: 'speed' is no"):
+    with pytest.raises(ValueError, match=r"weights = .'speed': 1.0.: 'speed' is not an objective"):
         optimizer.recommend(weights={"speed": 1.0})
     with pytest.raises(TrialError, match="a limit reads 'tine'"):
         optimizer.recommend(limits=["tine <= 5"])
