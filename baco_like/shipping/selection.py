@@ -38,7 +38,8 @@ def measure_distance(
     for name, kind in kinds.items():
         old, new = known[name], task[name]
         if kind == "size":
-            if isinstance(new, (str, bool)) or not 0 < new < float("inf"):
+            is_number = hasattr(new, "__float__") and not isinstance(new, bool)  # also of NumPy
+            if not is_number or not 0 < new < float("inf"):
                 return float("inf")
             distance *= max(old / new, new / old)
         elif old != new or isinstance(old, str) != isinstance(new, str):

@@ -334,7 +334,7 @@ def test_the_nearest_entry_that_satisfies_the_constraints_is_chosen(n, device):
             TABLE.select(task)
 
 
-@pytest.mark.parametrize("n", [0, -1, math.inf, math.nan, "64"])
+@pytest.mark.parametrize("n", [0, -1, math.inf, math.nan, "64", None, [64]])
 def test_a_size_that_is_none_gets_the_default(n):
     free = table(constraints=())
     assert free.select({"n": n, "device": "cpu"}) == free.default
