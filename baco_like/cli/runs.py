@@ -213,7 +213,8 @@ def _tell_end(run_file: RunFile, optimizer: Optimizer, reason: str, folder: Path
         KeyboardInterrupt: The user interrupted the run.
     """
     if reason == INTERRUPTED:
-        command = _resume_command(run_file.path, folder, sharing_arguments(run_file.sharing))
+        words = ("baco-like", "tune", str(run_file.path), "--out", str(folder), "--resume")
+        command = shlex.join([*words, *sharing_arguments(run_file.sharing)])
         print_line(f"interrupted; continue with: {command}")
         raise KeyboardInterrupt
     print_line(f"ended: {reason}; results are in {folder}")
@@ -327,14 +328,10 @@ def _create_folder(out: Path | None, file: Path, is_shared: bool) -> Path:
 def _check_no_journal(folder: Path, file: Path, is_shared: bool) -> None:
     journal = folder / JOURNAL
     if journal.exists() and not is_shared:
+        command = shlex.join(["baco-like", "tune", str(file), "--out", str(folder), "--resume"])
         raise JournalError(
-            f"{journal} exists; continue it by '{_resume_command(file, folder)}', or choose another folder by --out"
+            f"{journal} exists; continue it by '{command}', or choose another folder by --out"
         )
-
-
-def _resume_command(file: Path, folder: Path, more: Sequence[str] = ()) -> str:
-    words = ("baco-like", "tune", str(file), "--out", str(folder), "--resume", *more)
-    return shlex.join(words)
 
 
 def folder_to_resume(out: Path | None, stem: str) -> Path:

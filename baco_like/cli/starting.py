@@ -53,7 +53,6 @@ def flags(args: arguments.Flags) -> int:
     if args.size:
         evaluator |= {"run": args.run or "true", "measure": "size"}
         objective: dict[str, Any] = {"name": "size", "unit": "bytes"}
-        evaluator["metrics"] = {"size": f"text({built[1]})"}
     else:
         objective = {"name": "time", "unit": "ms"}
         measure = {"measure": "regex", "pattern": args.pattern} if args.pattern else None
@@ -67,6 +66,8 @@ def flags(args: arguments.Flags) -> int:
         "params": "all",
     }
     tables = {"flags": table, "objective": objective, "evaluator": evaluator}
+    if args.size:
+        tables["evaluator.metrics"] = {"size": f"text({built[1]})"}
     return _write_and_start(tables, Path(f"{Path(built[2]).stem}-flags.toml"), args)
 
 
@@ -146,16 +147,10 @@ def _write_and_start(
 
 
 def _to_toml(tables: Mapping[str, Any]) -> str:
-    """Return tables, with tables in them, as a TOML file."""
+    """Return tables as a TOML file."""
     parts: list[str] = []
     for name, table in tables.items():
         # JSON and TOML have the same texts, numbers, booleans and arrays.
-        lines = [
-            f"{k} = {json.dumps(v, ensure_ascii=False)}"
-            for k, v in table.items()
-            if not isinstance(v, dict)
-        ]
-        inner = {f"{name}.{k}": v for k, v in table.items() if isinstance(v, dict)}
+        lines = [f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in table.items()]
         parts.append("\n".join([f"[{name}]", *lines, ""]))
-        parts += [_to_toml(inner)] if inner else []
     return "\n".join(parts)

@@ -61,9 +61,6 @@ _SHOWN = ("O0", "O1", "O2", "O3", "Oz")
 _READS = re.compile(rb"stdin|getchar|(?<![sf])scanf|St3cin")
 """Names in bitcode of a program that may read its standard input."""
 
-_OUT = "$out/"
-"""The folder of the files that a script makes."""
-
 _CPLUSPLUS = (".cc", ".cpp", ".cxx", ".C")
 
 
@@ -301,7 +298,7 @@ class LlvmBench:
 
     def script(self, config: Mapping[str, Any], name: str) -> str:
         """Return the commands that build the program of a configuration, in a folder beside the script."""
-        settings, base = self.settings, f"{_OUT}{name}"
+        settings, base = self.settings, f"$out/{name}"
         lines = list(settings.compile(f"{base}.bc"))
         text = settings.passes.text(config.get(PASSES, ()))
         words = settings.option_words(config)
@@ -312,7 +309,7 @@ class LlvmBench:
         lines.append(["echo", lines[-1][-1]])
         build, folder = map(shlex.quote, (f"{name}-build", str(settings.folder.absolute())))
         place = f'out=$(cd "$(dirname "$0")" && pwd)/{build}\nmkdir -p "$out"\ncd {folder}'
-        commands = [" ".join(map(_quote, line)) for line in lines]
+        commands = [shlex.join(line).replace("'$out/", '"$out"/\'') for line in lines]
         return "\n".join(["#!/bin/sh", "set -e", place, *commands, ""])
 
     def levels(self) -> str:
@@ -572,12 +569,6 @@ def from_table(table: Table, run: RunArguments) -> LlvmEvaluator:
     clang = settings.clang and locate_program(settings.clang, run.folder)
     scale = time_scale(table, run.unit) if settings.measure == TIME else 1.0
     return LlvmEvaluator(replace(settings, options=options, clang=clang, scale=scale))
-
-
-def _quote(word: str) -> str:
-    """Return a word of a script, in which the folder of its files is a variable."""
-    start = '"$out"/' if word.startswith(_OUT) else ""
-    return start + shlex.quote(word.removeprefix(_OUT))
 
 
 def _result(finished: Finished) -> tuple[int | None, str]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from baco_like._output import replace_file
 from baco_like._typing import Array, Ints
-from baco_like.exceptions import TrialError
+from baco_like.exceptions import ConfigError, TrialError
 from baco_like.optimizer.view import RunView
 from baco_like.parameters.protocol import is_sequence
 from baco_like.records import (
@@ -40,6 +40,7 @@ from baco_like.records.drift import describe_first_repeats, read_drift
 from baco_like.records.objective import sign_of
 from baco_like.records.sources import SourceRecord, read_finders
 from baco_like.records.trial import CONTROL, LEVELS, WARM, measurement_notes, rank, read_values
+from baco_like.spaces.inputs import defaults_of
 from baco_like.surrogates.ranking_ensemble import OWN_WEIGHT
 
 CHANGED = 0.1
@@ -108,8 +109,13 @@ class Findings:
             if not best or not is_sequence(parameter) or not parameter.ordered:
                 continue
             lengths = range(parameter.min_length, len(value))
-            starts = [{**best.config, name: value[:length]} for length in lengths]
-            trials = [self.history.trials_of(c) for c in space.decode(space.encode(starts))]
+            # Parameters that become active have their defaults, as in a simplification.
+            given = {**defaults_of(space.parameters), **best.config}
+            starts = [{**given, name: value[:length]} for length in lengths]
+            try:
+                trials = [self.history.trials_of(c) for c in space.decode(space.encode(starts))]
+            except ConfigError:  # one of them has no default
+                continue
             if starts and all(trials):
                 elements = [value[length - 1] if length else None for length in lengths]
                 values = [own[0].value for own in trials]

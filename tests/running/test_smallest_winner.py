@@ -13,6 +13,7 @@ from baco_like import (
     MaxEvals,
     Measuring,
     Optimizer,
+    Ordinal,
     Search,
     Sequence,
     Space,
@@ -81,6 +82,22 @@ def test_tune_drops_the_flags_that_do_not_matter(tmp_path):
     repair(path, tmp_path / "repaired.jsonl")
     repaired = Optimizer.load(tmp_path / "repaired.jsonl").history
     assert repr(read_confirmation(repaired)) == repr(found)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "steps"),
+    [(Ordinal([1, 2], default=1), [(None, 9.0), ("all", 5.0)]), (Ordinal([1, 2]), None)],
+)
+def test_steps_of_a_sequence_that_decides_whether_a_parameter_is_active(threshold, steps):
+    space = Space(
+        {"passes": Sequence(["all", "a"], 2, default=["all"]), "threshold": threshold},
+        when={"threshold": "'all' not in passes"},
+    )
+    optimizer = Optimizer(space, [Objective("size", exact=True)], strategy="random_search")
+    optimizer.observe({"passes": ["all"]}, 5.0)
+    optimizer.observe({"passes": [], "threshold": 1}, 9.0)
+    found = Findings(optimizer.history, Objective("size", exact=True))
+    assert found.steps.get("passes") == steps
 
 
 def test_it_is_off_without_a_confirmation_and_on_request():
