@@ -324,12 +324,15 @@ class Header:
         changed, remedy = describe_changes(*contexts), ""
         if differences or changed:
             is_other = describe_other_origin(*contexts)
+            source = (
+                f"[warm_start] file = {os.path.abspath(path)!r}"
+                + (", mode = 'prior'" if is_other else "")
+                + " in its run file, or warm_start= in Python"
+            )
             remedy = (
                 "; a new run with these settings can begin with the old results"
                 + (", whose values it does not compare with its own" if is_other else "")
-                + f": [warm_start] file = {os.path.abspath(path)!r}"
-                + (", mode = 'prior'" if is_other else "")
-                + " in its run file, or warm_start= in Python"
+                + f": {source if os.path.exists(path) else 'warm_start=Optimizer.load(...) in Python'}"
             )
         differences += [*describe_changes(old, new), *changed]
         queue = list(map(dict, self.queue))

@@ -118,6 +118,19 @@ def test_another_object_is_refused_in_a_short_message(tmp_path):
     assert len(str(e.value)) < 600 + len(str(path))
 
 
+@pytest.mark.parametrize("is_file", [True, False])
+def test_a_refused_space_tells_how_its_results_begin_a_new_run(tmp_path, is_file):
+    storage = tmp_path / "run.jsonl" if is_file else MemoryJournal()
+    first = Optimizer({"a": [1, 2, 3]}, storage=storage)
+    first.observe(first.suggest(), 1.0)
+    with pytest.raises(JournalError, match="parameter 'a' was") as e:
+        Optimizer({"a": [1, 2]}, storage=storage)
+    assert (f"[warm_start] file = '{storage}'" in str(e.value)) == is_file
+    assert ("warm_start=Optimizer.load(...) in Python" in str(e.value)) != is_file
+    source = storage if is_file else Optimizer.load(storage)
+    assert len(Optimizer({"a": [1, 2, 3, 4]}, warm_start=source).trials) == 1
+
+
 # ---- An observation is checked once, encoded at most once, and built once, whatever the strategy ----
 
 
