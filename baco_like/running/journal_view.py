@@ -37,13 +37,9 @@ from baco_like.running.telling import (
     format_result,
     shown_value,
     task_table,
-    tell_conditions,
-    tell_confirmation,
     tell_counts,
     tell_edits,
-    tell_result,
-    tell_sources,
-    tell_steps,
+    tell_findings,
 )
 from baco_like.spaces import Space
 from baco_like.strategies import RandomSearch
@@ -214,11 +210,7 @@ def describe_run(view: JournalView, top: int, width: int = 100) -> str:
         f"{view.path}: {status}",
         f"started {view.created or 'at an unknown time'}; strategy {name}, seed {options.seed}",
         tell_counts(found, options.budget),
-        *tell_result(found),
-        *tell_confirmation(found.confirmation),
-        *tell_steps(found),
-        *tell_sources(found),
-        *tell_conditions(found),
+        *tell_findings(found),
         *tell_edits(options.context),
         *([f"To build the winner: {view.build_command}"] if view.build_command else []),
     ]

@@ -61,6 +61,12 @@ def tell_counts(found: Findings, budget: int | None = None) -> str:
     return text + (f"; {found.utilisation.describe()}" if found.utilisation else "")
 
 
+def tell_findings(found: Findings) -> list[str]:
+    """Return all sentences on the findings but those on counts and edits."""
+    result = [*tell_result(found), *tell_confirmation(found.confirmation), *tell_steps(found)]
+    return [*result, *tell_sources(found), *tell_conditions(found)]
+
+
 def tell_result(found: Findings) -> list[str]:
     """Return the sentences on the best configuration: which one it is, how good it is, and how sure that is."""
     best, default, objectives = found.best, found.default, found.history.objectives
@@ -341,9 +347,7 @@ def format_summary(found: Findings) -> str:
         table = format_table(*task_table(found.history, found.objective))
     else:
         table = _format_comparison(found, found.best)
-    sentences = [*tell_result(found), *tell_confirmation(found.confirmation), *tell_steps(found)]
-    sentences += tell_sources(found)
-    return "\n".join([table, "", *sentences, *tell_conditions(found), "", tell_counts(found)])
+    return "\n".join([table, "", *tell_findings(found), "", tell_counts(found)])
 
 
 def _format_comparison(found: Findings, best: Trial) -> str:
