@@ -190,7 +190,7 @@ class CKernelBench(KernelBench):
             built = run_command(
                 [
                     *(self._compiler, *self.settings.flags, *flags, *_SHARED),
-                    *(f"-I{self.path.parent}", "kernel.c", "-lm", "-o", f"../{name}"),
+                    *("-iquote", str(self.path.parent), "kernel.c", "-lm", "-o", f"../{name}"),
                 ],
                 timeout=self.settings.build_timeout,
                 folder=sources,

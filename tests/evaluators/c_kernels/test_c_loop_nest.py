@@ -163,11 +163,15 @@ def test_what_a_kernel_may_do(tmp_path):
 
 @needs_cc
 def test_headers_beside_the_problem_file_are_found_and_unused_macros_are_noted(tmp_path):
-    """TILE is misspelt in the header's #if; a source that cannot be read is an error of one line."""
+    """TILE is misspelt in the header's #if; a source that cannot be read is an error of one line.
+
+    A header with the name of one of the C library does not take its place.
+    """
+    (tmp_path / "features.h").write_text("#error not the C library's\n")
     (tmp_path / "body.h").write_text(
         f"#if TYLE == 2 || UNROLL == 3\n#endif\n#define BODY {RIGHT}\n"
     )
-    text = '#include "body.h"\nvoid kernel(const float *A, const float *B, float *C) { BODY }'
+    text = '#include <stdlib.h>\n#include "body.h"\nvoid kernel(const float *A, const float *B, float *C) { BODY }'
     problem = tmp_path / "problem.py"
     problem.write_text(
         f"from c_loop_nest import inputs, expected, magnitude\nSOURCE = {text!r}\n"
