@@ -123,6 +123,8 @@ class LlvmSettings:
         return _paths(self.source)
 
     def __post_init__(self) -> None:
+        if not self.passes.opt:
+            raise ValueError("passes have no opt; name it, as in Passes([...], opt='opt-14')")
         for name in ("cflags", "link", "arguments"):
             try:
                 shlex.split(getattr(self, name))

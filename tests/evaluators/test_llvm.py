@@ -232,6 +232,11 @@ def test_one_source_may_be_a_path_or_a_text(source):
         assert evaluate(evaluator, [])[0].status is Status.OK
 
 
+def test_passes_without_opt_are_refused():
+    with pytest.raises(ValueError, match=r"name it, as in Passes\(\[...\], opt='opt-14'\)"):
+        LlvmSettings("work.c", Passes(["sroa"]))
+
+
 def test_a_wrong_output_is_told_beside_the_expected_one(source):
     evaluator = make(source)
     evaluator.bench._expected = (3, "first\nsecond\n")
