@@ -282,8 +282,10 @@ class Measurement:
         self._launches = 1
         arguments.restore()  # the pages of the outputs are made before the launch
         _fill_allocations(_ALLOCATED ^ 0xFF)
-        self._first = self._launch(1, request["launch"])
-        _fill_allocations(0)
+        try:
+            self._first = self._launch(1, request["launch"])
+        finally:  # the process may measure other kernels, too
+            _fill_allocations(0)
         problem, seed = self._check(report), arguments[0].seed
         arguments.place()
         limit = request["timeout"]

@@ -1,5 +1,6 @@
 """Kernels in a worker: every failure is an outcome, and a kernel does not suffer for the faults of another."""
 
+import contextlib
 import threading
 from pathlib import Path
 
@@ -377,6 +378,25 @@ def test_the_time_that_threads_wait_for_a_processor_is_read():
     before = timing._seconds_waited()
     assert all(0 <= seconds < 1e6 for seconds in before.values())
     assert str(threading.get_native_id()) in before
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_allocations_are_filled_in_the_first_launch_only(is_refused, monkeypatch):
+    kernel, complements, seen = Clocked(1e6, 1), [0], []
+    plain = kernel.time
+
+    def time(count, limit):
+        seen.append(complements[-1])
+        if is_refused:
+            raise RuntimeError("refused")
+        return plain(count, limit)
+
+    kernel.time = time
+    monkeypatch.setattr(timing, "_fill_allocations", complements.append)
+    with pytest.raises(RuntimeError) if is_refused else contextlib.nullcontext():
+        Measurement(kernel, LIMITS)(REQUEST, Notes())
+    assert seen[0] != 0
+    assert {*seen[1:], complements[-1]} == {0}
 
 
 def test_inputs_that_do_not_depend_on_the_seed_get_a_note():
