@@ -254,8 +254,8 @@ def _match_rows(
 
     A parameter that the source lacks is assumed to have had its default. For a related task (``prior``) its value is
     drawn at random instead, so that a model learns that the task says nothing about it. A parameter that the space
-    lacks must have had its default if the results are of the same task (``data``), or a single value if the source does
-    not know the default. Known constraints do not matter for related tasks.
+    lacks must have had its default, or not have been active, if the results are of the same task (``data``); it must
+    have had a single value if the source does not know the default. Known constraints do not matter for related tasks.
 
     Args:
         start: The warm start.
