@@ -386,6 +386,19 @@ def test_a_kernel_that_is_clearly_slower_is_stopped(tmp_path):
 
 
 @needs_cc
+def test_a_kernel_that_allocates_much_is_not_slow(tmp_path):
+    """What it allocates is filled in the first launch, for longer than a clearly slower kernel may run."""
+    head = "#include <stdlib.h>\nvoid kernel(const float *A, const float *B, float *C) { "
+    bodies = [RIGHT, f"volatile char *p = malloc(32 << 20); p[9] = 1; {RIGHT} free((char *)p);"]
+    sources = (f"{head}{body} }}\n" for body in bodies)
+    rule = Repeats(2, slow_ratio=20.0)
+    evaluator = with_sources(tmp_path, *sources, timeout=60.0, repeats=rule)
+    outcomes = [evaluate(evaluator, ti=ti) for ti in (1, 2)]
+    evaluator.close()
+    assert [outcome.status for outcome in outcomes] == [Status.OK] * 2, outcomes[1].message
+
+
+@needs_cc
 def test_memory_and_cpus_reach_the_kernel(tmp_path):
     body = f"{RIGHT} if (!malloc(1u << 30)) abort();"
     for memory, word in ((None, None), (256 << 20, "runtime")):
