@@ -283,7 +283,7 @@ class Measurement:
         arguments.restore()  # the pages of the outputs are made before the launch
         _fill_allocations(_ALLOCATED ^ 0xFF)
         try:
-            self._first = self._launch(1, request["launch"])
+            self._first = self._launch_once(request["launch"])
         finally:  # the process may measure other kernels, too
             _fill_allocations(0)
         problem, seed = self._check(report), arguments[0].seed
@@ -332,6 +332,18 @@ class Measurement:
         else:
             self._notes.pop("resolution", None)
         return times / (rounds * batch)
+
+    def _launch_once(self, limit: float) -> NDArray[np.float64]:
+        """Return the seconds of a launch and those of the processor, without those that a thread has waited for one.
+
+        Other threads may spin meanwhile, as in a barrier of OpenMP, so that the processor's seconds include the wait.
+        """
+        waited = _seconds_waited() if self.kernel.is_on_host else {}
+        times = self._launch(1, limit)
+        now = _seconds_waited() if self.kernel.is_on_host else {}
+        waits = [seconds - waited.get(thread, 0.0) for thread, seconds in now.items()]
+        times[0] = max(times[0] - max(waits, default=0.0), 0.0)
+        return times
 
     def _launch(self, launches: int, limit: float) -> NDArray[np.float64]:
         started = time.process_time()
@@ -390,7 +402,7 @@ class Measurement:
             report.stage("run", self._limits.timeout + request["grace"])
             self._arguments.place(LATER)
             self._arguments.restore()
-            launches.append(self._launch(1, self._limits.timeout))
+            launches.append(self._launch_once(self._limits.timeout))
             first, last = launches[0], launches[-1]
             if (problem := self._check(report)) is not None:
                 return f"{problem}, with inputs of seed {self._arguments[0].seed}"

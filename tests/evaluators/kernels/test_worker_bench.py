@@ -357,7 +357,7 @@ def test_a_sample_that_waits_for_a_processor_is_measured_again(delays, times, no
 
 
 def test_the_result_of_a_sample_that_is_measured_again_is_checked_too(monkeypatch):
-    kernel, waited = Clocked(1e6, 1), iter([0.0, 9.0, *([9.0] * 9)])
+    kernel, waited = Clocked(1e6, 1), iter([0.0, 0.0, 0.0, 9.0, *([9.0] * 9)])
     plain, kernel.is_on_host = kernel.time, True
 
     def time(count, limit):
@@ -378,6 +378,27 @@ def test_the_time_that_threads_wait_for_a_processor_is_read():
     before = timing._seconds_waited()
     assert all(0 <= seconds < 1e6 for seconds in before.values())
     assert str(threading.get_native_id()) in before
+
+
+@pytest.mark.parametrize("is_delayed", [False, True])
+def test_a_launch_that_waits_for_a_processor_keeps_no_results(is_delayed, monkeypatch):
+    """The first launch, and the first one with later inputs, take a hundred times as long; other threads may spin."""
+    kernel, cpu, waited = Clocked(1e6, 1), [0.0], [0.0]
+    plain, kernel.is_on_host = kernel.time, True
+
+    def time(count, limit):
+        seconds = plain(count, limit)
+        if len(kernel.calls) in (1, 5):
+            seconds *= 100
+            waited[0] += 0.99 * seconds if is_delayed else 0.0
+        cpu[0] += seconds
+        return seconds
+
+    kernel.time = time
+    monkeypatch.setattr("time.process_time", lambda: cpu[0])
+    monkeypatch.setattr(timing, "_seconds_waited", lambda: {"1": waited[0]})
+    problem = Measurement(kernel, LIMITS)(REQUEST, Notes())["problem"]
+    assert (problem is None) == is_delayed, (problem, len(kernel.calls))
 
 
 @pytest.mark.parametrize("is_refused", [False, True])
