@@ -34,7 +34,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 ROWS, TABLE = "rows.jsonl", "table.md"
 LONGEST = 900
-"""Seconds after which a check is ended; none takes more than five minutes on two idle cores."""
+"""Seconds after which a check is ended; the longest took six minutes beside other work."""
 
 Rule = Callable[[str, Path], str | None]
 """Gets what a command has printed or written as a table, and its folder; returns what contradicts the claim."""
@@ -201,7 +201,7 @@ CHECKS = [
         at_most("command", 3, 3.0),
     ),
     Check(
-        "1,000 workers with evaluations of ten seconds are 99 % busy, also if some are killed",
+        "1,000 workers with evaluations of ten seconds are at least 98 % busy, also if some are killed",
         "scale/cluster.py --workers 1000 --seconds 30 --killed 0.1 --out {out}",
         is_busy(0.98),
     ),

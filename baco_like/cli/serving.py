@@ -40,7 +40,7 @@ def serve(args: arguments.Serve) -> None:
         raise RunFileError("serve: name a scenario, or add --json or --http")
     if args.file.suffix == ".toml":
         raise RunFileError(
-            f"serve: {args.file} is no scenario; for a run file add --json or --http"
+            f"serve: {args.file} is not a scenario; for a run file add --json or --http"
         )
     options = hypermapper.ServeOptions(
         seed=args.seed or 0,

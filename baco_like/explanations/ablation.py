@@ -173,7 +173,7 @@ def find_ablation(
         seed: Seed of the run.
         start: First configuration; by default the space's default configuration, or if a parameter has no default, the
             first successful trial of the run.
-        end: Last configuration; by default the winner: that of the confirmation, else the best observed one.
+        end: Last configuration; by default the winner of the confirmation, else the best observed one.
         models: Models of the history, if they are fitted already.
 
     Raises:

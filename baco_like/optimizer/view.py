@@ -389,7 +389,7 @@ class RunView:
         Args:
             start: First configuration; by default the default configuration of the space, or the first successful trial
                 if a parameter has no default.
-            end: Last configuration; by default the winner: that of the confirmation, else the best observed one.
+            end: Last configuration; by default the winner of the confirmation, else the best observed one.
 
         Raises:
             ConfigError: A configuration does not belong to the space.

@@ -52,7 +52,7 @@ class Objective:
 
     @property
     def gain(self) -> str:
-        """What a ratio to the default is called: ``speed-up`` of times, ``improvement`` of others, such as bytes."""
+        """Word for a ratio to the default: ``speed-up`` of times, ``improvement`` of other values, such as bytes."""
         is_time = self.unit in ("s", "ms", "us", "ns") or "time" in self.name.lower()
         return "speed-up" if is_time else "improvement"
 

@@ -136,7 +136,7 @@ def make_bench(
 
 
 class _Answer(msgspec.Struct, forbid_unknown_fields=True):
-    """What a `Measurement` returns."""
+    """The answer of a `Measurement`."""
 
     problem: str | None
     error: float | None
@@ -145,7 +145,7 @@ class _Answer(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Compilation(msgspec.Struct, forbid_unknown_fields=True):
-    """What a `KernelServer` returns for a compilation."""
+    """The answer of a `KernelServer` to a compilation."""
 
     identity: str | None
     build: dict[str, float]
