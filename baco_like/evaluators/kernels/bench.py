@@ -298,6 +298,7 @@ class WorkerKernel(Built):
         request = {
             "count": count,
             "enough": min(enough, LONGEST),
+            "near": min(near / bench.scale, LONGEST),
             "timeout": timeout,
             "launch": launch,
             "grace": bench.grace,

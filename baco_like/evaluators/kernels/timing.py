@@ -217,9 +217,10 @@ class Measurement:
 
         Args:
             request: ``count`` (number of samples), ``launch`` and ``timeout`` (limits in seconds, of the first launch
-                and until a time is known), ``enough`` (a run longer than these seconds is the last one) and ``grace``
-                (seconds that are added to the limits of the stages where the kernel enforces its own). To measure the
-                energy: ``count`` and ``meter``, the seconds of each measurement.
+                and until a time is known), ``enough`` (a run longer than these seconds is the last one), ``near`` (a
+                kernel with a longer time is not recommended) and ``grace`` (seconds that are added to the limits of the
+                stages where the kernel enforces its own). To measure the energy: ``count`` and ``meter``, the seconds
+                of each measurement.
             report: Receives the stages ``launch`` (the first run), ``check`` and ``run``, and the time of a launch as a
                 note for each sample.
 
@@ -392,7 +393,9 @@ class Measurement:
             return None
         # numpy.median imports 20 ms of modules, here in the process of each kernel.
         usual = np.sort(samples, axis=0)[(len(samples) - 1) // 2]
-        is_slow = min(seconds for seconds, _ in samples) > request["enough"]
+        least = min(seconds for seconds, _ in samples)
+        # In a kernel that is not recommended anyway, the search would cost more than it is worth.
+        is_slow = least > min(request["enough"], request["near"])
         if self._is_compared or is_slow or not _is_longer(self._first, usual):
             return None
         self._is_compared = True

@@ -112,7 +112,7 @@ def test_a_buffer_of_twice_the_cache_is_filled_before_each_launch(monkeypatch):
     )
     report = SimpleNamespace(stage=lambda *_: None, note=lambda *_: None)
     server({"config": complete_config("gemm", gemm.domains(), {}), "key": 0, "drop": []}, report)
-    request = dict.fromkeys(("launch", "timeout", "enough"), 60.0) | {"grace": 0.0}
+    request = dict.fromkeys(("launch", "timeout", "enough", "near"), 60.0) | {"grace": 0.0}
     answer = server({"key": 0, "count": 2, **request}, report)
     assert answer["problem"] is None
     cache = find_device("", 0).global_mem_cache_size
@@ -139,7 +139,7 @@ def test_each_launch_has_another_copy_of_the_arrays(monkeypatch):
     )
     report = SimpleNamespace(stage=lambda *_: None, note=lambda *_: None)
     server({"config": complete_config("gemm", gemm.domains(), {}), "key": 0, "drop": []}, report)
-    request = dict.fromkeys(("launch", "timeout", "enough"), 60.0) | {"grace": 0.0}
+    request = dict.fromkeys(("launch", "timeout", "enough", "near"), 60.0) | {"grace": 0.0}
     answer = server({"key": 0, "count": 3, **request}, report)
     assert answer["problem"] is None
     assert len(set(used[:4])) == 4

@@ -252,6 +252,7 @@ def test_a_sample_is_a_hundred_steps_of_the_clock(steps, most, count):
         "launch": 1.0,
         "timeout": 1.0,
         "enough": 1.0,
+        "near": 1.0,
         "grace": 0.0,
     }
     answer = Measurement(kernel, LIMITS)(request, report)
@@ -265,7 +266,7 @@ def test_a_sample_is_a_hundred_steps_of_the_clock(steps, most, count):
     assert ("below the resolution" in answer["notes"].get("resolution", "")) == is_coarse
 
 
-REQUEST = {"count": 3, "launch": 1.0, "timeout": 1.0, "enough": 1.0, "grace": 0.0}
+REQUEST = {"count": 3, "launch": 1.0, "timeout": 1.0, "enough": 1.0, "near": 1.0, "grace": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -298,10 +299,16 @@ def test_a_kernel_that_keeps_results_is_found(slow, is_busy, problem, notes, mon
 
 
 @pytest.mark.parametrize(
-    ("first", "enough", "launches"), [(1, 1.0, [4, 7]), (2, 1.0, [5, 8]), (2, 1e-4, [2, 3])]
+    ("first", "limits", "launches"),
+    [
+        (1, {}, [4, 7]),
+        (2, {}, [5, 8]),
+        (2, {"enough": 1e-4}, [2, 3]),
+        (2, {"near": 1e-4}, [4, 7]),
+    ],
 )
 def test_a_kernel_has_more_inputs_only_if_its_first_launch_is_long(
-    first, enough, launches, monkeypatch
+    first, limits, launches, monkeypatch
 ):
     """Further launches would cost a tenth of a run, and none is made for a kernel that is too slow anyway."""
     kernel, cpu = Clocked(1e6, 1), [0.0]
@@ -316,7 +323,7 @@ def test_a_kernel_has_more_inputs_only_if_its_first_launch_is_long(
     monkeypatch.setattr("time.process_time", lambda: cpu[0])
     measurement = Measurement(kernel, LIMITS)
     for number in launches:
-        answer = measurement({**REQUEST, "enough": enough}, Notes())
+        answer = measurement({**REQUEST, **limits}, Notes())
         assert (answer["problem"], len(kernel.calls)) == (None, number)
 
 
