@@ -104,7 +104,8 @@ _COLD_FACTOR = 2.0
 """A first launch with cold caches may take this factor longer than the limit of a run."""
 
 _FILL_SECONDS = 0.25
-"""And these seconds longer: what the kernel allocates in it is filled, 1 GB in about a second."""
+"""And these seconds longer: what the kernel allocates in it is filled, 1 GB in about a second. Where the process enforces
+its own limit, it knows how much that is (``harness.c``)."""
 
 
 def make_bench(
@@ -294,7 +295,7 @@ class WorkerKernel(Built):
         # A driver may compile during the first launch, which therefore has another limit.
         launch = limits.launch_timeout
         if launch == limits.timeout:
-            launch = min(launch, _COLD_FACTOR * timeout + _FILL_SECONDS)
+            launch = min(launch, _COLD_FACTOR * timeout + (0.0 if bench.grace else _FILL_SECONDS))
         request = {
             "count": count,
             "enough": min(enough, LONGEST),

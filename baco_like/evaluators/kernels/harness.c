@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <time.h>
 #if defined(__linux__) && defined(__x86_64__)
@@ -58,6 +59,37 @@ void note_fault(int number, siginfo_t *fault, void *context)
     raise(number);
 }
 
+/* Return the largest memory that this process has had, in bytes. */
+static int64_t peak_memory(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+#ifdef __APPLE__
+    return usage.ru_maxrss;
+#else
+    return (int64_t)usage.ru_maxrss * 1024;
+#endif
+}
+
+enum { LEAST_FILLED = 1 << 20, MOST_FILLED = 1 << 30 };
+
+static volatile int64_t memory, filled; /* at the last alarm or the start of the launches; and since that start */
+
+/* End the process at the time limit. But what a launch allocates may be filled, and filling is not its work: as long as
+   its memory grows, it gets the time to fill that at 500 MB a second. */
+static void end_late(int number)
+{
+    int64_t grown = peak_memory() - memory;
+    memory += grown, filled += grown;
+    if (grown < LEAST_FILLED || filled > MOST_FILLED) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    int64_t microseconds = grown / 500;
+    struct itimerval timer = {{0, 0}, {(time_t)(microseconds / 1000000), (suseconds_t)(microseconds % 1000000)}};
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
 static uint64_t mix(uint64_t sum, uint64_t word)
 {
     sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
@@ -80,7 +112,7 @@ uint64_t digest(const char *data, int64_t size, uint64_t seed)
 
 /* Launch the kernel `count` times, each with its own arguments; return the nanoseconds of all launches.
 
-   SIGALRM ends the process after `limit` seconds. The digests of the outputs are taken at once, from their ends, as
+   SIGALRM ends the process after `limit` seconds, see `end_late`. The digests of the outputs are taken at once, from their ends, as
    kernels write forwards: what a kernel writes after it has returned changes the digest. */
 int64_t launch(void *kernel, void ***arguments, int64_t count, double limit, uint64_t seed, int outputs, void **at,
                const int64_t *sizes, uint64_t *digests)
@@ -88,7 +120,10 @@ int64_t launch(void *kernel, void ***arguments, int64_t count, double limit, uin
     suseconds_t rest = (suseconds_t)((limit - (double)(time_t)limit) * 1e6);
     struct itimerval timer = {{0, 0}, {(time_t)limit, rest}}, off = {{0, 0}, {0, 0}};
     struct sigaction noting = {.sa_sigaction = note_fault, .sa_flags = SA_SIGINFO}, usual[2], found;
+    struct sigaction ending = {.sa_handler = end_late, .sa_flags = SA_RESTART};
     for (int k = 0; k < 2; k++) sigaction(faults[k], &noting, &usual[k]);
+    memory = peak_memory(), filled = 0;
+    sigaction(SIGALRM, &ending, NULL);
     setitimer(ITIMER_REAL, &timer, NULL);
     start = now();
     for (int64_t i = 0; i < count; i++) LAUNCH(kernel, arguments[i]);

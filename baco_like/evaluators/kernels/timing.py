@@ -18,6 +18,7 @@ import itertools
 import math
 import operator
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -55,6 +56,9 @@ _KEPT_RATIO, _KEPT_SECONDS = 1.5, 1e-4
 
 _DELAYED = 0.05
 """Share of a sample's time in which it waits for a processor above which it is measured again."""
+
+_BUSY = 0.5
+"""Share of a sample's time in which a thread runs or waits for a processor above which it needs one of its own."""
 
 _LONGEST_PAUSE = 0.1
 """Seconds before that, at most: other processes may end, and a process that has slept is mostly served first."""
@@ -208,6 +212,7 @@ class Measurement:
         self._process = os.getpid()
         self._is_compared = False  # with other new inputs
         self._delay = 0.0  # share of the last sample in which a thread has waited for a processor
+        self._is_crowded = False  # by its own threads
         self._delays: list[float] = []
         self._notes = dict(kernel.notes)
         self._error = 0.0
@@ -245,7 +250,8 @@ class Measurement:
             report.stage("run", limit * self._launches + request["grace"])
             sample, limit = self._sample(limit), self._limits.timeout
             found.append((self._delay, sample))
-            if not (is_again := self._delay > _DELAYED and spare > 0):
+            is_again = self._delay > _DELAYED and spare > 0 and not self._is_crowded
+            if not is_again:
                 delay, sample = min(found, key=operator.itemgetter(0))
                 samples.append(sample)
                 self._delays.append(delay)
@@ -317,13 +323,15 @@ class Measurement:
         batch = max(1, min(self._launches, self.kernel.most_launches))
         rounds = math.ceil(self._launches / batch)
         times, started = np.zeros(2), time.perf_counter()
-        waited = _seconds_waited() if self.kernel.is_on_host else {}
+        before = _thread_seconds() if self.kernel.is_on_host else {}
         for _ in range(rounds):
             self._arguments.restore()
             times += self._launch(batch, limit * batch)
         if self.kernel.is_on_host:
-            waits = [s - waited.get(thread, 0.0) for thread, s in _seconds_waited().items()]
-            self._delay = max(waits, default=0.0) / (time.perf_counter() - started)
+            spent = _since(before) / (time.perf_counter() - started)
+            self._delay = float(spent[:, 1].max())
+            # Then it would wait again, on an idle machine, too.
+            self._is_crowded = int((spent.sum(axis=1) > _BUSY).sum()) > _count_cpus()
         steps = times[0] / rounds / self.kernel.step
         if steps < _COARSE_STEPS:
             self._notes["resolution"] = (
@@ -339,11 +347,10 @@ class Measurement:
 
         Other threads may spin meanwhile, as in a barrier of OpenMP, so that the processor's seconds include the wait.
         """
-        waited = _seconds_waited() if self.kernel.is_on_host else {}
+        before = _thread_seconds() if self.kernel.is_on_host else {}
         times = self._launch(1, limit)
-        now = _seconds_waited() if self.kernel.is_on_host else {}
-        waits = [seconds - waited.get(thread, 0.0) for thread, seconds in now.items()]
-        times[0] = max(times[0] - max(waits, default=0.0), 0.0)
+        if self.kernel.is_on_host:
+            times[0] = max(times[0] - float(_since(before)[:, 1].max()), 0.0)
         return times
 
     def _launch(self, launches: int, limit: float) -> NDArray[np.float64]:
@@ -438,13 +445,25 @@ def _is_longer(launch: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
     return bool((launch - other > max((_KEPT_RATIO - 1) * other[0], _KEPT_SECONDS)).all())
 
 
-def _seconds_waited() -> dict[str, float]:
-    """Return the seconds that each thread of this process has waited for a processor, where the system tells."""
+def _thread_seconds() -> dict[str, NDArray[np.float64]]:
+    """Return the seconds that each thread of this process has run, and has waited for a processor, where known."""
     found = {}
     for file in Path("/proc/self/task").glob("*/schedstat"):
         with suppress(OSError):  # the thread has ended
-            found[file.parent.name] = int(file.read_text().split()[1]) * 1e-9
+            found[file.parent.name] = np.array(file.read_text().split()[:2], np.float64) * 1e-9
     return found
+
+
+def _count_cpus() -> int:
+    """Return the number of CPUs that this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def _since(before: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return how much `_thread_seconds` has grown, a row a thread; without threads a row of zeros."""
+    now = _thread_seconds()
+    rows = [seconds - before.get(thread, 0.0) for thread, seconds in now.items()]
+    return np.array(rows) if rows else np.zeros((1, 2))
 
 
 def _fill_allocations(complement: int) -> None:

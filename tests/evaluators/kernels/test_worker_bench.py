@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 
 import kernel_targets
+import numpy as np
 import patient
 import pytest
 from hypothesis import given
@@ -328,16 +329,19 @@ def test_a_kernel_has_more_inputs_only_if_its_first_launch_is_long(
 
 
 @pytest.mark.parametrize(
-    ("delays", "times", "note"),
+    ("delays", "cpus", "times", "note"),
     [
-        ([0, 0, 0, 0, 0], [1, 1, 1], ""),
-        ([0, 3, 0, 0, 0], [1, 1, 1], ""),  # one sample is measured again
-        ([3, 2, 1, 3, 1, 0], [2, 2, 1], "50%"),  # of three, three are measured again
-        ([3, 2, 0, 3, 1, 0], [1, 2, 1], ""),  # the median is right
-        ([3, 1, 3, 3, 3, 3], [2, 4, 4], "75%"),
+        ([0, 0, 0, 0, 0], 1, [1, 1, 1], ""),
+        ([0, 3, 0, 0, 0], 1, [1, 1, 1], ""),  # one sample is measured again
+        ([3, 2, 1, 3, 1, 0], 1, [2, 2, 1], "50%"),  # of three, three are measured again
+        ([3, 2, 0, 3, 1, 0], 1, [1, 2, 1], ""),  # the median is right
+        ([3, 1, 3, 3, 3, 3], 1, [2, 4, 4], "75%"),
+        ([3, 3, 3], 0, [4, 4, 4], "75%"),  # threads that have no CPU would wait again
     ],
 )
-def test_a_sample_that_waits_for_a_processor_is_measured_again(delays, times, note, monkeypatch):
+def test_a_sample_that_waits_for_a_processor_is_measured_again(
+    delays, cpus, times, note, monkeypatch
+):
     """The clock advances by a launch and by the time that it waits for other processes."""
     kernel, clock, waited, left = Clocked(1e6, 1), [0.0], [0.0], iter([0, *delays, *([0] * 9)])
     plain, kernel.is_on_host = kernel.time, True
@@ -351,7 +355,8 @@ def test_a_sample_that_waits_for_a_processor_is_measured_again(delays, times, no
     kernel.time = time
     monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(timing.time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(timing, "_seconds_waited", lambda: {"1": waited[0]})
+    monkeypatch.setattr(timing, "_count_cpus", lambda: cpus)
+    monkeypatch.setattr(timing, "_thread_seconds", lambda: {"1": np.array([0.0, waited[0]])})
     notes = Notes()
     answer = Measurement(kernel, LIMITS)(REQUEST, notes)
     assert [round(value * 1e3) for value in notes.values] == times
@@ -374,7 +379,7 @@ def test_the_result_of_a_sample_that_is_measured_again_is_checked_too(monkeypatc
         return seconds
 
     kernel.time = time
-    monkeypatch.setattr(timing, "_seconds_waited", lambda: {"1": next(waited)})
+    monkeypatch.setattr(timing, "_thread_seconds", lambda: {"1": np.array([0.0, next(waited)])})
     answer = Measurement(kernel, LIMITS)(REQUEST, Notes())
     assert len(kernel.calls) == 2
     assert "1 of 6 elements is wrong" in answer["problem"]
@@ -382,8 +387,8 @@ def test_the_result_of_a_sample_that_is_measured_again_is_checked_too(monkeypatc
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="needs schedstat of Linux")
 def test_the_time_that_threads_wait_for_a_processor_is_read():
-    before = timing._seconds_waited()
-    assert all(0 <= seconds < 1e6 for seconds in before.values())
+    before = timing._thread_seconds()
+    assert all((seconds >= 0).all() and (seconds < 1e6).all() for seconds in before.values())
     assert str(threading.get_native_id()) in before
 
 
@@ -403,7 +408,7 @@ def test_a_launch_that_waits_for_a_processor_keeps_no_results(is_delayed, monkey
 
     kernel.time = time
     monkeypatch.setattr("time.process_time", lambda: cpu[0])
-    monkeypatch.setattr(timing, "_seconds_waited", lambda: {"1": waited[0]})
+    monkeypatch.setattr(timing, "_thread_seconds", lambda: {"1": np.array([0.0, waited[0]])})
     problem = Measurement(kernel, LIMITS)(REQUEST, Notes())["problem"]
     assert (problem is None) == is_delayed, (problem, len(kernel.calls))
 
