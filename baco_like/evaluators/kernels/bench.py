@@ -104,8 +104,8 @@ _COLD_FACTOR = 2.0
 """A first launch with cold caches may take this factor longer than the limit of a run."""
 
 _FILL_SECONDS = 0.25
-"""And these seconds longer: what the kernel allocates in it is filled, 1 GB in about a second. Where the process enforces
-its own limit, it knows how much that is (``harness.c``)."""
+"""And these seconds longer: what the kernel allocates in it is filled, 1 GB in about a second. Where the process
+enforces its own limit, it knows how much that is (``harness.c``)."""
 
 
 def make_bench(
