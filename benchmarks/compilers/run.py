@@ -171,11 +171,12 @@ def work(folder: Path, unit: Unit) -> None:
             file.write(line)
 
 
-def read_rows(folder: Path) -> list[dict[str, Any]]:
-    """Return the rows; of runs with the same problem, method and seed the longest."""
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a file, also a compressed one; of several of one problem, method and seed the longest."""
     longest: dict[Any, dict[str, Any]] = {}
-    path = folder / "rows.jsonl"
-    for line in path.read_text().splitlines() if path.exists() else ():
+    content = path.read_bytes() if path.exists() else b""
+    text = gzip.decompress(content) if path.suffix == ".gz" else content
+    for line in text.decode().splitlines():
         with contextlib.suppress(json.JSONDecodeError):  # the end of a run that was stopped
             row = json.loads(line)
             key = (*(row[k] for k in KEYS), row["seed"])
@@ -334,6 +335,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=suite.FOLDER)
     parser.add_argument("--estimate", action="store_true", help="print the CPU hours and stop")
     parser.add_argument("--most-hours", type=float, default=40.0)
+    parser.add_argument(
+        "--rows",
+        type=Path,
+        help="print the tables of a file of rows, such as results/passes.jsonl.gz, and measure nothing",
+    )
     parser.add_argument("--table", type=Path, help="Markdown file to write as well")
     parser.add_argument(
         "--portfolio", type=Path, help="file for the winners of runs on passes, as ideas for others"
@@ -365,8 +371,8 @@ def main() -> None:
     if args.record:
         record(args.folder)
         return
-    units = missing_units(args, read_rows(args.folder))
-    if units:
+    file = args.rows or args.folder / "rows.jsonl"
+    if units := [] if args.rows else missing_units(args, read_rows(file)):
         install_tools(args.spaces, args.objectives)
         hours = estimate_hours(suite.Suite(suite.Store(args.folder / "store.sqlite")), units)
         print(
@@ -380,7 +386,9 @@ def main() -> None:
         run_units(units, args)
     keys = ("spaces", "objectives", "programs", "methods")
     rows = [
-        r for r in read_rows(args.folder) if all(r[key[:-1]] in getattr(args, key) for key in keys)
+        row
+        for row in read_rows(file)
+        if args.rows or all(row[key[:-1]] in getattr(args, key) for key in keys)
     ]
     budgets = [int(n) for n in args.budgets.split(",")] if args.budgets else [60, 200]
     text = table.report(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import json
 import math
@@ -463,8 +464,12 @@ def test_finished_runs_are_not_done_again(
     args = run.arguments()
     done = {**row("sorts", "random", 1, [1.0]), "space": "gcc-Os", "objective": "size"}
     lines = [json.dumps({**done, "evaluations": n}) for n in (9, 5)]
-    (tmp_path / "rows.jsonl").write_text("\n".join(lines) + '\n{"space": "cut')
-    units = run.missing_units(args, run.read_rows(tmp_path))
+    text = "\n".join(lines) + '\n{"space": "cut'
+    (tmp_path / "rows.jsonl").write_text(text)
+    rows = run.read_rows(tmp_path / "rows.jsonl")
+    (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    assert run.read_rows(tmp_path / "rows.jsonl.gz") == rows
+    units = run.missing_units(args, rows)
     assert [(u["program"], u["method"], u["seeds"]) for u in units] == [
         ("sorts", "random", [0]),
         ("sorts", "evolution", [0, 1]),
