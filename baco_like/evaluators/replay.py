@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from baco_like._checks import whole_number
 from baco_like._random import Purpose, generator
@@ -14,13 +14,13 @@ from baco_like._tables import Count, Natural, Table, keys_of, shown, suggestion
 from baco_like.evaluators.protocol import KIND, RunArguments
 from baco_like.evaluators.repeats import MOST, BestValues, Repeats, takes_little
 from baco_like.exceptions import EvaluatorError, JournalError, RunFileError
-from baco_like.records import History, Outcome, Trial
+from baco_like.records import Outcome, Trial
 from baco_like.records.trial import SLOW, STOPPED
 from baco_like.results.formats import read
 from baco_like.results.recording import Recording
 from baco_like.spaces.space import Space
 
-__all__ = ["MaxSimulatedTime", "ReplayEvaluator", "load"]
+__all__ = ["ReplayEvaluator", "load"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,27 +211,6 @@ class ReplayEvaluator:
 
 
 from_table = ReplayEvaluator.from_table
-
-
-@final
-@dataclass(frozen=True)
-class MaxSimulatedTime:
-    """A stopping rule: end the run when the clock of a replayed device reaches a number of seconds.
-
-    Combine it on the right of ``|`` and ``&``: ``MaxEvals(100) | MaxSimulatedTime(device, 600)``.
-    """
-
-    evaluator: ReplayEvaluator
-    seconds: float
-
-    def reason(self, history: History, seconds: float) -> str | None:
-        """Return why the run should end, or None."""
-        is_over = self.evaluator.clock >= self.seconds
-        return f"{self.seconds:g} simulated seconds" if is_over else None
-
-    def room(self, history: History) -> int | None:
-        """Return None: this rule does not limit the number of trials."""
-        return None
 
 
 def _check_parameters(recording: Recording, space: Space) -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from baco_like import MaxEvals, Optimizer, Permutation, Search, run
+from baco_like import Optimizer, Permutation, Search
 from baco_like._tables import Table
-from baco_like.evaluators import MaxSimulatedTime, Repeats, ReplayEvaluator
+from baco_like.evaluators import Repeats, ReplayEvaluator
 from baco_like.evaluators.protocol import RunArguments
 from baco_like.evaluators.replay import load
 from baco_like.exceptions import EvaluatorError, RunFileError
@@ -281,15 +281,6 @@ def test_the_clock_is_that_of_a_list_schedule(took, capacity):
     for _ in range(min(capacity, len(took))):
         device.wait()
     assert device.clock == max(ends)
-
-
-def test_a_run_that_ends_by_the_simulated_clock():
-    device = timed({x: 10.0 for x in range(20)}, capacity=2)
-    opt = Optimizer(Space({"x": list(range(20))}), strategy="random_search")
-    reason = run(opt, device, MaxEvals(100) | MaxSimulatedTime(device, 45.0))
-    assert reason == "45 simulated seconds"
-    assert device.clock == 50.0
-    assert len(opt.trials) == 10  # what is in flight is waited for
 
 
 def test_everything_of_an_outcome_is_replayed(tmp_path):

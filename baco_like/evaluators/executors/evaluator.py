@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import itertools
 import multiprocessing.util
 import os
 import queue
 import secrets
-import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
@@ -38,7 +35,6 @@ from baco_like.evaluators.executors.base import (
 from baco_like.evaluators.executors.executors import adapt_executor
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.leases import heartbeat
 from baco_like.records.trial import Outcome, Status, Trial
 
 _GATHER = 0.05
@@ -62,10 +58,6 @@ class _Attempt:
     deadline: float
     last: Outcome | None = None
 
-    @property
-    def name(self) -> str:
-        return f"{self.trial.id}-{self.number}"
-
     def cancel(self) -> bool:
         return bool(self.future.cancel())
 
@@ -86,16 +78,13 @@ class ExecutorEvaluator(FuturesEvaluator):
         make: Makes a worker's evaluator; called in the worker, once per thread. It is sent there, so for processes
             and other machines it must be a function of a module, or a `functools.partial` of one.
         executor: An executor of `concurrent.futures`, Dask (``client.get_executor()``) or mpi4py
-            (``MPIPoolExecutor``), a `ProcessLanes`, a `RayExecutor` or a `SubmititExecutor`. It is not shut down.
+            (``MPIPoolExecutor``), a `ProcessLanes` or a `RayExecutor`. It is not shut down.
         capacity: Largest number of pending trials; by default the number of workers, plus ``waiting``.
-        lease: Seconds until a trial counts as lost, longer than any evaluation with the wait for a worker. With
-            ``heartbeats``: seconds without a sign of life, whatever an evaluation takes. None: a trial is lost only if
-            the executor reports it.
+        lease: Seconds until a trial counts as lost, longer than any evaluation with the wait for a worker. None: it is
+            lost only if the executor reports it.
         attempts: Largest number of times that a trial is sent.
         waiting: Number of trials that wait beside those that are evaluated, so that a worker that is done need not wait
             for the next suggestion. Suggestions then know fewer results.
-        heartbeats: A folder that this process and all workers can write. A worker gives a sign of life there three
-            times per lease while it evaluates, which extends the lease. A trial that no worker has begun is not lost.
     """
 
     def __init__(
@@ -107,7 +96,6 @@ class ExecutorEvaluator(FuturesEvaluator):
         lease: float | None = None,
         attempts: int = 3,
         waiting: int = 0,
-        heartbeats: str | os.PathLike[str] | None = None,
     ) -> None:
         if lease is not None and not lease > 0:
             raise EvaluatorError(f"lease = {lease}: expected seconds above 0, or None")
@@ -118,18 +106,11 @@ class ExecutorEvaluator(FuturesEvaluator):
                 raise EvaluatorError(
                     f"capacity = {capacity} and waiting = {waiting}: give only one of them"
                 )
-        if heartbeats is not None and lease is None:
-            raise EvaluatorError(
-                f"heartbeats = {os.fspath(heartbeats)!r} extend a lease; give lease = seconds too"
-            )
         super().__init__(WorkerCount(executor, waiting, capacity))
         self._make, self._executor, self._waiting = make, adapt_executor(executor), waiting
         self._lease = lease
         self._max_attempts = whole_number("attempts", attempts, 1, EvaluatorError)
         self._token = secrets.token_hex(8)
-        self._heartbeats: Heartbeats | None = None
-        if heartbeats is not None and lease is not None:
-            self._heartbeats = Heartbeats(Path(heartbeats), self._token, lease)
         # Finished calls: trial number, attempt, future. The executor's threads only put; all else is done by the
         # thread that calls `wait`, so that no other attribute needs a lock.
         self._finished: queue.SimpleQueue[tuple[int, int, Any]] = queue.SimpleQueue()
@@ -157,8 +138,6 @@ class ExecutorEvaluator(FuturesEvaluator):
         self._sent_again.clear()
         self._late.clear()
         release(self._token)
-        if self._heartbeats is not None:
-            self._heartbeats.close()
 
     def take_late(self) -> list[Trial]:
         """Return trials with outcomes that came after the trial was given up or another answer had come, once."""
@@ -168,10 +147,7 @@ class ExecutorEvaluator(FuturesEvaluator):
     def _send(self, trial: Trial, number: int, last: Outcome | None = None) -> None:
         call: tuple[Any, ...] = (answer, last)
         if last is None:
-            signs = None
-            if self._heartbeats is not None:
-                signs = self._heartbeats.prepare(f"{trial.id}-{number}")
-            of_worker = (evaluate, self._token, self._make, signs, trial)
+            of_worker = (evaluate, self._token, self._make, trial)
             call = (call_in_worker, os.getpid(), self._token, *of_worker)
         try:
             future = submit_call(self._executor, *call)
@@ -212,8 +188,6 @@ class ExecutorEvaluator(FuturesEvaluator):
             number: Number of the attempt.
             future: The finished future of this attempt.
         """
-        if self._heartbeats is not None:
-            self._heartbeats.forget(f"{trial_id}-{number}")
         attempt = self._pending.get(trial_id)
         if attempt is None:  # another attempt was faster, or the trial was given up or cancelled
             self._keep_late(trial_id, future)
@@ -246,17 +220,12 @@ class ExecutorEvaluator(FuturesEvaluator):
 
     def _handle_end_of_lease(self, attempt: _Attempt) -> Outcome | None:
         assert self._lease is not None
-        signs = None if attempt.last is not None else self._heartbeats
-        if signs is not None and signs.is_alive(attempt.name):
-            attempt.deadline = time.monotonic() + self._lease
-            return None
         # On a cluster, `cancel` would also drop the result of a call that is running, which may still come.
         if not getattr(self._executor, "cancels_running", False):
             attempt.cancel()
         if attempt.last is not None:
             return self._give_up(attempt.trial, attempt.last)
-        sign = "answer" if self._heartbeats is None else "sign of life"
-        return self._handle_loss(attempt, f"no {sign} within {self._lease:g} s")
+        return self._handle_loss(attempt, f"no answer within {self._lease:g} s")
 
     def _handle_loss(
         self, attempt: _Attempt, reason: str, lost: BaseException | None = None
@@ -309,22 +278,14 @@ _evaluators: dict[tuple[int, str, int], Evaluator] = {}
 parent; the process number keeps it from using evaluators whose threads and pipes belong to the parent."""
 
 
-def evaluate(
-    token: str, make: Callable[[], Evaluator], signs: tuple[str, float] | None, trial: Trial
-) -> Outcome:
+def evaluate(token: str, make: Callable[[], Evaluator], trial: Trial) -> Outcome:
     """Evaluate a trial with this thread's evaluator, which the first call makes.
 
     Args:
         token: Identifies the owner, an `ExecutorEvaluator`; each owner has its own evaluators.
         make: Makes the evaluator.
-        signs: File of the signs of life, and seconds of the lease; or None.
         trial: The trial.
     """
-    with contextlib.nullcontext() if signs is None else give_signs(*signs):
-        return _evaluate(token, make, trial)
-
-
-def _evaluate(token: str, make: Callable[[], Evaluator], trial: Trial) -> Outcome:
     key = (os.getpid(), token, threading.get_ident())
     if key not in _evaluators:
         made = make()
@@ -359,58 +320,3 @@ def _close_all() -> None:
     for token in {token for pid, token, _ in list(_evaluators) if pid == os.getpid()}:
         with contextlib.suppress(Exception):
             release(token)
-
-
-class Heartbeats:
-    """The folder of one evaluator.
-
-    Args:
-        folder: A folder that all workers can write; each evaluator creates a separate folder in it.
-        token: Name of that folder.
-        lease: Seconds without a sign of life after which a worker counts as lost.
-    """
-
-    def __init__(self, folder: Path, token: str, lease: float) -> None:
-        self.folder, self.lease = folder / token, lease
-        self._seen: dict[str, str] = {}
-
-    def prepare(self, name: str) -> tuple[str, float]:
-        """Return path and lease for `give_signs`; the folder is made now, and an old file is removed."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / name
-        path.unlink(missing_ok=True)
-        return str(path), self.lease
-
-    def is_alive(self, name: str) -> bool:
-        """Whether the worker has given a sign of life since the last call, or has not begun yet."""
-        try:
-            text = (self.folder / name).read_text(encoding="ascii")
-        except (OSError, ValueError):
-            return name not in self._seen  # it waits for a worker
-        is_new = self._seen.get(name) != text
-        self._seen[name] = text
-        return is_new
-
-    def forget(self, name: str) -> None:
-        """Remove the file of a call that has ended."""
-        self._seen.pop(name, None)
-        with contextlib.suppress(OSError):
-            (self.folder / name).unlink(missing_ok=True)
-
-    def close(self) -> None:
-        """Remove the folder."""
-        self._seen.clear()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def give_signs(path: str, lease: float) -> contextlib.AbstractContextManager[None]:
-    """Write a new number into a file at once, and several times per lease while the block runs."""
-    numbers = itertools.count()
-
-    def write() -> None:
-        # A file system may fail for a while; then the run hears nothing, as from a lost worker.
-        with contextlib.suppress(OSError):
-            Path(path).write_text(str(next(numbers)), encoding="ascii")
-
-    write()
-    return heartbeat(write, lease)

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from baco_like.exceptions import Infeasible
 from baco_like.journal.events import config_from_json, outcome_row
 from baco_like.records.reading import finite_number, outcome_from, outcome_of_exception
 from baco_like.records.trial import Outcome, Status, Trial
-
-if TYPE_CHECKING:
-    from baco_like.evaluators.protocol import Evaluator
 
 DEFAULT_FAILURES: tuple[type[BaseException], ...] = (
     Infeasible,
@@ -166,37 +163,17 @@ def serve_function(settings: Mapping[str, Any]) -> Handler:
     """Return the worker's handler that calls the function."""
     function = _import(settings)
 
-    def evaluate(trial: Trial, report: Report) -> Outcome:
+    def handle(request: Any, report: Report) -> Any:
         def call_with_limit(trial: Trial) -> Any:
             report.stage("run", settings["timeout"])
             return function(trial)
 
         objective, repeats = settings["objective"], settings["repeats"]
-        return FunctionCall(call_with_limit, objective, _FAILURES, repeats, 0)(trial)
-
-    return _make_handler(evaluate)
-
-
-def serve_evaluator(settings: Mapping[str, Any]) -> Handler:
-    """Return the worker's handler that passes configurations to the evaluator."""
-    evaluator: Evaluator = _import(settings)(**settings["arguments"])
-
-    def evaluate(trial: Trial, report: Report) -> Outcome:
-        report.stage("run")
-        evaluator.submit(trial)
-        (outcome,) = evaluator.wait()
-        return outcome
-
-    return _make_handler(evaluate)
-
-
-def _make_handler(evaluate: Callable[[Trial, Report], Outcome]) -> Handler:
-    def handle(request: Any, report: Report) -> Any:
+        call = FunctionCall(call_with_limit, objective, _FAILURES, repeats, 0)
         config = config_from_json(request["config"])
         trial = Trial(request["id"], config, task=request.get("task"))
-        outcome = evaluate(trial, report)
-        row = outcome_row(trial, outcome)
-        return {"outcome": row, "problem": outcome.problem}
+        outcome = call(trial)
+        return {"outcome": outcome_row(trial, outcome), "problem": outcome.problem}
 
     return handle
 

@@ -164,20 +164,19 @@ class FunctionEvaluator(FuturesEvaluator):
 
 _NAME = Shape(title="'module:function'", type="string", pattern=":")
 
-_SERVING = "baco_like.evaluators.function.call"
+_SERVING = "baco_like.evaluators.function.call:serve_function"
 
 
 class IsolatedEvaluator(FuturesEvaluator):
-    """Evaluates trials in worker processes.
+    """Calls a function in worker processes.
 
     A trial that crashes its process is the failure ``runtime`` with the signal; a trial over its limit is ``timeout``.
     An exception of the handler ends the run.
 
     Args:
-        serve: Name of the function of `baco_like.evaluators.function.call` that serves in the workers.
         name: ``package.module:function``, imported in the workers.
-        settings: Further settings of ``serve``, as JSON values.
-        timeout: Seconds for a request, until its handler enters a stage with its own limit.
+        settings: Further settings of `serve_function`, as JSON values.
+        timeout: Seconds for one call.
         memory: Limit of the address space of a worker in bytes, including Python's own memory; or None.
         workers: Number of processes, each of which handles one request at a time.
         environment: Environment variables of the workers, such as those of a device slot; or None.
@@ -185,7 +184,6 @@ class IsolatedEvaluator(FuturesEvaluator):
 
     def __init__(
         self,
-        serve: str,
         name: str,
         settings: Mapping[str, Any],
         timeout: float,
@@ -204,9 +202,9 @@ class IsolatedEvaluator(FuturesEvaluator):
             raise EvaluatorError(f"timeout = {timeout}: expected seconds above 0")
         super().__init__(whole_number("workers", workers, 1, EvaluatorError))
         self._name, self._timeout = name, timeout
-        served = {"name": name, **settings}
+        served = {"name": name, "timeout": timeout, **settings}
         self._workers = [
-            Worker(f"{_SERVING}:{serve}", settings=served, memory=memory, environment=environment)
+            Worker(_SERVING, settings=served, memory=memory, environment=environment)
             for _ in range(workers)
         ]
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
@@ -301,41 +299,9 @@ def isolated_function(
         EvaluatorError: An argument has a wrong value.
     """
     least = 1 if repeats.is_adaptive else repeats.repeats
-    settings = {"timeout": timeout, "repeats": least, "objective": metric, "path": list(path)}
-    evaluator = IsolatedEvaluator(
-        "serve_function", function, settings, timeout, memory, workers, environment
-    )
+    settings = {"repeats": least, "objective": metric, "path": list(path)}
+    evaluator = IsolatedEvaluator(function, settings, timeout, memory, workers, environment)
     return RepeatedEvaluator(evaluator, repeats) if repeats.is_adaptive else evaluator
-
-
-def isolated_evaluator(
-    make: str,
-    arguments: Mapping[str, Any] | None = None,
-    *,
-    timeout: float,
-    memory: int | None = None,
-    workers: int = 1,
-    path: Sequence[str] = (),
-    environment: Mapping[str, str] | None = None,
-) -> IsolatedEvaluator:
-    """Return an evaluator that runs another evaluator in worker processes, with limits of time and memory.
-
-    Args:
-        make: ``package.module:function`` that returns the evaluator; called once per process.
-        arguments: Keyword arguments of this function, as JSON values.
-        timeout: Limit of one trial in seconds.
-        memory: Limit of the address space of a worker in bytes, including Python's own memory; or None.
-        workers: Number of processes, each of which evaluates one trial at a time.
-        path: Folders that are searched first for the module.
-        environment: Environment variables of the workers, such as those of a device slot; or None.
-
-    Raises:
-        EvaluatorError: An argument has a wrong value.
-    """
-    settings = {"arguments": dict(arguments or {}), "path": list(path)}
-    return IsolatedEvaluator(
-        "serve_evaluator", make, settings, timeout, memory, workers, environment
-    )
 
 
 def from_table(table: Table, run: RunArguments) -> IsolatedEvaluator | RepeatedEvaluator:

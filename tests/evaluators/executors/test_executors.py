@@ -32,7 +32,6 @@ from baco_like.evaluators import (
     RayExecutor,
 )
 from baco_like.evaluators.executors.base import LostWorker, answer, count_workers, is_lost_worker
-from baco_like.evaluators.executors.evaluator import give_signs
 from baco_like.evaluators.executors.executors import DaskExecutor
 from baco_like.exceptions import MissingExtra
 from baco_like.records import Utilisation, read_utilisation
@@ -662,68 +661,6 @@ def test_a_run_records_late_answers_as_further_results():
     ]
 
 
-def test_signs_of_life_extend_the_lease(tmp_path, monkeypatch):
-    now = [1000.0]
-    clock = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr("baco_like.evaluators.executors.evaluator.time", clock)
-    executor, evaluator = by_hand(lease=60.0, attempts=2, heartbeats=tmp_path)
-
-    def calls_after(seconds):
-        now[0] += seconds
-        assert evaluator._receive(0.0) == []
-        return len(executor.calls)
-
-    evaluator.submit(Trial(0, {"x": 0}))
-    (folder,) = tmp_path.iterdir()
-    executor.calls[0][1].set_running_or_notify_cancel()
-    assert [calls_after(61.0) for _ in range(3)] == [1, 1, 1]  # no worker has begun
-    for number in range(3):
-        (folder / "0-1").write_text(str(number))
-        assert calls_after(61.0) == 1
-    assert calls_after(59.0) == 1
-    assert calls_after(2.0) == 2  # it was silent for a whole lease
-    executor.answer(1, 2.0)
-    assert evaluator.wait()[0].value == 2.0
-    executor.answer(0, 1.0)
-    evaluator._receive(0.0)
-    assert [trial.value for trial in evaluator.take_late()] == [1.0]
-    evaluator.close()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_beat_gives_one_sign_after_another(tmp_path):
-    path, seen = tmp_path / "0-1", set[str]()
-    with give_signs(str(path), 0.003):
-        while len(seen - {""}) < 3:  # it is empty for a moment in each write
-            if path.exists():
-                seen.add(path.read_text())
-    last = path.read_text()
-    time.sleep(0.01)
-    assert path.read_text() == last
-
-
-def test_a_worker_gives_signs_of_life(tmp_path):
-    class Watching:
-        capacity = 1
-
-        def submit(self, trial):
-            (folder,) = tmp_path.glob("*")
-            while not (folder / f"{trial.id}-1").exists():
-                time.sleep(0.001)
-            self.trial = trial
-
-        def wait(self):
-            return [Outcome.success(self.trial.id, (1.0,))]
-
-        def close(self):
-            pass
-
-    with ThreadPoolExecutor(1) as pool:
-        evaluator = ExecutorEvaluator(Watching, pool, lease=60.0, heartbeats=tmp_path)
-        assert evaluate(evaluator, [{"x": 1}])[0].value == 1.0
-        evaluator.close()
-
-
 def test_workers_may_come_and_go(monkeypatch):
     monkeypatch.setattr("baco_like.evaluators.executors.base._RECOUNT_INTERVAL", 0.0)
     monkeypatch.setattr("baco_like.evaluators.executors.base._WAIT_SLICE", 0.01)
@@ -819,7 +756,6 @@ def test_every_worker_is_named_in_its_outcomes(tmp_path, lanes):
         {"capacity": 0},
         {"waiting": -1},
         {"waiting": 1, "capacity": 2},
-        {"heartbeats": "folder"},
     ],
     ids=lambda wrong: next(iter(wrong)),
 )

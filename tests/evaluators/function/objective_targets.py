@@ -60,19 +60,6 @@ def half(trial):
     return 1.0
 
 
-def dangerous(seconds):
-    """Return an evaluator in this process."""
-    from baco_like.evaluators import FunctionEvaluator  # not needed by commands
-
-    def fn(trial):
-        if trial["x"] == 1:
-            ctypes.string_at(0)
-        time.sleep(seconds if trial["x"] == 2 else 0)
-        return float(trial["x"])
-
-    return FunctionEvaluator(fn)
-
-
 def misbehave(trial):
     """Do what the parameter ``does`` says, after leaving a temporary file."""
     tempfile.mkstemp()

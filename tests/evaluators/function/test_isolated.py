@@ -8,7 +8,7 @@ import pytest
 
 from baco_like import MaxEvals, Optimizer, run
 from baco_like._tables import Table
-from baco_like.evaluators import Repeats, isolated_evaluator, isolated_function, registry
+from baco_like.evaluators import Repeats, isolated_function, registry
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
@@ -115,21 +115,6 @@ def test_each_call_has_its_own_limit():
     evaluator.close()
 
 
-def test_any_evaluator_can_be_put_apart():
-    """One that crashes its process for 1, sleeps for 2 and answers 3; the limit is the only time that this takes."""
-    evaluator = isolated_evaluator(
-        "objective_targets:dangerous", {"seconds": 60}, timeout=2.0, path=[str(HERE)]
-    )
-    crashed = patient.evaluate(evaluator, Trial(1, {"x": 1}))
-    assert crashed.failed == "runtime"
-    assert "SIGSEGV" in crashed.message
-    evaluator.submit(Trial(2, {"x": 2}))
-    (hung,) = evaluator.wait()
-    assert hung.failed == "timeout"
-    assert patient.evaluate(evaluator, Trial(3, {"x": 3})).value == 3.0
-    evaluator.close()
-
-
 def test_wrong_arguments():
     with pytest.raises(EvaluatorError, match="workers must be a whole number from 1, not 0"):
         make("plain", workers=0)
@@ -143,5 +128,3 @@ def test_a_function_object_is_refused_with_the_way_out():
     for function in (lambda trial: 1.0, len, None):
         with pytest.raises(EvaluatorError, match=r"expected a name such as .* FunctionEvaluator"):
             isolated_function(function, timeout=1)
-    with pytest.raises(EvaluatorError, match="expected a name such as"):
-        isolated_evaluator(lambda: None, timeout=1)
