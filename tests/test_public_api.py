@@ -148,7 +148,6 @@ PUBLIC = {
         "from_configuration",
         "from_optuna",
         "helion",
-        "hypermapper",
         "observe_samples",
         "optuna_distributions",
         "read_samples",
@@ -165,7 +164,6 @@ PUBLIC = {
         "vocs_variables",
         "write_samples",
     ],
-    "baco_like.integrations.hypermapper": ["optimize"],
     "baco_like.integrations.smt": ["Problem", "read_mlir", "read_smtlib"],
     "baco_like.constraints": [
         "Constraint",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from baco_like.integrations import hypermapper
 from baco_like.integrations.hypermapper.scenario import read_scenario
 from baco_like.integrations.hypermapper.server import observe_samples
 from baco_like.results.hypermapper import read_csv as read_samples
@@ -36,7 +35,6 @@ __all__ = [
     "from_configuration",
     "from_optuna",
     "helion",
-    "hypermapper",
     "observe_samples",
     "optuna_distributions",
     "read_samples",

@@ -48,7 +48,6 @@ HOSTILE = [
 
 ESCAPES = {
     "output_data_file": ["../out.csv", "/tmp/escaped.csv", "a/../../out.csv"],
-    "log_file": ["../log", "/tmp/escaped.log"],
     "application_name": ["../app", "/tmp/escaped"],
 }
 

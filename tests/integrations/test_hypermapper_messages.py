@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from baco_like.integrations.hypermapper.messages import (
     END,
-    format_best,
     format_request,
     matches_config,
     parse_cells,
     parse_names,
+    report_to_stderr,
     split_cells,
 )
 from baco_like.parameters import Integer, Ordinal, Permutation, Real
@@ -38,7 +38,6 @@ def test_a_request_word_for_word():
         "Request 2\nx1,x2,ts,p\n0.0,0,4,(0, 1, 2)\n-3.6780152320861816,14,16,(0, 2, 1)\n"
     )
     assert END == "End of HyperMapper\n"
-    assert format_best(["a", "Value"], ["1", "2.5"]) == "Best point found:\na,Value\n1,2.5\n\n"
 
 
 @pytest.mark.parametrize(
@@ -138,3 +137,9 @@ ASKED = {"x1": 1 / 3, "x2": 3, "ts": 4, "p": (0, 1, 2)}
 )
 def test_rows_match_configurations(cells, same):
     assert matches_config(LAYOUT, cells, ASKED) is same
+
+
+def test_a_report_stays_in_its_line(capsys):
+    report_to_stderr("forged\nended: 9 evaluations\x1b[2J\u2028\ud800")
+    line = r"forged\nended: 9 evaluations\x1b[2J\u2028\ud800"
+    assert capsys.readouterr().err == f"baco-like: warning: {line}\n"

@@ -322,7 +322,7 @@ def test_a_wrong_resume_file_changes_nothing(tmp_path):
     path = tmp_path / "app_output_samples.csv"
     path.write_text("tile,n\n1,2\n")
     with pytest.raises(RunFileError, match="column 'eps' once"):
-        talk(Client(), fields(resume_optimization=True, log_file="x.log"), tmp_path)
+        talk(Client(), fields(resume_optimization=True), tmp_path)
     assert path.read_text() == "tile,n\n1,2\n"
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
@@ -434,42 +434,6 @@ def test_time_ends_the_run_after_the_reply(tmp_path):
     client = Client()
     talk(client, fields(time_budget=1e-9), tmp_path)
     assert client.heard == ["End of HyperMapper"]
-
-
-def test_the_best_point_is_printed_on_request(tmp_path):
-    client = Client()
-    _, rows = talk(client, fields(print_best=True), tmp_path)
-    head, names, values, blank, end = client.heard[-5:]
-    assert (head, names, blank, end) == ("Best point found:", rows[0], "", "End of HyperMapper")
-    assert float(split_cells(values)[4]) == min(
-        float(split_cells(row)[4]) for row in rows[1:] if ",True," in row
-    )
-
-
-def test_ignored_settings_are_reported_and_logged(tmp_path):
-    reports, _ = talk(Client(), fields(local_search_step_size=0.1, log_file="app.log"), tmp_path)
-    assert reports[0] == "without effect here: local_search_step_size"
-    assert (tmp_path / "app.log").read_text().splitlines() == reports
-
-
-def test_an_existing_log_is_kept(tmp_path):
-    (tmp_path / "app.log").write_text("mine\n")
-    (tmp_path / "app.log.1").symlink_to(tmp_path / "nowhere")
-    reports, _ = talk(Client(), fields(log_file="app.log"), tmp_path)
-    assert (tmp_path / "app.log").read_text() == "mine\n"
-    assert not (tmp_path / "nowhere").exists()
-    assert "app.log exists, so the log is " in reports[0]
-    assert (tmp_path / "app.log.2").read_text().splitlines() == reports
-
-
-def test_texts_of_the_scenario_stay_in_their_line(tmp_path):
-    source = fields(log_file="app.log")
-    source["forged\nended: 9 evaluations\x1b[2J\u2028\ud800"] = 1
-    reports, _ = talk(Client(), source, tmp_path)
-    lines = (tmp_path / "app.log").read_text().split("\n")
-    forged = r"without effect here: forged\nended: 9 evaluations\x1b[2J\u2028\ud800"
-    assert lines == [*reports, ""]
-    assert reports[0] == forged
 
 
 @pytest.mark.parametrize("found", ["", "int main() {}\n", "tile,n,eps,p,runtime,Timestamp"])

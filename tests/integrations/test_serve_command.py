@@ -17,7 +17,6 @@ import baco_like
 from baco_like import Aim, Categorical, Integer, Optimizer, Space
 from baco_like.exceptions import EvaluatorError, MissingExtra, RunFileError
 from baco_like.integrations import (
-    hypermapper,
     observe_samples,
     read_samples,
     read_scenario,
@@ -41,7 +40,6 @@ FIELDS = {
         "true_value": "1",
         "false_value": "0",
     },
-    "log_file": "grid.log",
     "input_parameters": {
         "x": {"parameter_type": "ordinal", "values": [1, 2, 4, 8, 16, 32]},
         "y": {"parameter_type": "integer", "values": [1, 16]},
@@ -98,7 +96,7 @@ def test_a_client_in_cpp(compiled, scenario, tmp_path, failure, order):
         expected = str((int(x) - 8) ** 2 + float(y)) if ran else failure
         assert runtime == expected
     assert any(f",{failure},0," in row for row in rows)
-    assert (tmp_path / "grid.log").read_text().startswith("ended: 10 evaluations; best ")
+    assert "baco-like: warning: ended: 10 evaluations; best " in done.stderr
 
 
 def test_the_example(tmp_path):
@@ -172,7 +170,7 @@ def test_another_folder_needs_permission(tmp_path):
         check=False,
     )
     assert done.stderr.startswith("baco-like: error: the client has closed its end")
-    assert sorted(path.name for path in other.iterdir()) == ["grid.log", "grid_output_samples.csv"]
+    assert sorted(path.name for path in other.iterdir()) == ["grid_output_samples.csv"]
     assert [path.name for path in current.iterdir()] == ["grid.json"]
 
 
@@ -423,12 +421,6 @@ def test_names_of_objectives_are_checked(names):
         read_scenario(fields(optimization_objectives=names))
 
 
-def test_a_best_point_is_noted_as_impossible():
-    scenario = read_scenario(fields(print_best=True))
-    assert not scenario.print_best
-    assert "print_best: several objectives have no best point" in scenario.notes
-
-
 def test_the_export_has_a_column_for_each_objective(tmp_path):
     space = Space({"tile": Integer(1, 9), "flag": Categorical(["a", "b"])})
     objectives = {"time": "minimize", "size": "minimize"}
@@ -445,77 +437,3 @@ def test_the_export_has_a_column_for_each_objective(tmp_path):
     assert [dict(o.metrics) for o in recorded.outcomes[1:]] == [{"size": s} for s in (99, 98, 97)]
     again = Optimizer(space, objectives, warm_start=Path(path), strategy="nsga2")
     assert [trial.metrics["size"] for trial in again.front] == [99, 98, 97]
-
-
-# A Python function ----------------------------------------------------------------------------------------------
-
-
-def function(config):
-    f1, f2, valid = chakong_haimes(config["x1"], config["x2"])
-    return {"f1_value": f1, "f2_value": f2, "Valid": valid}
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_a_script_with_a_function_changes_one_import(folder):
-    """The script `chakong_haimes.py` of HyperMapper and BaCO, which reads a scenario relative to its folder."""
-    scenario = fields(hypermapper_mode={"mode": "default"})
-    (folder / "scenario.json").write_text(json.dumps(scenario))
-    optimizer = hypermapper.optimize("scenario.json", function)
-    rows = (folder / "chakong_haimes_output_samples.csv").read_text().splitlines()
-    assert rows[0] == "x1,x2,f1_value,f2_value,Valid,Timestamp"
-    assert len(rows) - 1 == len(optimizer.trials) == 10
-    for text, trial in zip(rows[1:], optimizer.trials, strict=True):
-        f1, f2, valid = chakong_haimes(trial["x1"], trial["x2"])
-        assert values(text) == (trial["x1"], trial["x2"], f1, f2)
-        assert (trial.failure is None) == valid
-    assert len(optimizer.front) >= 1
-
-
-def test_a_function_and_a_program_get_the_same_requests(folder):
-    client = Client()
-    talk(client, fields(), folder, strategy="nsga2", seed=3)
-    (folder / "chakong_haimes_output_samples.csv").unlink()
-    optimizer = hypermapper.optimize(fields(), function, strategy="nsga2", seed=3)
-    assert [(trial["x1"], trial["x2"]) for trial in optimizer.trials] == client.asked
-
-
-@pytest.mark.parametrize("make", [tuple, list, lambda values: dict(zip("yv", values, strict=True))])
-def test_a_function_may_return_values_in_order(folder, make):
-    column = {**SCENARIO["feasible_output"], "name": "v"}
-    scenario = fields(optimization_objectives=["y"], feasible_output=column)
-    optimizer = hypermapper.optimize(scenario, lambda x: make([x["x1"] ** 2, x["x1"] < 5]))
-    assert optimizer.best_value == min(t["x1"] ** 2 for t in optimizer.trials if t["x1"] < 5)
-    assert all((t.failure is None) == (t["x1"] < 5) for t in optimizer.trials)
-
-
-@pytest.mark.parametrize(
-    ("result", "message"),
-    [
-        ({"f1_value": 1.0, "Valid": True}, "lacks f2_value, after 0 of 10 evaluations"),
-        ({"f1_value": 1.0, "f2_value": 2.0}, "lacks Valid"),
-        ((1.0, 2.0), "expected values of f1_value, f2_value, Valid"),
-        (1.0, "expected values of f1_value"),
-    ],
-)
-def test_a_function_without_an_objective_ends_the_run(folder, result, message):
-    with pytest.raises(EvaluatorError, match=message):
-        hypermapper.optimize(fields(), lambda config: result)
-
-
-def test_an_interrupted_function_resumes_from_the_journal(folder):
-    def interrupted(config):
-        if next(calls) == 5:
-            raise KeyboardInterrupt
-        return function(config)
-
-    calls = iter(range(100))
-    with pytest.raises(KeyboardInterrupt):
-        hypermapper.optimize(fields(), interrupted, journal="run.jsonl")
-    resumed = hypermapper.optimize(fields(), function, journal="run.jsonl")
-    whole = hypermapper.optimize(fields(output_data_file="whole.csv"), function)
-    assert [dict(t) for t in resumed.trials] == [dict(t) for t in whole.trials]

@@ -1,4 +1,4 @@
-"""The files that a scenario may write: inside permitted folders, and never in place of an existing file."""
+"""The file of samples that a scenario writes: inside permitted folders, and never in place of another file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from baco_like._output import escape_control_characters, explain_os_error
+from baco_like._output import explain_os_error
 from baco_like.exceptions import RunFileError
 from baco_like.integrations.hypermapper.messages import Report, split_cells
 from baco_like.records import Trial
@@ -39,65 +39,18 @@ def is_valid(path: Path) -> bool:
     return b"\0" not in encoded and len(encoded) < _MAX_PATH
 
 
-def check_permitted(paths: Iterable[Path], allow_dirs: Sequence[Path]) -> None:
-    """Refuse files outside the current folder and the permitted folders, before anything is written.
+def check_permitted(path: Path, allow_dirs: Sequence[Path]) -> None:
+    """Refuse a file outside the current folder and the permitted folders, before anything is written.
 
     Raises:
-        RunFileError: A file would be created elsewhere.
+        RunFileError: The file would be created elsewhere.
     """
-    for path in paths:
-        if not is_inside(path, (Path.cwd(), *allow_dirs)):
-            place = os.path.realpath(path.parent)
-            raise RunFileError(
-                f"the scenario writes {path.name!r} to {place!r}, outside the current folder; "
-                f"if it may, pass --allow-dir {place!r}"
-            )
-
-
-@contextlib.contextmanager
-def report_to_log(log: Path | None, report: Report) -> Iterator[Report]:
-    """Provide a function that reports a line and also writes it to a new log file, if there is one.
-
-    Control characters and line ends in a line are escaped. An existing file is kept: the log is then ``NAME.1``, and so
-    on.
-
-    Raises:
-        RunFileError: The file cannot be created.
-    """
-
-    def report_line(text: str) -> None:
-        report(escape_control_characters(text))
-
-    if log is None:
-        yield report_line
-        return
-    with explain_os_error(RunFileError, "write", log):
-        log.parent.mkdir(parents=True, exist_ok=True)
-        path, file = _create_new(log)
-
-    def report_and_log(text: str) -> None:
-        line = escape_control_characters(text)
-        report(line)
-        with contextlib.suppress(OSError):  # a full disk must not end the run
-            file.write(line + "\n")
-
-    with file:
-        if path != log:
-            report_and_log(f"{log} exists, so the log is {path}")
-        yield report_and_log
-
-
-def _create_new(path: Path) -> tuple[Path, TextIO]:
-    """Create a file that did not exist, with a number after its name if necessary."""
-    number, place = 0, path
-    while True:
-        try:
-            # O_EXCL: no existing file is opened, and no link is followed, even one without a target.
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
-            return place, os.fdopen(os.open(place, flags, 0o666), "w", 1, encoding="utf-8")
-        except FileExistsError:
-            number += 1
-            place = path.with_name(f"{path.name}.{number}")
+    if not is_inside(path, (Path.cwd(), *allow_dirs)):
+        place = os.path.realpath(path.parent)
+        raise RunFileError(
+            f"the scenario writes {path.name!r} to {place!r}, outside the current folder; "
+            f"if it may, pass --allow-dir {place!r}"
+        )
 
 
 @contextlib.contextmanager

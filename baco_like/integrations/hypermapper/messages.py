@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from baco_like._output import escape_control_characters
 from baco_like.exceptions import ConfigError
 from baco_like.parameters import Parameter, Real, SteppedReal
 from baco_like.results.hypermapper import Cells, Layout, number, read_value
@@ -35,11 +36,6 @@ def format_request(layout: Layout, configs: Sequence[Mapping[str, Any]]) -> str:
     """Return the lines that request evaluations of configurations."""
     rows = [",".join(layout.write(config)) for config in configs]
     return "\n".join([f"Request {len(configs)}", ",".join(layout.parameters), *rows]) + "\n"
-
-
-def format_best(names: Sequence[str], cells: Sequence[str]) -> str:
-    """Return HyperMapper 2's lines on the best point, which precede the last line."""
-    return f"Best point found:\n{','.join(names)}\n{','.join(cells)}\n\n"
 
 
 def split_cells(line: str) -> list[str]:
@@ -141,7 +137,9 @@ def _matches_value(parameter: Parameter, text: str, value: Any) -> bool:
 def report_to_stderr(text: str) -> None:
     """Write a line to standard error.
 
-    The line contains the word ``warning``: clients that read both streams as one skip such lines.
+    The line contains the word ``warning``: clients that read both streams as one skip such lines. Control characters
+    and line ends are escaped.
     """
+    line = f"baco-like: warning: {escape_control_characters(text)}"
     with contextlib.suppress(OSError):  # a closed terminal must not end the run
-        print(f"baco-like: warning: {text}", file=sys.stderr, flush=True)
+        print(line, file=sys.stderr, flush=True)

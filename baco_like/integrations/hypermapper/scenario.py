@@ -33,6 +33,7 @@ _DEFAULT_BEHAVIOUR: Mapping[str, Any] = {
     "allow_duplicate_samples": False,
     "epsilon_greedy_threshold": 0,
     "number_of_repetitions": 1,
+    "print_best": False,
     "print_posterior_best": False,
     "standardize_objectives": True,
 }
@@ -63,9 +64,7 @@ class Scenario:
         evaluations: Total number of evaluations.
         seconds: Limit of wall time in seconds, or None.
         output: The file of samples.
-        log: The log file, or None.
         resume: The file whose rows are observed first, or None.
-        print_best: Whether the best point is written before the last line.
         notes: One line for each setting that is ignored or unknown.
     """
 
@@ -79,9 +78,7 @@ class Scenario:
     evaluations: int
     seconds: float | None
     output: Path
-    log: Path | None
     resume: Path | None
-    print_best: bool
     notes: tuple[str, ...]
 
 
@@ -121,9 +118,6 @@ def read_scenario(
     if minutes is None or (minutes <= 0 and minutes != -1):
         raise fields.error("time_budget", "a number of minutes above 0, or -1 for no limit")
     files = _read_files(fields, allow_dirs)
-    print_best = fields.take("print_best", "auto") is True
-    if print_best and further:
-        fields.notes.append("print_best: several objectives have no best point")
     for name in ("baco_mode", "hypermapper_mode"):
         _note_mode(fields.inner(name))
     space = Space(description.parameters, description.constraints)
@@ -141,7 +135,6 @@ def read_scenario(
         batch=batch,
         evaluations=design + iterations * batch,
         seconds=None if minutes == -1 else 60 * minutes,
-        print_best=print_best and not further,
         notes=(*description.notes, *fields.notes),
         **files,
     )
@@ -264,9 +257,9 @@ def _read_design(fields: _Fields) -> tuple[int, str]:
 
 
 def _read_files(fields: _Fields, allow_dirs: Sequence[Path]) -> dict[str, Any]:
-    """Return the file of samples, the log file and the file to resume from.
+    """Return the file of samples and the file to resume from.
 
-    Files that are written must be inside ``run_directory`` or a permitted folder, also after links are followed.
+    The file of samples must be inside ``run_directory`` or a permitted folder, also after links are followed.
     """
     folder = Path(fields.text("run_directory", "."))
     if not is_valid(folder):
@@ -275,18 +268,10 @@ def _read_files(fields: _Fields, allow_dirs: Sequence[Path]) -> dict[str, Any]:
     key, name = "output_data_file", fields.text("output_data_file", _OUTPUT)
     if name == _OUTPUT:
         key, name = "application_name", f"{application}_{_OUTPUT}"
-    log = fields.take("log_file", "")
-    written = {key: folder / name} | ({"log_file": folder / str(log)} if log else {})
-    for field_name, path in written.items():
-        if not is_inside(path, (folder, *allow_dirs)):
-            raise fields.error(field_name, "a path within run_directory or --allow-dir")
-    if written.get("log_file") == written[key]:
-        raise fields.error("log_file", f"another file than {key}")
+    output = folder / name
+    if not is_inside(output, (folder, *allow_dirs)):
+        raise fields.error(key, "a path within run_directory or --allow-dir")
     keys = ("resume_optimization_file", "resume_optimization_data")
     sources = [fields.text(key, _OUTPUT) for key in keys]
-    source = next((folder / name for name in sources if name != _OUTPUT), written[key])
-    return {
-        "output": written[key],
-        "log": written.get("log_file"),
-        "resume": source if fields.flag("resume_optimization") else None,
-    }
+    source = next((folder / name for name in sources if name != _OUTPUT), output)
+    return {"output": output, "resume": source if fields.flag("resume_optimization") else None}

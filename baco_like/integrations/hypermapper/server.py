@@ -6,14 +6,10 @@ import contextlib
 import csv
 import os
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, TextIO, final
-
-from typing_extensions import override
+from typing import Any, TextIO
 
 from baco_like._output import explain_os_error, open_protocol_streams
 from baco_like.exceptions import EvaluatorError, RunFileError, SpaceExhausted, StrategyError
@@ -24,7 +20,7 @@ from baco_like.journal.lock import sole_runner
 from baco_like.optimizer import Optimizer, Search, Sharing, WarmStart
 from baco_like.optimizer.arguments import default_points
 from baco_like.records import Outcome, Trial
-from baco_like.results.hypermapper import Cells, header, read_csv, row
+from baco_like.results.hypermapper import Cells, read_csv, row
 from baco_like.running import MaxEvals, MaxTime
 from baco_like.running.stopping import AnyOf
 from baco_like.running.telling import describe_front, describe_values
@@ -93,59 +89,8 @@ def serve(
         JournalError: The journal belongs to another run, or is in use.
         ValueError: The strategy does not exist.
     """
-    start = partial(PipeSession, incoming=incoming, outgoing=outgoing)
-    return _run(scenario, start, report, options)[1]
-
-
-def optimize(
-    settings_file: str | os.PathLike[str] | Mapping[str, Any],
-    black_box_function: Callable[[dict[str, Any]], Any] | None = None,
-    *,
-    seed: int = 0,
-    strategy: str | None = None,
-    journal: str | os.PathLike[str] | None = None,
-) -> Optimizer | None:
-    """Tune a Python function as ``optimizer.optimize`` of HyperMapper and BaCO does, and return the optimizer.
-
-    Args:
-        settings_file: The scenario: the path of a JSON file, or its content.
-        black_box_function: Gets a configuration as a dictionary. It returns a mapping of the objectives and of the
-            feasibility column, or their values in the order of the file of samples. None: `serve_stdio`.
-        seed: The run's only seed.
-        strategy: A strategy's name, in place of the scenario's.
-        journal: Also keep the run in this journal; an existing one is resumed.
-
-    Returns:
-        The optimizer with all trials; None without a function.
-
-    Raises:
-        EvaluatorError: The function's result lacks an objective, or has another number of values.
-        RunFileError: The scenario cannot be read, or one of its files cannot be read or written.
-        JournalError: The journal belongs to another run, or is in use.
-        ValueError: The strategy does not exist.
-    """
-    path = None if journal is None else Path(journal)
-    options = ServeOptions(seed=seed, strategy=strategy, journal=path)
-    if black_box_function is None:
-        if isinstance(settings_file, Mapping):
-            raise RunFileError("a scenario without a function to tune must be a file")
-        serve_stdio(Path(settings_file), options)
-        return None
-    given = settings_file if isinstance(settings_file, Mapping) else Path(settings_file)
-    start = partial(FunctionSession, function=black_box_function)
-    return _run(read_scenario(given), start, messages.report_to_stderr, options)[0]
-
-
-def _run(
-    scenario: Scenario,
-    start: Callable[[Scenario, Optimizer, TextIO, Report], PipeSession | FunctionSession],
-    report: Report,
-    options: ServeOptions,
-) -> tuple[Optimizer, str]:
-    """Run a session of a scenario; return the optimizer and the reason of the end."""
     scenario = replace(scenario, strategy=options.strategy or scenario.strategy)
-    log = [] if scenario.log is None else [scenario.log]
-    files.check_permitted([scenario.output, *log], options.allow_dirs)
+    files.check_permitted(scenario.output, options.allow_dirs)
     earlier: tuple[list[dict[str, Any]], list[Outcome]] = ([], [])
     if scenario.resume is not None:
         if os.path.exists(scenario.resume) and not os.path.isfile(scenario.resume):  # a pipe
@@ -162,7 +107,6 @@ def _run(
             scenario.output.parent.mkdir(parents=True, exist_ok=True)
         stack.enter_context(sole_runner(scenario.output))
         stack.enter_context(sole_runner(options.journal))
-        report = stack.enter_context(files.report_to_log(scenario.log, report))
         for note in scenario.notes:
             report(note)
         optimizer = _create_optimizer(scenario, options, warm)
@@ -175,9 +119,9 @@ def _run(
         samples = stack.enter_context(
             files.open_samples(scenario.output, scenario.layout, optimizer.trials, report)
         )
-        reason = start(scenario, optimizer, samples, report).run()
+        reason = Session(scenario, optimizer, samples, report, incoming, outgoing).run()
         report(f"ended: {reason}; {_describe_best(optimizer)}, all rows are in {scenario.output}")
-    return optimizer, reason
+    return reason
 
 
 def _describe_best(optimizer: Optimizer) -> str:
@@ -249,11 +193,8 @@ def observe_samples(
     return sum(not optimizer.space.contains(config) for config in configs)
 
 
-# Sessions: a program behind pipes, or a Python function ---------------------------------------------------------------
-
-
 @dataclass
-class Session(ABC):
+class Session:
     """One session with a client.
 
     Attributes:
@@ -261,12 +202,18 @@ class Session(ABC):
         optimizer: Suggests the configurations.
         samples: The file to which each evaluated row is appended.
         report: Writes one line to the user.
+        incoming: The client's replies.
+        outgoing: Requests to the client.
+        has_warned: Whether it was reported that replies do not match the requests.
     """
 
     scenario: Scenario
     optimizer: Optimizer
     samples: TextIO
     report: Report
+    incoming: TextIO
+    outgoing: TextIO
+    has_warned: bool = False
 
     def run(self) -> str:
         """Request evaluations until a limit is reached; return the reason of the end."""
@@ -279,16 +226,8 @@ class Session(ABC):
             if not trials:
                 break
             self._evaluate(trials)
-        self._end()
+        self._send(messages.END)
         return reason or "the space is exhausted"
-
-    @abstractmethod
-    def _evaluate(self, trials: Sequence[Trial]) -> None:
-        """Let the client evaluate trials, and record each outcome at once."""
-
-    @abstractmethod
-    def _end(self) -> None:
-        """Tell the client that the run has ended."""
 
     def _next_trials(self) -> list[Trial]:
         """Return the trials of the next request: pending trials of a resumed journal first, then new ones."""
@@ -331,23 +270,6 @@ class Session(ABC):
         except ValueError as error:
             raise self._error(str(error)) from None
 
-
-@final
-@dataclass
-class PipeSession(Session):
-    """A session with a program, over two streams.
-
-    Attributes:
-        incoming: The client's replies.
-        outgoing: Requests to the client.
-        has_warned: Whether it was reported that replies do not match the requests.
-    """
-
-    incoming: TextIO
-    outgoing: TextIO
-    has_warned: bool = False
-
-    @override
     def _evaluate(self, trials: Sequence[Trial]) -> None:
         """Request the evaluation of trials, and record each row of the reply at once."""
         layout, waiting = self.scenario.layout, list(trials)
@@ -361,13 +283,6 @@ class PipeSession(Session):
                 cells = messages.parse_cells(line, names)
             trial = waiting.pop(self._find_trial(cells, waiting))
             self._record(trial, cells)
-
-    @override
-    def _end(self) -> None:
-        best, layout = self.optimizer.best, self.scenario.layout
-        if best is not None and self.scenario.print_best:
-            self._send(messages.format_best(header(layout), row(layout, best)))
-        self._send(messages.END)
 
     def _send(self, lines: str) -> None:
         try:
@@ -403,51 +318,3 @@ class PipeSession(Session):
                 "a reply's parameters do not match the request; its rows are assigned in the order of the request"
             )
         return 0
-
-
-@final
-@dataclass
-class FunctionSession(Session):
-    """A session with a Python function, which is called for one trial after the other.
-
-    Attributes:
-        function: The function.
-    """
-
-    function: Callable[[dict[str, Any]], Any]
-
-    @override
-    def _evaluate(self, trials: Sequence[Trial]) -> None:
-        """Call the function for each trial."""
-        for trial in trials:
-            result = self.function(dict(trial.config))
-            with self._errors_with_progress():
-                cells = self._read_result(result)
-            self._record(trial, cells)
-
-    @override
-    def _end(self) -> None:
-        """Do nothing: the function needs no message."""
-
-    def _read_result(self, result: Any) -> Cells:
-        """Return the values that the function has returned as the cells of a reply.
-
-        Raises:
-            ValueError: A value is missing, or there is another number of values.
-        """
-        layout = self.scenario.layout
-        column = [layout.feasibility.name] if layout.feasibility.required else []
-        names = [*layout.objectives, *column]
-        if not isinstance(result, Mapping):
-            values = result if isinstance(result, (list, tuple)) else [result]
-            if len(values) != len(names):
-                raise ValueError(
-                    f"the function returned {result!r:.100}; expected values of {', '.join(names)}"
-                )
-            result = dict(zip(names, values, strict=True))
-        missing = [name for name in names if name not in result]
-        if missing:
-            raise ValueError(
-                f"the function returned {dict(result)!r:.100}; it lacks {', '.join(missing)}"
-            )
-        return {str(name): str(value) for name, value in result.items()}
