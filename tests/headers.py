@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 
-STRICT = ("-Wall", "-Wextra", "-pedantic", "-Werror", "-Wno-cpp")
+STRICT = ("-Wall", "-Wextra", "-pedantic", "-Werror")
 COMPILERS = (("gcc", "-std=c99", "c"), ("g++", "-std=c++11", "c++"))
 
 

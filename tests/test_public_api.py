@@ -110,7 +110,6 @@ PUBLIC = {
         "ShippedTable",
         "Stamp",
         "make_table",
-        "read_stamp",
         "read_table",
         "ship",
     ],

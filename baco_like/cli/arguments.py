@@ -385,10 +385,7 @@ class Check(_Definition, at="shipped.check"):
         rounds: Largest number of rounds (default: 160).
         seed: For the order in the rounds.
         record: Keep these measurements in FILE, a table, for later checks.
-        stamp: Only compare the stamp of any shipped file with this machine; measure nothing.
         device: Name of this device (default: the model of the CPU).
-        retune: After a regression, spend N evaluations on a new run that starts with the old results.
-        out: Folder of the run of --retune (default: a new one in runs/).
         report: Write the result as JSON too.
     """
 
@@ -399,10 +396,7 @@ class Check(_Definition, at="shipped.check"):
     rounds: Annotated[int, _Form("N", _whole(5))] = 160
     seed: Seed = 0
     record: bool = False
-    stamp: bool = False
     device: Label | None = None
-    retune: Count | None = None
-    out: OutFolder | None = None
     report: File | None = None
 
 

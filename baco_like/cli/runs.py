@@ -1,4 +1,4 @@
-"""Run or resume what a run file describes, in a separate folder: ``tune``, ``simplify`` and ``check --retune``."""
+"""Run or resume what a run file describes, in a separate folder: ``tune`` and ``simplify``."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +13,11 @@ import numpy as np
 
 from baco_like._output import check_output, explain_os_error, print_line, replace_file
 from baco_like.cli import arguments
-from baco_like.cli.runs import folder_to_resume, run_and_report
+from baco_like.cli.runs import folder_to_resume
 from baco_like.evaluators.command.compilers import describe_compiler
 from baco_like.exceptions import RunFileError
 from baco_like.journal.header import describe_host, hashes_in
 from baco_like.journal.lock import files_of_run
-from baco_like.optimizer import WarmStart
 from baco_like.records.limits import Limits
 from baco_like.records.objective import Direction
 from baco_like.records.regression import RegressionRule
@@ -38,7 +36,6 @@ from baco_like.shipping import (
     ShippedEntry,
     ShippedTable,
     make_table,
-    read_stamp,
     read_table,
 )
 from baco_like.shipping import ship as write_table
@@ -46,7 +43,6 @@ from baco_like.shipping.stamp import fingerprint
 from baco_like.shipping.table import describe_task
 from baco_like.spaces.inputs import describe_differences
 
-_FINE, _UNKNOWN = 0, 2
 _MIN_TOLERANCE = 0.2
 """The slow-down that does not matter, as a share of the slow-down to find."""
 
@@ -131,8 +127,6 @@ def check(args: arguments.Check) -> int:
     Raises:
         RunFileError: A file cannot be read, the space has changed, or no run file is named.
     """
-    if args.stamp:
-        return _check_stamp(args)
     checked = _read(args)
     run_file = checked.run_file
     if run_file is None:
@@ -158,8 +152,6 @@ def check(args: arguments.Check) -> int:
             replace_file(args.report, text.encode(), inputs)
     if args.record and result.status == "fine":
         _keep_baseline(checked, entry, result, args)
-    if args.retune is not None and result.status == "regressed":
-        _retune(checked, entry, run_file, args.retune, args)
     return result.exit_code
 
 
@@ -195,29 +187,6 @@ def _only_entry(table: ShippedTable) -> ShippedEntry:
 
 def _present_device(args: arguments.Check) -> str | None:
     return args.device or describe_host().get("cpu")
-
-
-def _check_stamp(args: arguments.Check) -> int:
-    """Compare the stamp of a file with this machine, and with the run file if there is one."""
-    if args.file.is_dir() or args.file.suffix in (".jsonl", ".toml"):
-        raise RunFileError(
-            f"{args.file} is a run, and --stamp compares a shipped file; write one by: "
-            "baco-like ship RUN --format json --out tuned.json"
-        )
-    stamp = read_stamp(args.file)
-    run_file = None if args.run_file is None else read(args.run_file)
-    compiler = None if run_file is None else describe_compiler(run_file.evaluator_table.entries)
-    space = None if run_file is None else fingerprint(run_file.space.to_dict())
-    sources = None if run_file is None else hashes_in(run_file.context)
-    differences = stamp.differences(space, _present_device(args), compiler, sources)
-    for difference in differences:
-        print_line(f"stale: {difference}")
-    if not differences:
-        rest = (
-            "" if run_file else "; to compare space, compiler and sources, add --run-file FILE.toml"
-        )
-        print_line(f"fine: nothing has changed since {stamp.date or 'the run'}{rest}")
-    return _UNKNOWN if differences else _FINE
 
 
 def _compare_facts(table: ShippedTable, run_file: RunFile, args: arguments.Check) -> list[str]:
@@ -302,36 +271,3 @@ def _keep_baseline(
         # A link is an input here: the table itself is updated.
         write_table(replace(table, entries=entries, stamp=stamp), "json", args.file.resolve())
     print_line(f"kept {len(evidence.ratios)} rounds in {args.file}")
-
-
-def _retune(
-    checked: _Checked,
-    entry: ShippedEntry,
-    run_file: RunFile,
-    evaluations: int,
-    args: arguments.Check,
-) -> None:
-    """Run a small search that begins with the old results.
-
-    The values have changed, so the old ones are not used as values: the best old configurations are measured first,
-    and the other results help as those of a related task.
-    """
-    starts: Sequence[WarmStart]
-    if checked.journal is None:
-        task = {} if checked.table.space.tasks is None else entry.task
-        known = [({**entry.config, **task}, entry.evidence.value)]
-        starts = [WarmStart(known, "configs", best=1)]
-    else:
-        best = max(1, min(5, evaluations // 3))
-        starts = [WarmStart(checked.journal, "configs", best=best)]
-        trials = JournalView(checked.journal).history.trials
-        if len({trial.value for trial in trials} - {None}) >= 3:
-            starts.append(WarmStart(checked.journal, "prior"))
-    again = replace(
-        run_file,
-        budget=replace(run_file.budget, evaluations=evaluations, builds=None, seconds=None),
-        warm_start=(*run_file.warm_start, *starts),
-    )
-    print_line(f"tuning again with {evaluations} evaluations")
-    _, folder = run_and_report(again, args.out, seed=args.seed)
-    print_line(f"ship the new winner: baco-like ship {folder / JOURNAL} --format FORMAT --out FILE")

@@ -3,7 +3,7 @@
 from baco_like.shipping.formats import ship
 from baco_like.shipping.json_table import read_table
 from baco_like.shipping.sources import ShippedRun, make_table
-from baco_like.shipping.stamp import Stamp, read_stamp
+from baco_like.shipping.stamp import Stamp
 from baco_like.shipping.table import Evidence, ShippedEntry, ShippedTable
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "ShippedTable",
     "Stamp",
     "make_table",
-    "read_stamp",
     "read_table",
     "ship",
 ]

@@ -91,7 +91,6 @@ def header_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
         f"#ifndef {prefix.upper()}_TUNED_H\n#define {prefix.upper()}_TUNED_H",
         "#include <float.h>\n#include <math.h>\n#include <string.h>",
         writer.stamp_macros(),
-        writer.stale_checks(),
         writer.enums(),
         writer.parameter_macros(),
         writer.struct_and_table(),
@@ -102,11 +101,11 @@ def header_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
     return ("\n\n".join(part for part in parts if part) + "\n").encode("ascii")
 
 
-_TAKEN = ("space", "device", "compiler", "date", "count", "tuned_h", "allow_stale", "expect_space")
+_TAKEN = ("space", "device", "compiler", "date", "count", "tuned_h")
 """Ends of the macros of every header."""
 
 _FUNCTIONS = (
-    *("config", "table", "index", "select", "may_use", "allowed", "ranks", "is_other_device"),
+    *("config", "table", "index", "select", "may_use", "allowed", "ranks"),
     *re.findall(r"@(\w+)\(", _RATIO + _HELPERS),
 )
 """Ends of the other names of a header, which constants of an enum must not have."""
@@ -231,29 +230,6 @@ class _HeaderWriter:
             ]
         )
 
-    def stale_checks(self) -> str:
-        """Return the checks of the space and the compiler when the header is compiled."""
-        upper = self._prefix.upper()
-        lines = [
-            f"#if defined({upper}_EXPECT_SPACE) && {upper}_EXPECT_SPACE != {upper}_SPACE",
-            f'#error "{self._prefix}: the space has changed since this header was written; tune and ship again"',
-            "#endif",
-        ]
-        wanted = _compiler_test(self._table.stamp.compiler or "")
-        if wanted is not None:
-            test, words = wanted
-            reason = f'"{self._prefix}: tuned with {words}; define {upper}_ALLOW_STALE to use it with another compiler"'
-            lines += [
-                f"#if !defined({upper}_ALLOW_STALE) && !({test})",
-                f"#ifdef {upper}_REFUSE_STALE",
-                f"#error {reason}",
-                "#else",
-                f"#warning {reason}",
-                "#endif",
-                "#endif",
-            ]
-        return "\n".join(lines)
-
     def enums(self) -> str:
         """Return an enum for each parameter with texts, and macros of the same numbers for ``#if``.
 
@@ -349,11 +325,6 @@ static inline int {prefix}_index({parameters or "void"}) {{
 static inline const {prefix}_config *{prefix}_select({parameters or "void"}) {{
     int best = {prefix}_index({passed});
     return best < 0 ? 0 : &{prefix}_table[best];
-}}
-
-/* Whether the entries were tuned on another device; an unknown device is no other one. */
-static inline int {prefix}_is_other_device(const char *device) {{
-    return {prefix.upper()}_DEVICE[0] != 0 && strcmp(device, {prefix.upper()}_DEVICE) != 0;
 }}"""
 
     def _loop(self, closer: str, test: str) -> str:
@@ -471,24 +442,6 @@ def _used_helpers(functions: str, prefix: str) -> str:
             needed.insert(0, text)
             calls += text
     return "".join(needed).rstrip("\n")
-
-
-def _compiler_test(version: str) -> tuple[str, str] | None:
-    """Return a condition of the preprocessor for GCC or Clang and the compiler in words; None for another compiler.
-
-    Args:
-        version: First line of the output of ``--version``.
-    """
-    found = re.search(r"\b(\d{1,4})\.\d+(\.\d+)?\b", version)
-    if found is None:
-        return None
-    major = found[1]
-    if "clang" in version.lower():
-        return f"defined(__clang__) && __clang_major__ == {major}", f"Clang {major}"
-    if re.search(r"\bg?(cc|\+\+)\b|gcc|Free Software Foundation", version):
-        test = f"defined(__GNUC__) && !defined(__clang__) && __GNUC__ == {major}"
-        return test, f"GCC {major}"
-    return None
 
 
 # Conditions -----------------------------------------------------------------------------------------------------------

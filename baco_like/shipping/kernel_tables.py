@@ -13,7 +13,6 @@ from typing import Any
 
 from baco_like.exceptions import RunFileError
 from baco_like.parameters.values import is_number
-from baco_like.shipping.stamp import KEY, TRITON_VERSION
 from baco_like.shipping.table import (
     Config,
     ShippedEntry,
@@ -21,6 +20,9 @@ from baco_like.shipping.table import (
     describe_task,
     own_constraints,
 )
+
+_STAMP_KEY = "baco_like_stamp"
+"""Key of the stamp in the JSON of another program."""
 
 _MOE_PARAMETERS = ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M")
 """Constants of the fused-MoE kernel of vLLM without a default."""
@@ -44,7 +46,7 @@ def moe_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
             "a fused-MoE table is about one shape; ship one file for each E, N and device"
         )
     document: dict[str, Any] = {
-        TRITON_VERSION: {
+        "triton_version": {
             "triton": table.stamp.versions.get("triton", ""),
             "stamp": table.stamp.to_dict(),
         }
@@ -99,7 +101,9 @@ def inductor_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
     Raises:
         RunFileError: A task has no key, or a value has no JSON form.
     """
-    document: dict[str, Any] = {KEY: [{"template_id": "none", "stamp": table.stamp.to_dict()}]}
+    document: dict[str, Any] = {
+        _STAMP_KEY: [{"template_id": "none", "stamp": table.stamp.to_dict()}]
+    }
     for entry in table.entries:
         key, template = _inductor_key(entry.task)
         device = entry.task.get("device")
@@ -161,7 +165,7 @@ def wisdom_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
         "objective": "time",
         "tunable_parameters": parameters,
         "key": name,
-        KEY: stamp.to_dict(),
+        _STAMP_KEY: stamp.to_dict(),
     }
     lines: list[dict[str, Any]] = [header]
     for entry in table.entries:

@@ -19,7 +19,6 @@ _HEAD = '''\
 from __future__ import annotations
 
 import json
-import warnings
 from math import ceil, floor, log, log2, log10, sqrt  # constraints use them
 
 STAMP = json.loads({text})
@@ -68,22 +67,6 @@ def select(**task):
     if i < 0:
         raise LookupError(f"no tuned configuration may be used for {{task}}")
     return dict(DEFAULT if i == len(ENTRIES) else ENTRIES[i][1])
-
-
-def differences(space=None, device=None, compiler=None):
-    """Return what differs from the time of tuning; facts that are not given are not compared."""
-    now = {{"space": space, "device": device, "compiler": compiler}}
-    return [
-        f"tuned with {{name}} {{STAMP[name]!r}}, now {{value!r}}"
-        for name, value in now.items()
-        if value and STAMP[name] and value != STAMP[name]
-    ]
-
-
-def warn_if_stale(**now):
-    """Warn if the space, device or compiler differs from the time of tuning; see `differences`."""
-    for difference in differences(**now):
-        warnings.warn(difference, stacklevel=2)
 '''
 
 _TRITON = '''
@@ -121,7 +104,7 @@ _TRITON_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
 
 def module_bytes(table: ShippedTable, name: str = "tuned", **_: Any) -> bytes:
-    """Return a Python module with the functions ``select``, ``index``, ``differences`` and ``warn_if_stale``."""
+    """Return a Python module with the functions ``select`` and ``index``."""
     return _module(table).encode("ascii", "backslashreplace")
 
 

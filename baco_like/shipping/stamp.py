@@ -7,25 +7,18 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from baco_like._checks import nesting_depth, reject_constant
 from baco_like.exceptions import RunFileError
-from baco_like.results.files import MOST_BYTES, read_text
+from baco_like.results.files import MOST_BYTES
 
 T = TypeVar("T")
 
 MARKER = "baco-like-stamp: "
 """Text before the stamp in a comment of a source file."""
-
-KEY = "baco_like_stamp"
-"""Key of the stamp in a JSON file of another tool."""
-
-TRITON_VERSION = "triton_version"
-"""The only key of a fused-MoE table that is not a batch size; its reader drops the value, which has the stamp."""
 
 _DEEPEST = 32
 
@@ -140,24 +133,6 @@ def stamp_text(stamp: Stamp) -> str:
     return text.replace("/", r"\u002f").replace("?", r"\u003f")
 
 
-def read_stamp(path: Path) -> Stamp:
-    """Return the stamp of a shipped file of any format. The file is only read, never executed.
-
-    Raises:
-        RunFileError: The file cannot be read, or has no stamp.
-    """
-    text = read_text(path)
-    found = _find_stamp(text)
-    if found is None:
-        raise RunFileError(
-            f"{path} has no stamp of baco-like; write the file by: baco-like ship RUN.jsonl --format FORMAT"
-        )
-    try:
-        return convert(found, Stamp)
-    except RunFileError as error:
-        raise RunFileError(f"{path}: {error}") from None
-
-
 def parse_json(text: str, what: str) -> Any:
     """Return the value of a JSON text of somebody else.
 
@@ -182,32 +157,3 @@ def convert(data: Any, kind: type[T]) -> T:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
         raise RunFileError(f"{kind.__name__.strip('_').lower()}: {error}") from None
-
-
-def _find_stamp(text: str) -> Any:
-    """Return the JSON value of the stamp in a text, or None."""
-    if MARKER in text:
-        line = text.partition(MARKER)[2].partition("\n")[0]
-        try:
-            return json.JSONDecoder().raw_decode(line)[0]
-        except (ValueError, RecursionError):
-            return None
-    first = text.lstrip().partition("\n")[0]
-    for part in (text, first):  # a wisdom file has one JSON object per line
-        try:
-            document = parse_json(part, "the file")
-        except RunFileError:
-            continue
-        if isinstance(document, Mapping):
-            return _stamp_in(document)
-    return None
-
-
-def _stamp_in(document: Mapping[str, Any]) -> Any:
-    found = document.get("stamp", document.get(KEY))
-    if isinstance(found, list):  # the values of an Inductor table are lists of objects
-        found = found[0].get("stamp") if found and isinstance(found[0], Mapping) else None
-    version = document.get(TRITON_VERSION)
-    if found is None and isinstance(version, Mapping):
-        found = version.get("stamp")
-    return found

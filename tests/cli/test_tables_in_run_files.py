@@ -85,10 +85,8 @@ def test_a_run_is_shipped_and_each_task_checked(tmp_path, capsys):
     (tmp_path / "slow_kernel.py").write_text(slower)
     path.write_text(path.read_text().replace("kernel_of_tasks", "slow_kernel"))
     capsys.readouterr()
-    assert cli.main([*one, "--retune", "3", "--out", str(tmp_path / "again")]) == 1
-    shown = capsys.readouterr().out
-    assert "regressed" in shown
-    assert "3 evaluations; failures: none" in shown
+    assert cli.main(one) == 1
+    assert "regressed" in capsys.readouterr().out
 
 
 def tasks_of(folder, **named):

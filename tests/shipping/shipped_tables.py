@@ -72,7 +72,7 @@ def run_c(folder, calls):
         f'#include "tuned.h"\n#include <stdio.h>\nint main(void) {{\n{calls}    return 0;\n}}\n'
     )
     (folder / "main.c").write_text(source)
-    strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-Wno-cpp"]
+    strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
     subprocess.run(["gcc", *strict, "main.c", "-lm", "-o", "main"], cwd=folder, check=True)
     out = subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout
     return [int(word) for word in out.split()]

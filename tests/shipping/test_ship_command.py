@@ -21,7 +21,7 @@ from baco_like import (
     cli,
     tune,
 )
-from baco_like.shipping import Evidence, ShippedEntry, ShippedTable, read_stamp, read_table, ship
+from baco_like.shipping import Evidence, ShippedEntry, ShippedTable, read_table, ship
 from baco_like.shipping.c_header import c_names, c_string
 
 SPACE = Space({"tile": Ordinal([8, 16, 32, 64], default=8)}, constraints=["tile > 4"])
@@ -97,7 +97,7 @@ def test_the_same_journal_gives_the_same_bytes(tmp_path):
     for name in ("a", "b"):
         assert run(tmp_path / "run.jsonl", "--format", "json", "--out", tmp_path / name) == 0
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert read_stamp(tmp_path / "a").date.startswith("20")
+    assert read_table(tmp_path / "a").stamp.date.startswith("20")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_c_reads_the_same_texts(tmp_path):
             f"    fputs(c{i}->p_int, stdout); fputs(T{i}_1_TILE_SIZE_3, stdout); putchar(0);"
         )
     (tmp_path / "main.c").write_text("\n".join([*main, "    return 0;", "}"]))
-    strict = ["-std=c99", "-trigraphs", "-Wall", "-Wextra", "-Werror", "-Wno-cpp"]
+    strict = ["-std=c99", "-trigraphs", "-Wall", "-Wextra", "-Werror"]
     command = ["gcc", *strict, "main.c", "-o", "main"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -230,7 +230,6 @@ def test_python_and_json_hold_any_text(tmp_path_factory, text):
     task = dict(rows.entries[1].task)
     assert module.select(**task) == dict(rows.entries[1].config)
     assert json.loads(json.dumps(rows.stamp.to_dict())) == module.STAMP
-    assert read_stamp(path) == rows.stamp
     document = json.loads(ship(rows, "json", folder / "tuned.json").read_text())
     assert document["entries"][1]["config"] == rows.entries[1].config
 
@@ -264,4 +263,4 @@ def test_the_command_prints_no_control_characters(tmp_path, capsys):
     assert all(char.isprintable() or char == "\n" for char in out), ascii(out)
     text = (tmp_path / "t.h").read_text()
     assert "\x1b" not in text
-    assert read_stamp(tmp_path / "t.h").compiler == "gcc\x1b 1.2.3\n*/"
+    assert r'"compiler":"gcc\u001b 1.2.3\n*\u002f"' in text

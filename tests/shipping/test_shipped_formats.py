@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import types
-import warnings
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -15,7 +14,7 @@ from hypothesis import given, settings
 from shipped_tables import SPACE, entry, imported, plain_space, single, stamp, table
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, RunFileError, Space
-from baco_like.shipping import Evidence, ShippedEntry, ShippedTable, read_stamp, read_table, ship
+from baco_like.shipping import Evidence, ShippedEntry, ShippedTable, read_table, ship
 from baco_like.shipping.c_header import c_integer, header_bytes
 from baco_like.shipping.formats import FORMATS
 from baco_like.shipping.json_table import table_schema
@@ -41,7 +40,7 @@ def test_every_format_has_its_stamp(kind, tmp_path):
     names = ["BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M"]
     rows = kernel_table(names, [task])
     path = ship(rows, kind, tmp_path / "shipped.txt")
-    assert read_stamp(path) == rows.stamp
+    assert rows.stamp.space in path.read_text()
 
 
 # C ----------------------------------------------------------------------------------------------------------------
@@ -53,22 +52,6 @@ def compile_c(folder, source, *options, compiler="gcc"):
     (folder / "main.c").write_text(source)
     command = [compiler, "-std=c99", *STRICT, *options, "main.c", "-lm", "-o", "main"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-
-@needs_gcc
-def test_a_stale_header_warns_or_is_refused_by_the_compiler(tmp_path):
-    source = '#include "tuned.h"\nint main(void) { return 0; }'
-    ship(single(compiler="gcc (Debian 3.1.0-1) 3.1.0"), "c", tmp_path / "tuned.h")
-    warned = compile_c(tmp_path, source, "-Wno-error", "-Wcpp")
-    assert warned.returncode == 0
-    assert "tuned with GCC 3" in warned.stderr
-    refused = compile_c(tmp_path, source, "-Wno-error", "-DTUNED_REFUSE_STALE")
-    assert refused.returncode != 0
-    assert "tuned with GCC 3" in refused.stderr
-    assert compile_c(tmp_path, source, "-DTUNED_ALLOW_STALE").stderr == ""
-    other = compile_c(tmp_path, source, "-DTUNED_ALLOW_STALE", "-DTUNED_EXPECT_SPACE=0x1ULL")
-    assert "the space has changed" in other.stderr
-    assert other.returncode != 0
 
 
 VALUES = Space(
@@ -306,11 +289,6 @@ def test_a_python_module_explains_what_is_wrong(tmp_path):
         module.select(n=1, device="cpu")
     with pytest.raises(TypeError, match="expected the descriptors n, device"):
         module.select(n=1)
-    with pytest.warns(UserWarning, match="tuned with device 'cpu 1', now 'cpu 2'"):
-        module.warn_if_stale(device="cpu 2", compiler="gcc")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        module.warn_if_stale(device="cpu 1", space=rows.stamp.space)
 
 
 class Config:
