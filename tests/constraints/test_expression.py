@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.language.reader import read
-from baco_like.constraints.language.vectorised import compile_node
+from baco_like.constraints.language.vectorised import compile_node, extent_of_result
 from baco_like.constraints.language.writer import write
 from baco_like.exceptions import ExpressionError, SpaceError
 from baco_like.parameters import Categorical, Integer, Ordinal, Permutation, Real
-from baco_like.parameters.values import ColumnKind
+from baco_like.parameters.values import ColumnKind, Extent
 from baco_like.spaces.space import Space
 
 PARAMETERS = {
@@ -590,3 +590,9 @@ class TestSums:
     )
     def test_the_text_of_a_sum_is_that_of_the_user(self, text):
         assert write(read(text, PARAMETERS), {}) == text
+
+
+def test_rows_of_an_operator_without_known_bounds_are_computed_one_by_one():
+    whole = Extent(ColumnKind.INT, 1, 9)
+    assert extent_of_result("/", [whole, whole]) == Extent(ColumnKind.FLOAT, 1 / 9, 9.0)
+    assert extent_of_result("gcd", [whole, whole]) is None  # such as a function to come

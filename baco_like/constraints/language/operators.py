@@ -96,7 +96,9 @@ OPERATORS: Mapping[str, Operator] = {
     "log2": Operator(math.log2, None),
     "log10": Operator(math.log10, None),
 }
-"""By name; a further one is an entry here and where it works on arrays, a case in `vectorised.extent_of_result`."""
+"""By name; a further one is an entry here and where it works on arrays, a case in `vectorised.extent_of_result`.
+
+A function of two or more numbers is in `VARIADIC`, too."""
 
 BINARY = tuple(sign for sign, known in OPERATORS.items() if known.binds not in (SIGN, ATOM))
 FUNCTIONS = tuple(name for name, known in OPERATORS.items() if known.binds == ATOM)

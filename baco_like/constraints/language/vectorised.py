@@ -20,7 +20,13 @@ import numpy as np
 
 from baco_like._typing import Column, Mask
 from baco_like.constraints.language import exact, tree
-from baco_like.constraints.language.operators import CHAINS, COMPARE, OPERATORS, VARIADIC
+from baco_like.constraints.language.operators import (
+    BINARY,
+    CHAINS,
+    COMPARE,
+    OPERATORS,
+    VARIADIC,
+)
 from baco_like.constraints.language.sequences import read_column, read_positions
 from baco_like.constraints.language.tree import Node
 from baco_like.parameters.protocol import Parameter, is_permutation, is_sequence
@@ -424,11 +430,12 @@ def extent_of_result(name: str, operands: Sequence[Extent]) -> Extent | None:
             return _power(a, operands[1])
         case "~":
             return _whole(a.kind, -a.high - 1, -a.low - 1)
-        case _:
+        case _ if name in BINARY:
             extent: Extent | None = a
             for operand in operands[1:]:
                 extent = None if extent is None else _arithmetic(name, extent, operand)
             return extent
+    return None
 
 
 def _arithmetic(sign: str, a: Extent, b: Extent) -> Extent | None:
