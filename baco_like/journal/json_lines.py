@@ -136,7 +136,7 @@ def _read_new(fd: int, after: Mark, path: Path) -> Iterator[tuple[Event, Mark]]:
     start, size, identity = _unread(fd, after, path)
     if start == size:
         return
-    end = end_of_lines(fd, start, size)
+    end = _end_of_lines(fd, start, size)
     rest = os.pread(fd, size - end, end)
     place, mark = start, after
     with open(os.dup(fd), "rb", buffering=_BLOCK) as file:
@@ -212,7 +212,7 @@ def _has_anchor(fd: int, anchor: _Anchor) -> bool:
     return is_same_file and os.pread(fd, 8, anchor.start + _CRC_AT) == anchor.crc.encode("ascii")
 
 
-def end_of_lines(fd: int, start: int, size: int) -> int:
+def _end_of_lines(fd: int, start: int, size: int) -> int:
     """Return the position behind the last line end; the end of the file if what follows is too long for an event."""
     at = size
     while at > start:
@@ -377,7 +377,7 @@ class JsonlJournal:
                 raise _replaced(self.path)
             if size > start:  # an incomplete line, never acknowledged
                 os.ftruncate(fd, after.place)
-            write_at(fd, data, after.place, self.path, is_durable)
+            _write_at(fd, data, after.place, self.path, is_durable)
             if not after.number:
                 sync_folder(self.path.parent)
         end = after.place + len(data)
@@ -488,7 +488,7 @@ class GroupCommit:
                 self._error, self._durable = None, self._written
 
 
-def write_at(fd: int, data: bytes, place: int, path: Path, is_durable: bool = True) -> None:
+def _write_at(fd: int, data: bytes, place: int, path: Path, is_durable: bool = True) -> None:
     """Write bytes at a position, the end of the file; with ``is_durable`` wait until they are on the disk.
 
     Raises:
