@@ -192,7 +192,7 @@ def _relate(name: str, recorded: Recording, space: Space, options: Options) -> _
     shares: dict[str, float] = {}
     for own, theirs in matched.items():
         parameter, column = space.parameters[own], columns[theirs]
-        seen = [value for value in dict.fromkeys(column) if value is not None]
+        seen = [v for v in dict.fromkeys(column) if v is not None or parameter.contains(None)]
         table = _translate(parameter, seen)
         if len(seen) < 2 or not table:
             continue
@@ -244,14 +244,20 @@ def _words(name: str) -> frozenset[str]:
     return frozenset(w.removesuffix("s") or w for w in parts) - _EMPTY_WORDS
 
 
-def _translate(parameter: Parameter, values: Iterable[Any]) -> dict[Any, Array]:
+def _own_values(parameter: Parameter, values: Iterable[Any]) -> dict[Any, Any]:
+    """Return those of the values that a parameter has, each with the parameter's own value."""
+    own = {value: parameter.value_from_text(value) for value in values}
+    return {value: v for value, v in own.items() if v is not None or value is None}
+
+
+def _translate(parameter: Parameter, values: Sequence[Any]) -> dict[Any, Array]:
     """Return the codes of the values that a parameter has, and of other numbers those of its nearest numbers."""
     ends = _range_of(parameter)
-    own = {value: parameter.value_from_text(value) for value in values}
-    for value in own:
-        if own[value] is None and ends is not None and is_number(value):
+    own = _own_values(parameter, values)
+    for value in values:
+        if value not in own and ends is not None and is_number(value):
             own[value] = _nearest_number(parameter, value, ends)
-    return {value: parameter.encode([v])[0] for value, v in own.items() if v is not None}
+    return {value: parameter.encode([v])[0] for value, v in own.items()}
 
 
 def _range_of(parameter: Parameter) -> tuple[float, float] | None:
@@ -272,13 +278,13 @@ def _nearest_number(parameter: Parameter, number: float, ends: tuple[float, floa
 
 def _overlap(parameter: Parameter, seen: Sequence[Any]) -> float:
     """Return the share of a parameter that values of another one cover: of its range on its scale, or of its labels."""
-    own = [parameter.value_from_text(value) for value in seen]
+    own = _own_values(parameter, seen)
     ends = _range_of(parameter)
     if ends is None:
         is_list = parameter.kind in (ParameterKind.PERMUTATION, ParameterKind.SEQUENCE)
         labels = () if is_list else parameter.values or ()
-        return sum(label in own for label in labels) / len(labels) if labels else 1.0
-    numbers = [v if is_number(v) else o for v, o in zip(seen, own, strict=True)]
+        return sum(label in own.values() for label in labels) / len(labels) if labels else 1.0
+    numbers = [v if is_number(v) else own.get(v) for v in seen]
     known = [number for number in numbers if number is not None]
     spans = np.array([ends, (min(known), max(known))], dtype=np.float64)
     spans = np.log(spans) if spans.min() > 0 else spans
@@ -290,8 +296,7 @@ def _base(space: Space) -> Codes:
     """Return the row of codes of the defaults, with the middle of the space for parameters without one, ``(1, w)``."""
     row = middle(space, 1, np.random.default_rng(0), exclude_nothing)
     for name, value in defaults_of(space.parameters).items():
-        if value is not None:
-            row[:, space.columns[name]] = space.parameters[name].encode([value])
+        row[:, space.columns[name]] = space.parameters[name].encode([value])
     return row
 
 

@@ -274,7 +274,7 @@ def _match_rows(
     lost = set(source.defaults) - set(space.names) if start.mode == "data" else set()
     defaults = defaults_of(space.parameters)
     conditional = space.conditions.expressions
-    unknown = [n for n in missing if defaults.get(n) is None and n not in conditional]
+    unknown = [n for n in missing if n not in defaults and n not in conditional]
     _check_parameters(start, space, source.names, lost, rows, unknown)
 
     def fill(name: str) -> Any:
@@ -365,9 +365,10 @@ def _map_config(
             reason = f"they have another value of {name!r} than the space"
         else:
             value, reason = fill(name), f"they lack {name!r}"
-        if value is None and _is_missing(config.get(name), name, space):
+        is_empty = value is None and _is_empty(config.get(name))
+        if is_empty and name in space.conditions.expressions:
             continue
-        if value is None:
+        if value is None and not (is_empty and parameter.contains(None)):
             return None, reason
         mapped[name] = value
     if not space.conditions:
@@ -379,10 +380,9 @@ def _map_config(
         return None, f"they lack {next(active, 'a parameter')!r}, which is active there"
 
 
-def _is_missing(value: Any, name: str, space: Space) -> bool:
-    """Whether a conditional parameter has no value: None, NaN or an empty cell of a table."""
-    empty = value is None or value == "" or value != value
-    return empty and name in space.conditions.expressions
+def _is_empty(value: Any) -> bool:
+    """Whether this means an inactive parameter or the value None: None, NaN or an empty cell of a table."""
+    return bool(value is None or value == "" or value != value)
 
 
 def _join(names: Iterable[str]) -> str:

@@ -117,10 +117,14 @@ def read_source(
     if isinstance(data, str | os.PathLike):
         data = _read_file(data, start, objectives[0])
     if isinstance(data, Recording):
-        recorded: list[ConfigOutcome] = list(zip(data.configs, data.outcomes, strict=True))
         described = {} if data.described is None else data.described["parameters"]
-        defaults = defaults_of({name: data.parameters[name] for name in described})
-        origin = data.unit, data.context, defaults
+        parameters = {name: data.parameters[name] for name in described}
+        nones = {name: None for name, own in parameters.items() if own.contains(None)}
+        recorded: list[ConfigOutcome] = [
+            ({**nones, **config}, outcome)
+            for config, outcome in zip(data.configs, data.outcomes, strict=True)
+        ]
+        origin = data.unit, data.context, defaults_of(parameters)
         return SourceResults(set(data.names), recorded, data.direction, data.objective, *origin)
     history = getattr(data, "history", None)
     if isinstance(history, History):

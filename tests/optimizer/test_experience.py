@@ -179,6 +179,13 @@ def test_unknown_parameters_have_their_defaults_or_are_in_the_middle():
     assert (config["part0"], config["part1"]) == (2, 2)
 
 
+def test_none_is_a_label():
+    space = Space({"tile": [None, (8, 8), (4, 16)], "n": [1, 2, 4]})
+    source = table(space, lambda c: c["n"] + 10.0 * (c["tile"] is not None))
+    (config, _), *_ = advised(space, source)
+    assert config == {"tile": None, "n": 1}
+
+
 def test_a_program_that_knows_more_of_the_parameters_weighs_more():
     part = Space({n: p for n, p in SPACE.parameters.items() if n != "layout"})
     half = table(part, lambda c: NARROW({**c, "layout": "rows"}) ** 1.2)

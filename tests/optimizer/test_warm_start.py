@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import (
+    Categorical,
     ConfigError,
     Infeasible,
     Integer,
@@ -135,6 +136,53 @@ def test_a_journal_an_optimizer_and_a_list_say_the_same(tmp_path, mode):
         for data in (tmp_path / "s.jsonl", source, table, told)
     ]
     assert len({str([dict(t.config) for t in run.trials]) for run in runs}) == 1
+
+
+NONE = Space({"a": [1, 2, 4], "tile": [None, (8, 8), (4, 16)]})
+"""None means no tiling, which is best."""
+
+
+def none_run(tmp_path, kind):
+    """Return the results of all configurations of `NONE` in one of the sources."""
+    run = Optimizer(NONE, {"time": "minimize"}, storage=tmp_path / "s.jsonl")
+    for config in NONE:
+        run.observe(config, config["a"] + 10.0 * (config["tile"] is not None))
+    if kind in ("t4", "kernel_tuner", "ktt", "csv"):
+        run.export(kind, tmp_path / kind)
+        return tmp_path / kind
+    return {
+        "optimizer": run,
+        "journal": tmp_path / "s.jsonl",
+        "table": run.to_dataframe(),
+        "list": [(dict(t.config), t.value) for t in run.trials],
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["optimizer", "journal", "table", "list", "t4", "kernel_tuner", "ktt", "csv"],
+)
+def test_none_is_a_value(tmp_path, kind):
+    aim, source = {"time": "minimize"}, none_run(tmp_path, kind)
+    for mode, count in (("data", 9), ("prior", 9), ("configs", 5)):
+        (part,) = Optimizer(NONE, aim, warm_start=WarmStart(source, mode)).warm_start
+        assert (len(part.trials), dict(part.left_out)) == (count, {})
+        assert sum(trial["tile"] is None for trial in part.trials) == 3
+    if kind in ("optimizer", "journal", "t4"):  # the source says that None is the default
+        with pytest.warns(WarmStartWarning, match="6 of 9 .*'tile', which the space lacks"):
+            assert len(Optimizer({"a": [1, 2, 4]}, aim, warm_start=source).trials) == 3
+
+
+def test_none_is_a_default_and_may_be_another_value_than_the_default(tmp_path):
+    rows = [({"a": a}, float(a)) for a in (1, 2, 4)]
+    assert {t["tile"] for t in Optimizer(NONE, warm_start=rows).trials} == {None}
+    tile = Categorical([None, (8, 8)], default=(8, 8))
+    old = Optimizer(Space({"a": [1, 2, 4], "tile": tile}), storage=tmp_path / "s.jsonl")
+    old.observe({"a": 1, "tile": None}, 1.0)
+    old.observe({"a": 1, "tile": (8, 8)}, 2.0)
+    for source in (old, tmp_path / "s.jsonl"):
+        with pytest.warns(WarmStartWarning, match="1 of 2 .* was not at its default"):
+            assert Optimizer({"a": [1, 2, 4]}, warm_start=source).best_value == 2.0
 
 
 def test_texts_of_tables_and_lists_of_json_are_values():
