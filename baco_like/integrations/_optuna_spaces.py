@@ -196,9 +196,12 @@ class LearnedDomains:
 
 
 def _plain(choice: Any) -> Any:
-    """Return a choice as a value of a parameter: a text such as ``<nan>`` if a `Categorical` cannot have it."""
+    """Return a choice as a value of a parameter.
+
+    It is a text such as ``<nan>`` if a `Categorical` cannot have the choice, or, as None, not if it is conditional.
+    """
     try:
-        return Categorical([choice]).values[0]
+        return f"<{choice!r}>" if choice is None else Categorical([choice]).values[0]
     except SpaceError:
         return f"<{choice!r}>"
 

@@ -494,6 +494,20 @@ def test_a_conditional_objective_wastes_no_evaluation(space):
     assert "tile" in learned.conditions.ancestors["unroll"]
 
 
+def test_none_may_be_a_choice_of_a_conditional_parameter():
+    def padded(trial):
+        if trial.suggest_categorical("kind", ["direct", "gemm"]) == "direct":
+            return 9.0
+        pad = trial.suggest_categorical("pad", [None, 8, 16])
+        return 5.0 if pad is None else float(pad + trial.suggest_int("fill", 1, 9))
+
+    study = optuna.create_study(sampler=BacoSampler(seed=0))
+    study.optimize(padded, n_trials=18)
+    assert distinct(study) == 18  # of 20
+    assert (study.best_value, observed(study).best_value) == (5.0, 5.0)
+    assert set(observed(study).space.conditions.expressions) == {"pad", "fill"}
+
+
 def test_the_bounds_of_a_learned_space_are_the_widest():
     study = optuna.create_study(sampler=BacoSampler(seed=0))
     wide = [False]
