@@ -21,6 +21,7 @@ from baco_like.parameters.values import (
     Value,
     extent_of,
     indices,
+    is_number,
     shorten,
     text_readings,
 )
@@ -192,6 +193,19 @@ class ListedParameter(IndexedParameter):
     def extent(self) -> Extent:
         """Type and bounds of `column`."""
         return extent_of(self.values)
+
+    @override
+    def value_from_text(self, text: Any) -> Any | None:
+        """Return the value that a cell of a table or a JSON value means, or None.
+
+        A number may have been the text ``1.10`` in the table: it means the only text of this number, if it has one.
+        """
+        own = first_own_value(self, text_readings(text))
+        if not is_number(text) or is_number(own):
+            return own
+        texts = [value for value in self.values if isinstance(value, str)]
+        alike = [t for t in texts if next(filter(is_number, text_readings(t)), None) == text]
+        return alike[0] if len(alike) == 1 else None
 
     def contains(self, value: Any) -> bool:
         """Whether it is one of the values; ``2.0`` is accepted for ``2``, ``True`` is not accepted for ``1``."""

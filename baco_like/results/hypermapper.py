@@ -11,7 +11,7 @@ import io
 import math
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
@@ -32,6 +32,7 @@ from baco_like.parameters import (
 )
 from baco_like.parameters.bases import first_own_value
 from baco_like.parameters.protocol import is_sequence
+from baco_like.parameters.values import is_number
 from baco_like.records.reading import number_in
 from baco_like.records.table import trial_times
 from baco_like.records.trial import Outcome, Trial
@@ -444,9 +445,14 @@ def from_samples(lines: Sequence[Sequence[str]], objective: str | None = None) -
         raise RunFileError(f"its first line lacks {missing}: {','.join(header):.200}")
     objective = objective or others[-1]
     names = tuple(others[: others.index(objective)])
+    if not names:
+        raise RunFileError(
+            f"its first line has no parameter before the objective {objective!r}; move that column behind them"
+        )
     layout = Layout({}, objective, Feasibility(ran, required=True) if ran else Feasibility())
     parsed = [dict(zip(header, map(str.strip, line), strict=True)) for line in lines[1:]]
-    configs = read_configs({name: [literal(cells[name]) for cells in parsed] for name in names})
+    columns = {name: [cells[name] for cells in parsed] for name in names}
+    configs = read_configs({name: literals(texts) for name, texts in columns.items()})
     rows = []
     for config, cells in zip(configs, parsed, strict=True):
         outcome = layout.outcome(0, cells, cells.get(stamp, ""))
@@ -495,6 +501,24 @@ def literal(text: str) -> Any:
         # Elements are not read as permutations, so nested brackets cannot exhaust the stack.
         return tuple(_scalar(part.strip()) for part in text[1:-1].rstrip(",").split(","))
     return _scalar(text)
+
+
+def literals(texts: Sequence[str], read: Callable[[str], Any] = literal) -> list[Any]:
+    """Return the values in the cells of a column.
+
+    They are the texts themselves if two texts are one number, such as the versions ``1.1`` and ``1.10``.
+
+    Args:
+        texts: The cells.
+        read: Reads a cell.
+    """
+    values = list(map(read, texts))
+    written: dict[float, str] = {}
+    for text, value in zip(texts, values, strict=True):
+        shown = text.lstrip("+-").removesuffix(".0")
+        if is_number(value) and written.setdefault(value, shown) != shown:
+            return list(texts)
+    return values
 
 
 def _scalar(text: str) -> Any:

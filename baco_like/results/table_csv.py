@@ -17,7 +17,7 @@ from typing import Any
 
 from baco_like.journal.events import config_from_json, outcome_row, read_outcome
 from baco_like.records.table import BUILD, MARK, OURS, STAGE, TIMES, table_rows
-from baco_like.results.hypermapper import literal, read_configs
+from baco_like.results.hypermapper import literal, literals, read_configs
 from baco_like.results.recording import OWN, ConfigOutcome, Recording, is_same, recording
 
 _FIXED = (*OURS, *TIMES)
@@ -109,7 +109,7 @@ def _read_rows(lines: Sequence[Sequence[str]]) -> list[ConfigOutcome]:
     columns = zip(*(line[first + 1 : status - 1] for line in lines[1:]), strict=True)
     titles = map(_read_title, header[first + 1 : status - 1])
     configs = read_configs(
-        {t: list(map(_read_literal, c)) for t, c in zip(titles, columns, strict=True)}
+        {title: literals(c, _read_literal) for title, c in zip(titles, columns, strict=True)}
     )
     rows: list[ConfigOutcome] = []
     for config, line in zip(configs, lines[1:], strict=True):

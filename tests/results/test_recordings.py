@@ -16,7 +16,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like import Optimizer, Ordinal, Permutation, Sequence, Space, WarmStart, cli
+from baco_like import (
+    Categorical,
+    Optimizer,
+    Ordinal,
+    Permutation,
+    Sequence,
+    Space,
+    WarmStart,
+    WarmStartWarning,
+    cli,
+)
 from baco_like._output import replace_file
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial
@@ -493,6 +503,8 @@ def test_samples_with_fewer_columns(
     assert [one.value for one in found.outcomes] == values
     with pytest.raises(RunFileError, match="lacks 'power'"):
         read(path, objective="power")
+    with pytest.raises(RunFileError, match="no parameter before the objective 'a'; move"):
+        read(path, objective="a")
 
 
 def test_samples_there_and_back(tmp_path: Path) -> None:
@@ -657,6 +669,32 @@ def test_a_data_frame_of_ours_that_pandas_has_written(tmp_path, index):
     again = Optimizer(space, {"time": "minimize"}, warm_start=tmp_path / "run.csv")
     assert [t.value for t in again.trials] == [2.0, None, None, 3.0]
     assert read(tmp_path / "run.csv", "energy").outcomes[0].value == 9.0
+
+
+@pytest.mark.parametrize("header", ["v,x,time\n", COLUMNS.replace("x,v", "v,x,time")])
+def test_two_texts_of_one_number_are_texts(tmp_path, header):
+    before, after = ("0,", ",ok,,,,,,,,,,") if header[:2] == "id" else ("", "")
+    rows = [("1.10", "0.50", 5.0), ("1.1", "-0.0", 3.0), ("1.2", "0", 4.0)]
+    lines = [f"{before}{v},{x},{time}{after}\n" for v, x, time in rows]
+    path = saved(tmp_path, header + "".join(lines))
+    found = read(path)
+    assert found.rows == (("1.10", 0.5), ("1.1", 0.0), ("1.2", 0.0))
+    space = Space({"v": Categorical(["1.1", "1.10", "1.2"]), "x": Ordinal([0, 0.5])})
+    again = Optimizer(space, warm_start=path)
+    assert [(t["v"], t["x"], t.value) for t in again.trials] == [
+        ("1.10", 0.5, 5.0),
+        ("1.1", 0, 3.0),
+        ("1.2", 0, 4.0),
+    ]
+
+
+def test_a_number_means_the_only_text_that_it_may_have_been(tmp_path):
+    path = saved(tmp_path, "v,time\n1.10,5\n1.2,4\n")
+    (first, _) = Optimizer({"v": ["1.10", "1.2"]}, warm_start=path).trials
+    assert first["v"] == "1.10"
+    with pytest.warns(WarmStartWarning, match="1 of 2 .* another value of 'v'"):
+        (only,) = Optimizer({"v": ["1.1", "1.10", "1.2"]}, warm_start=path).trials
+    assert only["v"] == "1.2"
 
 
 def test_an_empty_cell_is_inactive_or_the_empty_text(tmp_path):
