@@ -23,6 +23,7 @@ from baco_like.exceptions import BacoError, ConfigError, RunFileError, WarmStart
 from baco_like.journal.header import Advice, Options
 from baco_like.optimizer.warm_start import UNNAMED
 from baco_like.parameters import Parameter, ParameterKind
+from baco_like.parameters.protocol import nearest_number
 from baco_like.parameters.values import is_number
 from baco_like.records.covering import best_cover
 from baco_like.records.objective import sign_of
@@ -252,11 +253,11 @@ def _own_values(parameter: Parameter, values: Iterable[Any]) -> dict[Any, Any]:
 
 def _translate(parameter: Parameter, values: Sequence[Any]) -> dict[Any, Array]:
     """Return the codes of the values that a parameter has, and of other numbers those of its nearest numbers."""
-    ends = _range_of(parameter)
+    has_numbers = _range_of(parameter) is not None
     own = _own_values(parameter, values)
     for value in values:
-        if value not in own and ends is not None and is_number(value):
-            own[value] = _nearest_number(parameter, value, ends)
+        if value not in own and has_numbers and is_number(value):
+            own[value] = nearest_number(parameter, value)
     return {value: parameter.encode([v])[0] for value, v in own.items()}
 
 
@@ -266,14 +267,6 @@ def _range_of(parameter: Parameter) -> tuple[float, float] | None:
         return None
     low, high = parameter.decode(np.array([[code] for code in parameter.code_range]))
     return (float(low), float(high)) if is_number(low) and is_number(high) else None
-
-
-def _nearest_number(parameter: Parameter, number: float, ends: tuple[float, float]) -> Any:
-    if parameter.values is None:
-        return parameter.value_from_text(round(min(max(number, ends[0]), ends[1])))
-    numbers = np.array(parameter.values, dtype=np.float64)
-    away = np.log(numbers / number) if numbers.min() > 0 and number > 0 else numbers - number
-    return parameter.values[int(np.argmin(np.abs(away)))]
 
 
 def _overlap(parameter: Parameter, seen: Sequence[Any]) -> float:

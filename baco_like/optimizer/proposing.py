@@ -15,7 +15,7 @@ from baco_like._typing import Codes, Rng
 from baco_like.exceptions import ConfigError
 from baco_like.optimizer.arguments import Config
 from baco_like.optimizer.state import OptimizerState
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.protocol import Parameter, nearest_number
 from baco_like.records import History, Status, Trial
 from baco_like.records.reading import finite_number
 from baco_like.records.rows import row_keys
@@ -170,7 +170,5 @@ def _closest_code(parameter: Parameter, value: Any) -> Codes | None:
         number = finite_number(value)
     if number is None or parameter.width > 1:
         return None
-    values = parameter.values or parameter.decode(np.array(parameter.code_range)[:, None])
-    numbers = [v for v in (*values, round(number)) if finite_number(v) is not None]
-    legal = [v for v in numbers if parameter.contains(v)]
-    return parameter.encode([min(legal, key=lambda v: abs(v - number))]) if legal else None
+    nearest = nearest_number(parameter, number)
+    return None if nearest is None else parameter.encode([nearest])

@@ -11,12 +11,15 @@ on it; ``examples/parameter_type.py`` is a complete one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
+import numpy as np
+
 from baco_like._typing import Array, Codes, Column, Features, Ints, Mask, Rng
-from baco_like.parameters.values import Extent, Value
+from baco_like.parameters.values import Extent, Value, is_number
 
 
 class ParameterKind(Enum):
@@ -207,6 +210,18 @@ def listed_values(parameter: Parameter) -> Sequence[Any] | None:
     if is_permutation(parameter) or is_sequence(parameter):
         return parameter.elements
     return parameter.values
+
+
+def nearest_number(parameter: Parameter, number: float) -> Any:
+    """Return the number of a scalar parameter that is nearest to another one; None if it has no numbers.
+
+    The nearest one has the ratio nearest to 1 if all are positive.
+    """
+    values = parameter.values or parameter.decode(np.array(parameter.code_range)[:, None])
+    legal = [v for v in (*values, round(number), number) if is_number(v) and parameter.contains(v)]
+    if number > 0 and all(value > 0 for value in legal):
+        return min(legal, key=lambda v: abs(math.log(v) - math.log(number)), default=None)
+    return min(legal, key=lambda v: abs(v - number), default=None)
 
 
 def is_continuous(parameter: Parameter | None) -> TypeGuard[ContinuousParameter]:
