@@ -200,12 +200,12 @@ class ListedParameter(IndexedParameter):
 
         A number may have been the text ``1.10`` in the table: it means the only text of this number, if it has one.
         """
-        own = first_own_value(self, text_readings(text))
-        if not is_number(text) or is_number(own):
-            return own
-        texts = [value for value in self.values if isinstance(value, str)]
-        alike = [t for t in texts if next(filter(is_number, text_readings(t)), None) == text]
-        return alike[0] if len(alike) == 1 else None
+        found = next(filter(self.contains, text_readings(text)), None)
+        if is_number(text) and isinstance(found, str | None):
+            texts = [value for value in self.values if isinstance(value, str)]
+            alike = [t for t in texts if next(filter(is_number, text_readings(t)), None) == text]
+            found = alike[0] if len(alike) == 1 else None
+        return None if found is None else self.decode(self.encode([found]))[0]
 
     def contains(self, value: Any) -> bool:
         """Whether it is one of the values; ``2.0`` is accepted for ``2``, ``True`` is not accepted for ``1``."""
