@@ -410,9 +410,9 @@ class _Shown:
 
     @cached_property
     def inside(self) -> list[Trial]:
-        """The observed trials, without imported ones outside the space."""
-        pairs = zip(self.history.trials, self.history.inside, strict=True)
-        return [trial for trial, is_inside in pairs if is_inside]
+        """The observed trials at the target fidelity, without imported ones outside the space."""
+        shown = self.history.inside & self.history.is_target
+        return [trial for trial, kept in zip(self.history.trials, shown, strict=True) if kept]
 
     @cached_property
     def successes(self) -> list[Trial]:

@@ -181,12 +181,12 @@ def find_ablation(
         TrialError: Fewer than five trials have succeeded.
     """
     models = fit_models(history, seed) if models is None else models
-    space = history.space
-    start = _first(history) if start is None else dict(start)
     if end is None:
         winner, _ = winner_of(history)
         assert winner is not None  # `fit_models` has found successes
         end = dict(winner.config)
+    history, space = models.history, models.space
+    start = _first(history) if start is None else dict(start)
     for name, config in (("start", start), ("end", end)):
         reasons = space.explain(config)
         if reasons:

@@ -129,8 +129,7 @@ def compute_dependence(
     """
     models = fit_models(history, seed) if models is None else models
     ranking = compute_importance(history, seed, models=models) if ranking is None else ranking
-    rng = generator(seed, Purpose.EXPLAIN, len(history) + 2)
-    space = history.space
+    rng, space = generator(seed, Purpose.EXPLAIN, len(models.history) + 2), models.space
     # All tables average over the same configurations; otherwise their levels would differ.
     rows = space.feasible.sample(SAMPLE, rng)
     names = [effect.name for effect in ranking]
@@ -163,9 +162,10 @@ def compute_dependence_on(history: History, names: tuple[str, ...], seed: int = 
     Raises:
         TrialError: Fewer than five trials have succeeded, or no drawn configuration has the parameters.
     """
-    rng, space = generator(seed, Purpose.EXPLAIN, len(history) + 2), history.space
+    models = fit_models(history, seed)
+    rng, space = generator(seed, Purpose.EXPLAIN, len(models.history) + 2), models.space
     rows = _active_rows(space, names, space.feasible.sample(AVERAGED, rng), rng)
-    grid = _Grid(fit_models(history, seed), names, rows)
+    grid = _Grid(models, names, rows)
     if grid.is_empty:
         raise TrialError(
             f"no random configuration has {' and '.join(map(repr, names))}: the conditions of the space exclude each "

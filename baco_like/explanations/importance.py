@@ -171,8 +171,8 @@ def compute_importance(
     if not 0.0 < quantile <= 1.0:
         raise ValueError(f"quantile = {quantile!r}: expected a number above 0 and at most 1")
     models = fit_models(history, seed) if models is None else models
+    history, space = models.history, models.space
     rng = generator(seed, Purpose.EXPLAIN, len(history) + 1)
-    space = history.space
     rows = base_rows(space, rng)
     costs, failing = models.costs(rows), models.failure(rows)
     cutoffs = _cutoffs(costs, 1.0 - failing.mean(axis=0), quantile)

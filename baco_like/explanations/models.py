@@ -21,6 +21,7 @@ from baco_like.exceptions import TrialError
 from baco_like.records import History, Status
 from baco_like.records.objective import sign_of
 from baco_like.spaces import Space
+from baco_like.strategies.fidelity import history_of_part, set_level
 from baco_like.surrogates.forest import Growth, Tree, grow_trees, predict_by_tree
 from baco_like.surrogates.gp.fit import Effort, chosen_rows
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
@@ -68,7 +69,7 @@ class HistoryModels:
     """Models of the cost and of failures, fitted to a history.
 
     Attributes:
-        space: The space of the run.
+        history: The explained observations, see `at_target`.
         scale: Converts between costs and the models' scale.
         sign: Factor between value and cost.
         processes: Functions drawn from Gaussian processes of the cost.
@@ -79,7 +80,7 @@ class HistoryModels:
         process: One of the Gaussian processes.
     """
 
-    space: Space
+    history: History
     scale: Scale
     sign: float
     processes: tuple[DrawnFunctions, ...]
@@ -88,6 +89,11 @@ class HistoryModels:
     failed: float
     data: Data
     process: GPModel
+
+    @property
+    def space(self) -> Space:
+        """The space of the explained observations."""
+        return self.history.space
 
     def interval(self, drawn: Array) -> tuple[float, float, float]:
         """Return the ends of the 90 % interval of drawn costs and the median between them, as values."""
@@ -123,6 +129,22 @@ class HistoryModels:
         return means
 
 
+def at_target(history: History) -> History:
+    """Return the observations at the target fidelity, in the space of the target: only these are explained.
+
+    Values at other fidelities are those of a smaller problem.
+    """
+    fidelity = history.space.fidelity
+    if fidelity is None:
+        return history
+    return history_of_part(
+        history.space.at_level(fidelity.target),
+        history,
+        lambda codes: np.equal(codes[:, fidelity.column], fidelity.target),
+        lambda codes: set_level(fidelity, codes, 0),
+    )
+
+
 def fit_models(
     history: History, seed: int, *, count: int | None = None, forests: int = FORESTS
 ) -> HistoryModels:
@@ -137,30 +159,29 @@ def fit_models(
     Raises:
         TrialError: Fewer than `LEAST_SUCCESSES` of them succeeded.
     """
-    count = len(history) if count is None else count
-    ok = history.where(Status.OK)[:count]
+    history = at_target(history if count is None else history.first(count))
+    count = len(history)
+    ok = history.where(Status.OK)
     if ok.sum() < LEAST_SUCCESSES:
         raise TrialError(
             f"an explanation needs {LEAST_SUCCESSES} successful trials, there are {ok.sum()}; observe more first"
         )
     rng = generator(seed, Purpose.EXPLAIN, count)
-    scale, data, drawn = fit_processes(history, ok, count, rng, MODELS)
+    scale, data, drawn = fit_processes(history, ok, rng, MODELS)
     processes = tuple(model.draw_several(DRAWS, WAVES, rng) for model in drawn)
-    inside, failed = history.inside[:count], history.where(Status.FAILED)[:count]
+    inside, failed = history.inside, history.where(Status.FAILED)
     labels, space = failed[inside], history.space.derived_features
     failing: tuple[tuple[Tree, ...], ...] = ()
     if labels.any() and not labels.all():
-        seen, y = space.features(history.codes[:count][inside]), labels.astype(np.float64)
+        seen, y = space.features(history.codes[inside]), labels.astype(np.float64)
         failing = tuple(_grow_failures(seen, y, rng) for _ in range(FORESTS))
     # The forests of the cost come last: with fewer of them everything else is the same.
-    _, every = training_data(history, ok, count)
+    _, every = training_data(history, ok)
     features = space.features(every.codes)
     grown = tuple(_grow_costs(features, every.y, rng) for _ in range(forests))
     failures = float(labels.mean())
     sign = sign_of(history.direction)
-    return HistoryModels(
-        history.space, scale, sign, processes, grown, failing, failures, data, drawn[0]
-    )
+    return HistoryModels(history, scale, sign, processes, grown, failing, failures, data, drawn[0])
 
 
 def _grow_costs(features: Array, y: Array, rng: Rng) -> tuple[Tree, ...]:
@@ -174,33 +195,32 @@ def _grow_failures(features: Array, y: Array, rng: Rng) -> tuple[Tree, ...]:
 
 
 def fit_processes(
-    history: History, ok: Mask, count: int, rng: Rng, models: int
+    history: History, ok: Mask, rng: Rng, models: int
 ) -> tuple[Scale, Data, list[GPModel]]:
     """Return the scale of the costs, at most `FITTED_ROWS` observations, and Gaussian processes fitted to these.
 
     Args:
         history: The observations.
-        ok: Those that succeeded, ``(count,)``.
-        count: Number of observations to use, in order of arrival.
+        ok: Those that succeeded, ``(n,)``.
         rng: Random generator.
         models: Number of processes, each with its own hyperparameters.
     """
-    scale, data = training_data(history, ok, count)
+    scale, data = training_data(history, ok)
     data = data.rows(chosen_rows(data.y, FITTED_ROWS, rng))
     surrogate = GaussianProcess(priors=SMOOTH_PRIORS, effort=Effort(fitted_rows=FITTED_ROWS))
     return scale, data, surrogate.fit_draws(history.space.derived_features, data, rng, models)
 
 
-def training_data(history: History, ok: Mask, count: int) -> tuple[Scale, Data]:
+def training_data(history: History, ok: Mask) -> tuple[Scale, Data]:
     """Return the scale of the costs and the modelled rows; a bound counts as a value unless it is below the best."""
-    costs, bounds = history.costs[:count], history.bounds[:count]
+    costs, bounds = history.costs, history.bounds
     scale = fit_transform(costs[ok])
-    censored = history.where(Status.CENSORED)[:count] & (bounds > costs[ok].min())
+    censored = history.where(Status.CENSORED) & (bounds > costs[ok].min())
     values = np.where(censored, np.minimum(bounds, costs[ok].max()), costs)
     seen = ok | censored
     y = scale.forward(values[seen])
-    variance = scale.forward_variance(values[seen], np.nan_to_num(history.variances[:count][seen]))
-    return scale, Data(history.codes[:count][seen], y, variance, censored[seen])
+    variance = scale.forward_variance(values[seen], np.nan_to_num(history.variances[seen]))
+    return scale, Data(history.codes[seen], y, variance, censored[seen])
 
 
 # Calibration ----------------------------------------------------------------------------------------------------------
@@ -261,6 +281,7 @@ def compute_calibration(
     from scipy.special import ndtri
     from scipy.stats import rankdata
 
+    history = at_target(history)
     ok = history.where(Status.OK)
     if ok.sum() < LEAST_SUCCESSES:
         raise TrialError(
@@ -268,7 +289,7 @@ def compute_calibration(
         )
     if models is None:
         rng = generator(seed, Purpose.EXPLAIN, len(history) + 4)
-        scale, data, (model,) = fit_processes(history, ok, len(history), rng, 1)
+        scale, data, (model,) = fit_processes(history, ok, rng, 1)
     else:
         scale, data, model = models.scale, models.data, models.process
     mean, deviation = model.leave_one_out()

@@ -106,26 +106,33 @@ def estimate_outlook(
         models: Models of these observations, if they are fitted already.
 
     Raises:
-        TrialError: Fewer than five trials have succeeded, the best value is 0, or the run has several objectives.
+        TrialError: Fewer than five trials have succeeded, the best value is 0, or the run has several objectives or
+            tasks.
         ValueError: ``evaluations`` is not positive.
     """
     if history.objectives:
         names = ", ".join(repr(objective.name) for objective in history.objectives)
         raise TrialError(f"the outlook needs a single objective, but the run has several: {names}")
+    tasks = history.space.tasks
+    if tasks is not None and len(tasks) > 1:
+        raise TrialError(
+            f"the outlook needs a single task, but the run has several: {', '.join(tasks.names)}"
+        )
     if evaluations < 1:
         raise ValueError(f"evaluations = {evaluations!r}: expected a positive number")
-    count = len(history) if count is None else count
     if models is None:
         models = fit_models(history, seed, count=count, forests=FORESTS)
     models = replace(models, forests=models.forests[:FORESTS])
+    history = models.history
+    count = len(history)
     rng = generator(seed, Purpose.EXPLAIN, count + 3)
-    ok = np.flatnonzero(history.where(Status.OK)[:count]).astype(np.int64)
+    ok = np.flatnonzero(history.where(Status.OK)).astype(np.int64)
     best = history.trials[int(ok[np.argmin(history.costs[ok])])]
     assert best.value is not None
     if best.value == 0.0:
         raise TrialError("the outlook is relative to the best value, which is 0")
-    candidates = _candidates(history, ok, count, rng)
-    feasible, untried = _count_untried(history, count)
+    candidates = _candidates(history, ok, rng)
+    feasible, untried = _count_untried(history)
     if not len(candidates):
         return Outlook(count, best.value, evaluations, 0.0, 0.0, 0.0, 0.0, feasible, untried)
     runs = 1.0 - models.failure(candidates).mean(axis=0)
@@ -146,12 +153,12 @@ def estimate_outlook(
     )
 
 
-def _count_untried(history: History, count: int) -> tuple[int | None, int | None]:
-    """Return the number of feasible configurations, and of those that the first observations do not contain."""
+def _count_untried(history: History) -> tuple[int | None, int | None]:
+    """Return the number of feasible configurations, and of those that were not observed."""
     size = history.space.feasible_size
     if not isinstance(size, int):
         return None, None
-    inside = history.codes[:count][history.inside[:count]]
+    inside = history.codes[history.inside]
     return size, size - len(set(row_keys(inside)))
 
 
@@ -183,8 +190,8 @@ def _expected_gain(gains: Array, evaluations: int) -> float:
     return total / len(gains)
 
 
-def _candidates(history: History, ok: Ints, count: int, rng: Rng) -> Codes:
-    """Return random feasible rows and the neighbours of the best ones that the first observations do not contain."""
+def _candidates(history: History, ok: Ints, rng: Rng) -> Codes:
+    """Return random feasible rows and the neighbours of the best ones that were not observed."""
     space: Space = history.space
     size = space.feasible.count
     if size is not None and size <= CANDIDATES:
@@ -193,7 +200,7 @@ def _candidates(history: History, ok: Ints, count: int, rng: Rng) -> Codes:
         best = history.codes[ok[np.argsort(history.costs[ok], kind="stable")[:NEIGHBOURED]]]
         near, _ = hamming(space, best, rng)
         rows = np.concatenate([space.feasible.spread(CANDIDATES, rng), near])
-    return np.asarray(rows[~_seen(history.codes[:count], rows)])
+    return np.asarray(rows[~_seen(history.codes, rows)])
 
 
 def _seen(known: Codes, rows: Codes) -> Mask:

@@ -110,7 +110,8 @@ def _not_told_from_best(state: OptimizerState) -> list[Trial]:
     Without it, the model could smooth away a value that is surely good. The error of an exact objective is 0; a trial
     without a standard error stays.
     """
-    trials = [t for t in state.history.trials if t.value is not None and t.origin != "imported"]
+    targets = state.history.target_trials
+    trials = [t for t in targets if t.value is not None and t.origin != "imported"]
     if not trials:
         return trials
     sign = sign_of(state.history.direction)

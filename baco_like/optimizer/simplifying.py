@@ -224,7 +224,7 @@ class Simplifier:
 
         Parameters that do not matter come together by it, so that many of them return in one test.
         """
-        trials = [trial for trial in self._history.trials if trial.value is not None]
+        trials = [trial for trial in self._history.target_trials if trial.value is not None]
         costs = [sign_of(self._history.direction) * (trial.value or 0.0) for trial in trials]
         ranks, own = np.argsort(np.argsort(costs)), self._winner.config[name]
         has_own = np.array([trial.config.get(name) == own for trial in trials])

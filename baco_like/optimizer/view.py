@@ -104,8 +104,8 @@ class RunView:
 
     def _repr_html_(self) -> str:
         """Return the best trials as a table, for notebooks."""
-        options = self.options
-        best = self.front if options.aim.several else rank(self.trials, options.aim.first.direction)
+        trials, options = self.history.target_trials, self.options
+        best = self.front if options.aim.several else rank(trials, options.aim.first.direction)
         objectives = options.aim.objectives
         head = ["trial", *self.space.names, *(objective.name for objective in objectives)]
         rows = []
@@ -427,7 +427,8 @@ class RunView:
             models: Models of the history, if they are fitted already.
 
         Raises:
-            TrialError: Fewer than five trials have succeeded, or the best value is 0.
+            TrialError: Fewer than five trials have succeeded, the best value is 0, or the run has several objectives or
+                tasks.
             ValueError: ``evaluations`` is not positive.
         """
         from baco_like.explanations.outlook import estimate_outlook

@@ -124,6 +124,9 @@ def read_source(
             ({**nones, **config}, outcome)
             for config, outcome in zip(data.configs, data.outcomes, strict=True)
         ]
+        if fidelity := (data.described or {}).get("fidelity"):
+            levels = getattr(data.parameters[fidelity], "values", ())
+            recorded = _comparable_levels(recorded, start, space, fidelity, levels)
         origin = data.unit, data.context, defaults_of(parameters)
         return SourceResults(set(data.names), recorded, data.direction, data.objective, *origin)
     history = getattr(data, "history", None)
@@ -132,6 +135,8 @@ def read_source(
         measured = None if options is None else options.aim.first.name
         context = {} if options is None else options.context
         rows, unit = _rows_of_trials(history.trials), str(context.get(UNIT, ""))
+        if fidelity := history.space.fidelity:
+            rows = _comparable_levels(rows, start, space, fidelity.name, fidelity.levels)
         names = set(history.space.names)
         defaults, tasks = defaults_of(history.space.parameters), history.space.tasks
         defaults = defaults if tasks is None else tasks.configuration(defaults)
@@ -174,6 +179,23 @@ def _read_file(path: str | os.PathLike[str], start: WarmStart, objective: str) -
 
 def _rows_of_trials(trials: Iterable[Trial]) -> list[ConfigOutcome]:
     return [(trial.config, trial.outcome) for trial in trials if trial.outcome is not None]
+
+
+def _comparable_levels(
+    rows: list[ConfigOutcome], start: WarmStart, space: Space, name: str, levels: Sequence[Any]
+) -> list[ConfigOutcome]:
+    """Return the results at the target of the source's fidelity; all if the run tells the levels apart.
+
+    Args:
+        rows: The results.
+        start: The warm start.
+        space: The space of the run.
+        name: Name of the fidelity.
+        levels: Its values, the target last.
+    """
+    if start.mode == "data" or (start.mode == "prior" and name in space.names):
+        return rows
+    return [row for row in rows if row[0].get(name) == levels[-1]]
 
 
 def _rows_of_table(

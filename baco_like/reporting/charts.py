@@ -214,7 +214,10 @@ def draw_search(facts: RunFacts, best: Sequence[float], by_time: bool) -> Report
     failures: dict[str, list[dict[str, Any]]] = {}
     numbers = evaluation_numbers(facts.history)
     at = [minutes or 0.0 for minutes in facts.minutes] if by_time else numbers.astype(float)
-    for x, trial, level in zip(at, facts.trials, best, strict=True):
+    is_target = facts.history.is_target
+    for x, trial, level, kept in zip(at, facts.trials, best, is_target, strict=True):
+        if not kept:  # a value of a smaller problem
+            continue
         row = {"x": round(x, 3), "trial": trial.id}
         if trial.value is not None:
             values.append({**row, "value": trial.value, "kind": "evaluation"})

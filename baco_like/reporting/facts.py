@@ -132,8 +132,8 @@ class RunFacts(JournalView):
 
     @cached_property
     def ok(self) -> list[Trial]:
-        """Observed trials with a value."""
-        return [trial for trial in self.trials if trial.status is Status.OK]
+        """Observed trials with a value, at the target fidelity."""
+        return [trial for trial in self.history.target_trials if trial.status is Status.OK]
 
     def relative_spread(self) -> list[tuple[int, float]]:
         """Return for each trial with repeats its position and the standard deviation of its repeats over their mean."""

@@ -197,8 +197,8 @@ def end_section(facts: RunFacts) -> Section:
     options, history = facts.options, facts.history
     done = tell_counts(facts.findings, options.budget)
     answer = "Too few successes for an estimate."
-    if history.objectives:
-        answer = "There is no estimate for several objectives."
+    if history.objectives or facts.findings.tasks:
+        answer = "There is no estimate for several objectives or tasks."
     elif explained is not None:
         answer = f"{explained.outlook or 'There is no estimate relative to a best value of 0'}."
     if runners := facts.find_runner():

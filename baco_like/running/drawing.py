@@ -37,10 +37,12 @@ def draw_convergence(axes: Any, history: History, objective: Objective) -> None:
     """Draw what `plot_convergence` describes on axes of matplotlib."""
     numbers = evaluation_numbers(history)
     values = np.array([np.nan if t.value is None else t.value for t in history.trials])
+    values[~history.is_target] = np.nan  # of a smaller problem
     axes.plot(numbers, values, "o", ms=4, color=_GREY, label="evaluation", zorder=1)
     best = {"color": _BLUE, "lw": 2, "label": "best so far", "zorder": 3}
     axes.step(numbers, convergence(history), where="post", **best)
     bounds = np.array([np.nan if t.bound is None else t.bound for t in history.trials])
+    bounds[~history.is_target] = np.nan
     if not np.isnan(bounds).all():
         style = {"color": _GREY, "mfc": "none", "label": "censored (at least)"}
         axes.plot(numbers, bounds, "^", ms=5, zorder=1, **style)

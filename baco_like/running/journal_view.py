@@ -30,7 +30,7 @@ from baco_like.optimizer.state import OptimizerState, apply_events, initial_stat
 from baco_like.optimizer.view import ReadRun, RunView
 from baco_like.records import History, Trial
 from baco_like.records.trial import different_configs, rank
-from baco_like.running.findings import Findings, best_by_task, convergence, group_failures
+from baco_like.running.findings import Findings, convergence, group_failures
 from baco_like.running.telling import (
     COMPLETE,
     format_front,
@@ -222,8 +222,6 @@ def describe_run(view: JournalView, top: int, width: int = 100) -> str:
 
 def describe_outlook(view: JournalView) -> str:
     """Return one line on the improvement that is left; empty with too few results, several objectives or tasks."""
-    if best_by_task(view.history):
-        return ""
     with suppress(TrialError):
         return f"outlook: {view.outlook()}"
     return ""
@@ -244,7 +242,7 @@ def _best_table(found: Findings, top: int, width: int) -> str:
     candidates = () if found.confirmation is None else found.confirmation.candidates
     confirmed = rank(candidates, history.direction)
     again = [dict(trial.config) for trial in candidates]
-    others = [trial for trial in history.trials if dict(trial.config) not in again]
+    others = [trial for trial in history.target_trials if dict(trial.config) not in again]
     best = different_configs([*confirmed, *rank(others, history.direction)], top)
     if not best:
         return ""

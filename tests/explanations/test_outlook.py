@@ -14,7 +14,7 @@ from baco_like.explanations.outlook import _expected_gain
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.summary import end_section
 from baco_like.running import LowOutlook
-from baco_like.running.journal_view import JournalView, describe_outlook
+from baco_like.running.journal_view import JournalView, describe_outlook, describe_run
 
 
 def valley(evaluations, strategy="auto"):
@@ -89,6 +89,38 @@ def test_a_best_value_of_zero_has_no_outlook(tmp_path):
     assert describe_outlook(JournalView(path)) == ""
     section = end_section(RunFacts(path))
     assert section.answer == "There is no estimate relative to a best value of 0."
+
+
+def test_only_the_target_fidelity_is_explained(tmp_path):
+    path = tmp_path / "run.jsonl"
+    space = Space({"tile": [8, 16, 32, 64], "unroll": [1, 2, 4]}, fidelity={"size": [256, 1024]})
+    optimizer = Optimizer(space, storage=path, strategy="random_search")
+    for config in space.sample(24, seed=1):
+        value = (config["size"] / 256) * (abs(config["tile"] - 30) + config["unroll"])
+        optimizer.observe(config, value)
+    outlook = optimizer.outlook()
+    assert outlook.best == optimizer.best_value == 12
+    targets = [trial for trial in optimizer.trials if trial["size"] == 1024]
+    assert outlook.trials == len(targets)
+    assert outlook.feasible == 12
+    assert {effect.name for effect in optimizer.importance()} == {"tile", "unroll"}
+    assert {name for table in optimizer.partial_dependence() for name in table.names} == {
+        "tile",
+        "unroll",
+    }
+    ablation = optimizer.ablation({"tile": 8, "unroll": 4, "size": 1024})
+    assert ablation.steps[-1].value == 12
+    observed = {point.observed for point in compute_calibration(optimizer.history).points}
+    assert min(observed) == 12
+    shown = describe_run(JournalView(path), 24, 200)
+    assert "  1024" in shown
+    assert "  256" not in shown
+
+
+def test_several_tasks_have_no_outlook():
+    optimizer = Optimizer(Space({"x": range(8)}, tasks=[{"n": 1}, {"n": 9}]))
+    with pytest.raises(TrialError, match="single task, but the run has several: n=1, n=9"):
+        optimizer.outlook()
 
 
 def test_the_greedy_choice_counts_failures():

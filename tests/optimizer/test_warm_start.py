@@ -299,6 +299,24 @@ def test_a_parameter_that_the_space_lacks_must_have_had_one_value():
     assert len(Optimizer(SPACE, warm_start=same).trials) == 6
 
 
+@pytest.mark.parametrize("from_file", [True, False])
+def test_values_of_cheap_proxies_are_not_compared_with_those_of_the_target(tmp_path, from_file):
+    path = tmp_path / "cheap.jsonl"
+    cheap = SPACE.with_fidelity({"n": [1, 4]})
+    source = Optimizer(cheap, strategy="random_search", storage=path)
+    for config in SPACE.sample(20, seed=3):
+        source.observe({**config, "n": 1}, 0.01 * config["a"])
+        source.observe({**config, "n": 4}, cost(config))
+    given = path if from_file else source
+    ideas = Optimizer(cheap, warm_start=WarmStart(given, "configs", best=1)).suggest()
+    assert ideas == source.best
+    prior = Optimizer(SPACE, warm_start=WarmStart(given, "prior")).warm_start[0]
+    assert {trial.value for trial in prior.trials} == {
+        trial.value for trial in source.history.target_trials
+    }
+    assert Optimizer(cheap, warm_start=WarmStart(given, "prior")).warm_start[0].found == 40
+
+
 def test_a_lost_parameter_that_was_not_active_is_as_at_its_default(tmp_path):
     old = Space({"a": Integer(0, 9), "b": Integer(0, 9, default=4)}, when={"b": "a > 1"})
     source = Optimizer(old, storage=tmp_path / "s.jsonl")

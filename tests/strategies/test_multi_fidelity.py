@@ -22,6 +22,7 @@ from baco_like import (
 )
 from baco_like.exceptions import StrategyError
 from baco_like.records import History, Outcome, Trial
+from baco_like.running import Proposer
 from baco_like.spaces.fidelity import Fidelity
 from baco_like.strategies.fidelity import adjusted, judge_level, level_costs, posterior_correlation
 from baco_like.strategies.per_second import fit_seconds, stage_seconds, total_seconds
@@ -96,6 +97,18 @@ def test_only_the_target_counts() -> None:
     assert optimizer.best_value == 4.0
     assert [t["size"] for t in optimizer.history.target_trials] == [1024]
     assert NoImprovement(4).reason(optimizer.history, 0.0) == "no improvement in 4 evaluations"
+
+
+def test_the_recommendation_is_a_trial_at_the_target() -> None:
+    optimizer = Optimizer(SPACE)
+    for z in (1, 2, 4, 8):
+        for size in (128, 1024):
+            config = {"tile": 20, "unroll": 4, "z": z, "size": size}
+            optimizer.observe(config, [value_of(config) * noise for noise in (0.99, 1.0, 1.01)])
+    assert optimizer.recommend() == optimizer.best
+    assert "<td>128</td>" not in optimizer._repr_html_()
+    requests = Proposer("unused")._describe(optimizer)
+    assert {trial["config"]["size"] for trial in requests["best"]} == {1024}
 
 
 def test_the_journal_of_another_fidelity_is_refused(tmp_path: Path) -> None:
