@@ -585,8 +585,13 @@ def described_space(document: Any) -> dict[str, Any] | None:
     return described
 
 
-def read_attributes(recorded: Recording, document: Any) -> Recording:
+def read_attributes(recorded: Recording, document: Any, objective: str) -> Recording:
     """Return a recording with the attributes that `write_attributes` has written to a document.
+
+    Args:
+        recorded: The results, maybe with another measurement as the value.
+        document: The document.
+        objective: Its objective, which its direction and unit belong to.
 
     Raises:
         LookupError, TypeError, ValueError, AttributeError: The file is damaged.
@@ -600,10 +605,11 @@ def read_attributes(recorded: Recording, document: Any) -> Recording:
     if direction not in directions or not is_right:
         raise ValueError(f"its part {OWN!r} is wrong")
     domains = own.get("domains", recorded.domains)
+    if recorded.objective == objective:
+        unit = str(own.get("unit", recorded.unit))
+        recorded = replace(recorded, unit=unit, direction=direction)
     return replace(
         recorded,
-        unit=str(own.get("unit", recorded.unit)),
-        direction=direction,
         described=described,
         context=context,
         domains={name: tuple(map(as_tuple, domains[name])) for name in recorded.names},

@@ -213,11 +213,12 @@ def from_t4(document: Mapping[str, Any], objective: str | None = None) -> Record
     recorded = recording(
         read_rows(results, read, objective, own),
         objective=objective,
-        unit=_find_measurement(first, objective).get("unit", "") or unit,
+        unit=_find_measurement(first, objective).get("unit", "")
+        or (unit if objective == own else ""),
         direction=_default_direction(objective),
         described=described_space(metadata),
     )
-    return read_attributes(recorded, metadata)
+    return read_attributes(recorded, metadata, own)
 
 
 def _find_measurement(row: Mapping[str, Any], objective: str) -> Mapping[str, Any]:
@@ -318,7 +319,7 @@ def from_cache(document: Mapping[str, Any], objective: str | None = None) -> Rec
         unit=_cache_unit(objective),
         direction=_default_direction(objective),
     )
-    return read_attributes(recorded, document)
+    return read_attributes(recorded, document, own)
 
 
 def _cache_unit(objective: str) -> str:
@@ -461,7 +462,7 @@ def from_ktt(document: Mapping[str, Any]) -> Recording:
     objective = str(document.get("UserData", {}).get("objective", "time"))
     described = described_space(document)
     recorded = recording(rows, described, objective=objective, unit=unit)
-    return read_attributes(recorded, document)
+    return read_attributes(recorded, document, recorded.objective)
 
 
 def _read_ktt_row(row: Mapping[str, Any], per_second: float) -> tuple[dict[str, Any], Outcome]:

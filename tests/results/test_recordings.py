@@ -645,6 +645,20 @@ def test_any_measurement_of_a_journal_may_count(tmp_path):
         read(tmp_path / "j", objective="power")
 
 
+@pytest.mark.parametrize("kind", EXACT)
+@pytest.mark.parametrize(("name", "direction"), [("energy", (None,)), ("GB/s", (None, "maximize"))])
+def test_unit_and_direction_belong_to_the_objective(tmp_path, kind, name, direction):
+    opt = Optimizer({"a": [1, 2, 4]}, {"time": "minimize"}, storage=tmp_path / "j")
+    for a in (1, 2):
+        opt.observe({"a": a}, {"time": 1.0 * a, name: 5.0 / a})
+    write(replace(read(tmp_path / "j"), unit="s"), tmp_path / "file", kind)
+    assert read(tmp_path / "file").unit == "s"
+    found = read(tmp_path / "file", objective=name)
+    assert (found.unit, found.direction in direction) == ("", True)
+    again = Optimizer({"a": [1, 2, 4]}, {name: "maximize"}, warm_start=tmp_path / "file")
+    assert again.best_value == 5.0
+
+
 @pytest.mark.parametrize("index", [True, False])
 def test_a_data_frame_of_ours_that_pandas_has_written(tmp_path, index):
     space = Space({"id": [1, 2, 4], "on": [True, False], "p": Permutation(["i", "j"])})
