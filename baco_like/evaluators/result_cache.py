@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import EvaluatorError, JournalConflict, JournalError, TrialError
-from baco_like.journal.events import START, Event, normalise, observed_event, read_outcome
+from baco_like.journal.events import START, Event, Mark, normalise, observed_event, read_outcome
 from baco_like.journal.fields import check_outcomes
 from baco_like.journal.header import describe_changes
 from baco_like.journal.json_lines import JsonlJournal
@@ -78,26 +78,24 @@ class ResultCache:
             raise EvaluatorError(f"the cache {self._path}: {error}") from error
 
     def _append(self, event: Event) -> None:
-        while True:
-            self._read_new()
-            mark = self._mark
-            with suppress(JournalConflict):
-                if not mark.number:
-                    head = {"event": "cache", "version": _VERSION, "context": self._context}
-                    mark = self._journal.append(head, mark)
-                self._mark = self._journal.append(event, mark)
-                return
+        if not self._mark.number:
+            head = {"event": "cache", "version": _VERSION, "context": self._context}
+            with suppress(JournalConflict):  # another run has begun the file
+                self._journal.append(head, START)
+        with self._journal.reserve():
+            self._mark = self._journal.append(event, self._read_new())
 
-    def _read_new(self) -> None:
-        """Read the results that were written since the last call."""
+    def _read_new(self) -> Mark:
+        """Read the results that were written since the last call, and return the position behind them."""
+        mark = self._mark
         try:
-            for event, mark in self._journal.read(self._mark):
-                if mark.number == 1:
+            for event, end in self._journal.read(mark):
+                if end.number == 1:
                     self._check_head(event)
                 else:
                     check_outcomes([event])  # a checksum protects from damage, not from edits
                     self._rows[_key(event["config"])] = event
-                self._mark = mark
+                mark = end
         except JournalError as error:
             if error.record == 0:
                 raise self._not_a_cache() from None
@@ -105,7 +103,9 @@ class ResultCache:
                 raise EvaluatorError(f"the cache {self._path} cannot be read: {error}") from error
             raise self._damaged(error.record) from error
         except TrialError as error:
-            raise self._damaged(self._mark.number) from error
+            raise self._damaged(mark.number) from error
+        self._mark = mark
+        return mark
 
     def _check_head(self, head: Event) -> None:
         context = head.get("context")

@@ -123,14 +123,13 @@ PEAK = "[objective] peak"
 """Key of the context of a run: the best value that the machine allows."""
 
 CONTENT = "content of "
+"""First words of the key of a file's hash in the context of a run; the path follows."""
 
 
 def hashes_in(context: Mapping[str, Any]) -> dict[str, str]:
     """Return the hashes of sources in the context of a run, by path from the folder of its run file."""
     return {k.removeprefix(CONTENT): str(v) for k, v in context.items() if k.startswith(CONTENT)}
 
-
-"""First words of the key of a file's hash in the context of a run; the path follows."""
 
 ORGANISING = ("ahead", "candidates", "build_metrics", "workers", "slots", "cache", "large")
 """Keys of an evaluator that do not change measured values: builds, parallel evaluations, cache, size of a file."""
