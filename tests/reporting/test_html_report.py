@@ -305,15 +305,25 @@ def test_the_winner_and_the_default_may_have_different_active_parameters(tmp_pat
     assert ("20 more have their default" in text) == (further > 0)
 
 
-def test_measurements_of_the_winner_during_the_search_are_told(tmp_path):
+@pytest.mark.parametrize(
+    ("controls", "told"),
+    [
+        ((1.2, 1.4), "Its 2 other measurements during the search have the median 1.3."),
+        ((0.9,), "Its other measurement during the search was 1."),  # the control is the best trial
+        ((0.9, 1.1), "Its 2 other measurements during the search have the median 1.05."),
+        ((), None),
+    ],
+)
+def test_measurements_of_the_winner_during_the_search_are_told(tmp_path, controls, told):
     optimizer = Optimizer({"x": [1, 2, 3]}, storage=tmp_path / "run.jsonl")
     for value in (3.0, 1.0, 2.0):
         optimizer.observe(optimizer.suggest(), value)
     config = optimizer.best_config
-    for value in (1.0, 1.0):
+    for value in controls:
         optimizer.observe(optimizer.measure_again(config, CONTROL), value)
     answer = report_summary.winner_section(RunFacts(tmp_path / "run.jsonl")).answer
-    assert "Measured again 2 times during the search, the median was 1." in answer
+    assert ("other measurement" in answer) == (told is not None)
+    assert told is None or told in answer
 
 
 def with_shares(facts, shares):
