@@ -343,7 +343,9 @@ def folder_to_resume(out: Path | None, stem: str) -> Path:
     existing = list(itertools.takewhile(Path.exists, _default_folders(stem)))
     folder = out or (existing[-1] if existing else _RUNS / stem)
     if not (folder / JOURNAL).exists():
-        raise JournalError(f"{folder / JOURNAL} does not exist; leave --resume out to start a run")
+        raise JournalError(
+            f"{folder / JOURNAL} does not exist; start a run by baco-like tune without --resume, or name its folder"
+        )
     return folder
 
 

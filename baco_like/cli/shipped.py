@@ -18,6 +18,7 @@ from baco_like.evaluators.command.compilers import describe_compiler
 from baco_like.exceptions import RunFileError
 from baco_like.journal.header import describe_host, hashes_in
 from baco_like.journal.lock import files_of_run
+from baco_like.optimizer.warm_start import UNNAMED
 from baco_like.records.limits import Limits
 from baco_like.records.objective import Direction
 from baco_like.records.regression import RegressionRule
@@ -193,7 +194,7 @@ def _compare_facts(table: ShippedTable, run_file: RunFile, args: arguments.Check
     """Return notes on changes.
 
     Raises:
-        RunFileError: The space has changed, so the shipped configuration may not even exist.
+        RunFileError: The space has changed, so the shipped configuration may not even exist, or the objective has.
     """
     now = run_file.space.to_dict()
     if table.stamp.differences(fingerprint(now)):
@@ -201,6 +202,13 @@ def _compare_facts(table: ShippedTable, run_file: RunFile, args: arguments.Check
         detail = "; ".join(reasons) or "the constraints were changed"
         raise RunFileError(
             f"{args.file} is stale: the space has changed since it was shipped ({detail:.500}); tune and ship again"
+        )
+    stamp, own = table.stamp, run_file.aim.first
+    is_renamed = len({stamp.objective, own.name} - {UNNAMED}) > 1
+    if is_renamed or stamp.direction != own.direction:
+        raise RunFileError(
+            f"{args.file} has the objective {stamp.objective!r} to {stamp.direction}, and the run file {own.name!r} to "
+            f"{own.direction}, so their ratios are not comparable; name the run file of the shipped run"
         )
     compiler = describe_compiler(run_file.evaluator_table.entries)
     sources = hashes_in(run_file.context)

@@ -124,8 +124,23 @@ def test_a_stale_file_is_refused(folder, capsys):
 
 
 @pytest.mark.parametrize(
+    ("old", "new"), [("minimize", "maximize"), ('name = "time"', 'name = "energy"')]
+)
+def test_ratios_of_another_objective_are_refused(folder, capsys, old, new):
+    text = Path("job.toml").read_text()
+    Path("job.toml").write_text(text.replace(old, new))
+    Path("times.csv").write_text(Path("times.csv").read_text().replace("time", "energy"))
+    assert run("check", "tuned.json", *WORDS) == 2
+    assert "has the objective 'time' to minimize, and the run file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
+        (
+            ["other.toml", "--run-file", "job.toml"],
+            "start a run by baco-like tune without --resume, or name its",
+        ),
         (["tuned.json"], "name it: baco-like check tuned.json --run-file FILE.toml"),
         (["none.json", *WORDS], "none.json"),
         (["tuned.json", "--run-file", "none.toml"], "none.toml"),
