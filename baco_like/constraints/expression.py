@@ -32,6 +32,7 @@ from baco_like.constraints.language.analysis import (
     find_bounds,
     find_fold,
     find_known_terms,
+    find_ordered_names,
     find_products,
     find_quotients,
     find_unmatched_literals,
@@ -266,6 +267,10 @@ class Expression:
     def unmatched_literals(self) -> list[UnmatchedLiteral]:
         """Return parameters and values that they are compared with and never have."""
         return find_unmatched_literals(self._tree, self._read)
+
+    def ordered_names(self) -> list[str]:
+        """Return the parameters that are compared by order: ``p`` in ``p <= q``."""
+        return find_ordered_names(self._tree)
 
 
 def _is_truth(node: Node, name: str) -> bool:

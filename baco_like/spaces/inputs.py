@@ -176,13 +176,22 @@ def _check_literals(
         parameters: All parameters of the space.
 
     Raises:
-        SpaceError: A parameter never has a value that it is compared with: usually a misspelling.
+        SpaceError: A parameter never has a value that it is compared with: usually a misspelling. Or an ordinal of
+            texts is compared by order, and its order is not that of the alphabet, in which texts are compared.
     """
     for name, value in expression.unmatched_literals():
         raise SpaceError(
             f"{subject}: parameter {name!r} never has the value {value!r}; "
             f"{_describe_values(value, parameters[name])}; correct the text or the values"
         )
+    for name in expression.ordered_names():
+        own = parameters[name]
+        texts = [value for value in own.values or () if isinstance(value, str)]
+        if isinstance(own, Ordinal) and texts != sorted(texts):
+            raise SpaceError(
+                f"{subject}: texts are compared in the order of the alphabet, and the values of {name!r} have another "
+                f"order; list the values that it may have, as in: {name} in {own.values[:2]}"
+            )
 
 
 def _check_truths(

@@ -274,6 +274,8 @@ def test_what_cannot_be_a_space(parameters: dict, constraints: list, says: str) 
             "never has the value 'big'; its values are numbers: Real(low=0.0, high=1.0",
         ),
         ("at(order, 0) == 'J'", "its values are ['i', 'j']; did you mean 'j'?"),
+        ("chunk == 8 or level <= 'mid'", "the values of 'level' have another order; list the"),
+        ("'hi' > level != 'mid'", "level in ('low', 'mid')"),
     ],
 )
 def test_a_value_that_a_parameter_never_has_is_an_error(text, message):
@@ -282,7 +284,10 @@ def test_a_value_that_a_parameter_never_has_is_an_error(text, message):
         "chunk": [1, 8],
         "size": Real(0, 1),
         "order": Permutation(["i", "j"]),
+        "level": Ordinal(["low", "mid", "hi"]),
+        "grade": Ordinal(["a", "b", "c"]),
     }
+    assert Space(parameters, ["grade <= 'b'", "level != 'hi'"]).sample(1)
     with pytest.raises(SpaceError, match=re.escape(message)):
         Space(parameters, [text])
     with pytest.raises(SpaceError, match=re.escape(message)):

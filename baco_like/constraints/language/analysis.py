@@ -142,6 +142,14 @@ def find_unmatched_literals(
     return [pair for pair in dict.fromkeys(pairs) if _is_unmatched(pair[1], parameters[pair[0]])]
 
 
+def find_ordered_names(node: Node) -> list[str]:
+    """Return the parameters that are compared by order."""
+    comparisons = (part for part in tree.walk(node) if isinstance(part, tree.Comparison))
+    steps = (step for comparison in comparisons for step in comparison_steps(comparison))
+    ordered = (side for sign, *sides in steps for side in sides if sign[0] in "<>")
+    return list(dict.fromkeys(side.name for side in ordered if isinstance(side, tree.Name)))
+
+
 def _is_element(node: Node) -> TypeGuard[tree.Reading]:
     return isinstance(node, tree.Reading) and node.function in ("at", "last")
 

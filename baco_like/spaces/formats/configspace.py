@@ -60,7 +60,10 @@ def read_configspace(source: ConfigurationSpace) -> SpaceDescription:
     notes: list[str] = []
     parameters = {given.name: _parameter(given, notes) for given in source.values()}
     constraints = tuple(
-        f"not ({_text(part)})" for clause in source.forbidden_clauses for part in _parts(clause)
+        # An Expression may compare texts by order, as ConfigSpace does.
+        Expression(f"not ({_text(part)})", parameters)
+        for clause in source.forbidden_clauses
+        for part in _parts(clause)
     )
     given = {each.child.name: each for each in source.conditions}
     # Expressions, not texts: a condition may hold nowhere in ConfigSpace.
