@@ -22,12 +22,13 @@ from baco_like._typing import Array, Codes, Mask
 from baco_like.exceptions import BacoError, ConfigError, RunFileError, WarmStartWarning
 from baco_like.journal.header import Advice, Options
 from baco_like.optimizer.warm_start import UNNAMED
+from baco_like.optimizer.warm_start_sources import read_by_objective
 from baco_like.parameters import Parameter, ParameterKind
 from baco_like.parameters.protocol import nearest_number
 from baco_like.parameters.values import is_number
 from baco_like.records.covering import best_cover
 from baco_like.records.objective import sign_of
-from baco_like.results import Recording, read
+from baco_like.results import Recording
 from baco_like.spaces.design import exclude_nothing, middle
 from baco_like.spaces.inputs import defaults_of
 from baco_like.spaces.space import Space
@@ -151,7 +152,7 @@ def _programs(
         BacoError: It cannot be read, or it has another objective or direction.
     """
     aim = options.aim.first
-    recorded = item if isinstance(item, Recording) else _read(item, aim.name)
+    recorded = item if isinstance(item, Recording) else read_by_objective(item, aim.name)
     if not {recorded.objective, aim.name} & {UNNAMED} and recorded.objective != aim.name:
         raise RunFileError(f"its objective is {recorded.objective!r}, not {aim.name!r}")
     if recorded.resolve_direction() != aim.direction and recorded.direction is not None:
@@ -168,13 +169,6 @@ def _programs(
     for own, descriptor in zip(tasks.names, tasks.descriptors, strict=True):
         with suppress(ValueError):  # no result is of this task yet
             yield f"{name} {own}", recorded.of_task(descriptor)
-
-
-def _read(path: Path, objective: str) -> Recording:
-    try:
-        return read(path, objective)
-    except RunFileError:
-        return read(path)
 
 
 def _relate(name: str, recorded: Recording, space: Space, options: Options) -> _Known | None:

@@ -25,7 +25,7 @@ from baco_like.journal.header import (
 )
 from baco_like.optimizer.warm_start_sources import SourceResults, WarmStart, read_source
 from baco_like.records import Status
-from baco_like.records.front import crowding_distances, is_non_dominated
+from baco_like.records.front import iterate_fronts
 from baco_like.records.limits import limits_of
 from baco_like.records.objective import Direction, sign_of
 from baco_like.records.reading import without_bound
@@ -417,11 +417,9 @@ def _best_first(costs: Array) -> Iterator[Any]:
     if costs.shape[1] == 1:
         yield from left[np.argsort(costs[left, 0], kind="stable")]
         return
+    for front in iterate_fronts(costs[left]):
+        yield from left[front]
     lacking = np.flatnonzero(np.isfinite(costs[:, 0]) & np.isnan(costs).any(axis=1))
-    while len(left):
-        is_front = is_non_dominated(costs[left])
-        front, left = left[is_front], left[~is_front]
-        yield from front[np.argsort(-crowding_distances(costs[front]), kind="stable")]
     yield from lacking[np.argsort(costs[lacking, 0], kind="stable")]
 
 

@@ -115,7 +115,10 @@ def read_source(
     """
     data = start.data
     if isinstance(data, str | os.PathLike):
-        data = _read_file(data, start, objectives[0])
+        if start.objective is None:
+            data = read_by_objective(data, objectives[0], start.large)
+        else:
+            data = read(data, start.objective, large=start.large)
     if isinstance(data, Recording):
         described = {} if data.described is None else data.described["parameters"]
         parameters = {name: data.parameters[name] for name in described}
@@ -167,14 +170,14 @@ def read_source(
     return SourceResults(names, rows, objective=None if is_first else objective)
 
 
-def _read_file(path: str | os.PathLike[str], start: WarmStart, objective: str) -> Recording:
-    """Read a file by the user's measurement, else by the run's objective, else by the file's own."""
-    if start.objective is not None:
-        return read(path, start.objective, large=start.large)
+def read_by_objective(
+    path: str | os.PathLike[str], objective: str, large: bool = False
+) -> Recording:
+    """Read a file by the run's objective, else by the file's own."""
     try:
-        return read(path, objective, large=start.large)
+        return read(path, objective, large=large)
     except RunFileError:
-        return read(path, large=start.large)
+        return read(path, large=large)
 
 
 def _rows_of_trials(trials: Iterable[Trial]) -> list[ConfigOutcome]:

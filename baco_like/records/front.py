@@ -5,6 +5,8 @@ All functions work on costs, which are minimised: one row for each result, one c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from baco_like._typing import Array, Ints, Mask
@@ -20,8 +22,8 @@ def is_non_dominated(costs: Array) -> Mask:
     kept = np.logical_not(np.isnan(costs).any(axis=1))
     order = np.flatnonzero(kept)
     order = order[np.lexsort(costs[order].T[::-1])]  # a row is dominated by earlier ones only
-    if costs.shape[1] == 2 and len(order):
-        first, second = costs[order].T
+    if costs.shape[1] <= 2 and len(order):
+        first, second = costs[order, 0], costs[order, -1]
         # Rows with the same first cost form a group. Its lowest second cost comes first, and has to be
         # below those of all groups before.
         start = np.searchsorted(first, first)
@@ -38,23 +40,24 @@ def is_non_dominated(costs: Array) -> Mask:
     return np.asarray(kept)
 
 
-def front_numbers(costs: Array) -> Ints:
-    """Return the number of the front of each row, ``(n, m)`` -> ``(n,)``: 0 for the rows that no other row dominates.
+def iterate_fronts(costs: Array, crowded_by: Array | None = None) -> Iterator[Ints]:
+    """Yield the rows of one front after the other, ``(n, m)``: first those that no other row dominates.
 
-    Front k + 1 is what no other row dominates without the fronts 0 to k. Source: Deb, Pratap, Agarwal and Meyarivan,
-    "A fast and elitist multiobjective genetic algorithm: NSGA-II" (IEEE TEVC 2002), section III-A.
+    Each further front is what no other row dominates without the fronts before. Rows with NaN are in none. Within a
+    front, rows with a larger crowding distance come first; equal ones keep their order. This is the crowded-comparison
+    operator of Deb, Pratap, Agarwal and Meyarivan, "A fast and elitist multiobjective genetic algorithm: NSGA-II" (IEEE
+    TEVC 2002), section III.
+
+    Args:
+        costs: The rows.
+        crowded_by: Other columns for the crowding distances, ``(n, k)``.
     """
-    costs = np.asarray(costs, dtype=float)
-    no_worse = np.asarray((costs[:, None] <= costs).all(axis=2))
-    dominates = no_worse & ~no_worse.T
-    numbers = np.full(len(costs), -1)
-    remaining = dominates.sum(axis=0)  # number of rows that dominate each row
-    number = 0
-    while len(front := np.flatnonzero((remaining == 0) & (numbers < 0))):
-        numbers[front] = number
-        remaining -= dominates[front].sum(axis=0)
-        number += 1
-    return numbers
+    crowded_by = costs if crowded_by is None else crowded_by
+    left = np.flatnonzero(~np.isnan(costs).any(axis=1))
+    while len(left):
+        is_front = is_non_dominated(costs[left])
+        front, left = left[is_front], left[~is_front]
+        yield front[np.argsort(-crowding_distances(crowded_by[front]), kind="stable")]
 
 
 def crowding_distances(costs: Array) -> Array:

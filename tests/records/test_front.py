@@ -8,9 +8,9 @@ from hypothesis.extra import numpy as hnp
 
 from baco_like.records.front import (
     crowding_distances,
-    front_numbers,
     hypervolume,
     is_non_dominated,
+    iterate_fronts,
     knee,
     non_dominated_boxes,
 )
@@ -40,12 +40,20 @@ def test_non_dominated_rows_are_those_that_no_row_dominates(costs):
 
 @given(ROWS)
 def test_each_front_is_what_no_row_dominates_without_the_ones_before(costs):
-    numbers, left = front_numbers(costs), np.arange(len(costs))
-    for number in range(numbers.max(initial=-1) + 1):
-        front = is_non_dominated(costs[left])
-        assert np.flatnonzero(numbers == number).tolist() == left[front].tolist()
-        left = left[~front]
+    left = np.arange(len(costs))
+    for front in iterate_fronts(costs):
+        expected = is_non_dominated(costs[left])
+        assert sorted(front) == left[expected].tolist()
+        left = left[~expected]
     assert not len(left)
+
+
+def test_the_ends_and_the_sparse_parts_of_a_front_come_first():
+    costs = np.array([[0.0, 10.0], [2.0, 4.0], [3.0, 3.0], [10.0, 0.0], [np.nan, 0.0]])
+    (front,) = iterate_fronts(costs)
+    assert front.tolist() == [0, 3, 2, 1]
+    (front,) = iterate_fronts(costs, costs[:, [1, 1]])
+    assert front.tolist() == [0, 3, 1, 2]
 
 
 def test_the_crowding_distance_is_that_of_the_neighbours():
@@ -56,7 +64,7 @@ def test_the_crowding_distance_is_that_of_the_neighbours():
 
 def test_failures_are_the_last_front_and_crowded():
     costs = np.array([[np.inf, np.inf], [2.0, 2.0], [np.inf, np.inf], [3.0, 3.0]])
-    assert front_numbers(costs).tolist() == [2, 0, 2, 1]
+    assert [front.tolist() for front in iterate_fronts(costs)] == [[1], [3], [0, 2]]
     assert crowding_distances(costs[[0, 2]]).tolist() == [0.0, 0.0]
 
 

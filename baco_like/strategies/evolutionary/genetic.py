@@ -16,7 +16,7 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.records.front import crowding_distances, front_numbers
+from baco_like.records.front import iterate_fronts
 from baco_like.spaces import Space
 from baco_like.spaces.rows import drop_duplicates, find_first_rows
 from baco_like.strategies import moves
@@ -217,12 +217,10 @@ class NonDominatedSorting:
 def best_first(costs: Array, *, limited: bool = False) -> Ints:
     """Return the order of the members, ``(n,)`` costs or ``(n, m)``: by front, then by falling crowding distance.
 
-    This is the crowded-comparison operator of Deb et al. 2002, section III-B2. Equal members keep their order.
-
-    With limits, the fronts are those of constrained domination (section VI). Member i dominates member j if i is
-    feasible and j is not, if both are infeasible and the total violation of i is smaller, or if both are feasible and i
-    dominates j in the objectives. Infeasible members have infinite costs and feasible ones no violation, so this is
-    domination in all columns together.
+    With limits, the fronts are those of constrained domination (Deb et al. 2002, section VI). Member i dominates
+    member j if i is feasible and j is not, if both are infeasible and the total violation of i is smaller, or if both
+    are feasible and i dominates j in the objectives. Infeasible members have infinite costs and feasible ones no
+    violation, so this is domination in all columns together.
 
     Args:
         costs: The costs; infinite for failures and outcomes beyond a limit.
@@ -231,12 +229,7 @@ def best_first(costs: Array, *, limited: bool = False) -> Ints:
     """
     costs = costs.reshape(len(costs), -1)
     objectives = costs[:, :-1] if limited else costs
-    fronts = front_numbers(costs)
-    distances = np.empty(len(costs))
-    for number in range(fronts.max(initial=-1) + 1):
-        members = np.flatnonzero(fronts == number)
-        distances[members] = crowding_distances(objectives[members])
-    return np.lexsort([-distances, fronts])
+    return np.concatenate([np.arange(0), *iterate_fronts(costs, objectives)])
 
 
 def _win_tournaments(places: Ints, count: int, rng: Rng) -> Ints:
