@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from baco_like._optional import data_frame
 from baco_like.exceptions import JournalError, RunFileError
@@ -572,45 +574,43 @@ def write_attributes(recorded: Recording, unit: str) -> dict[str, Any]:
     return {OWN: attributes} if attributes else {}
 
 
-def described_space(document: Any) -> dict[str, Any] | None:
-    """Return the space that `write_attributes` has written to a document, or None.
+class _Attributes(msgspec.Struct):
+    """What `write_attributes` writes."""
 
-    Raises:
-        ValueError: It is not an object.
-    """
-    own = document.get(OWN) if isinstance(document, Mapping) else None
-    described = own.get("space") if isinstance(own, Mapping) else None
-    if not isinstance(described, dict | None):
-        raise ValueError(f"its part {OWN!r} is wrong")
-    return described
+    goal: Literal["minimize", "maximize"] | None = None
+    space: dict[str, Any] | None = None
+    context: dict[str, Any] = {}
+    unit: str | None = None
+    domains: dict[str, list[Any]] | None = None
 
 
-def read_attributes(recorded: Recording, document: Any, objective: str) -> Recording:
-    """Return a recording with the attributes that `write_attributes` has written to a document.
+def document_recording(
+    document: Any, first: str, rows: Sequence[ConfigOutcome], **known: Any
+) -> Recording:
+    """Return the recording of a document, with the attributes that `write_attributes` has written to it.
 
     Args:
-        recorded: The results, maybe with another measurement as the value.
-        document: The document.
-        objective: Its objective, which its direction and unit belong to.
+        document: The document, or the part of it that has the attributes.
+        first: Its own objective, which its direction and unit belong to.
+        rows: Its rows, maybe with another measurement as the value.
+        known: As for `recording`.
 
     Raises:
+        RunFileError: There is no row.
         LookupError, TypeError, ValueError, AttributeError: The file is damaged.
     """
-    own = document.get(OWN) if isinstance(document, Mapping) else None
-    if own is None:
-        return recorded
-    direction, described = own.get("goal", recorded.direction), own.get("space")
-    context, directions = own.get("context", {}), (None, "minimize", "maximize")
-    is_right = isinstance(described, dict | None) and isinstance(context, dict)
-    if direction not in directions or not is_right:
-        raise ValueError(f"its part {OWN!r} is wrong")
-    domains = own.get("domains", recorded.domains)
-    if recorded.objective == objective:
-        unit = str(own.get("unit", recorded.unit))
-        recorded = replace(recorded, unit=unit, direction=direction)
+    given = document.get(OWN) if isinstance(document, Mapping) else None
+    try:
+        own = msgspec.convert({} if given is None else given, _Attributes)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"its part {OWN!r} is wrong: {error}") from None
+    recorded = recording(rows, own.space, **known)
+    if recorded.objective == first:
+        unit = recorded.unit if own.unit is None else own.unit
+        recorded = replace(recorded, unit=unit, direction=own.goal or recorded.direction)
+    domains = recorded.domains if own.domains is None else own.domains
     return replace(
         recorded,
-        described=described,
-        context=context,
+        context=own.context,
         domains={name: tuple(map(as_tuple, domains[name])) for name in recorded.names},
     )

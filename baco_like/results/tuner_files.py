@@ -24,10 +24,8 @@ from baco_like.results.files import json_bytes
 from baco_like.results.recording import (
     OWN,
     Recording,
-    described_space,
-    read_attributes,
+    document_recording,
     read_rows,
-    recording,
     write_attributes,
     write_rows,
 )
@@ -210,15 +208,15 @@ def from_t4(document: Mapping[str, Any], objective: str | None = None) -> Record
     unit, per_second = TIME_UNITS.get(str(metadata.get("timeunit", "")), ("", 1e3))
     texts = str(metadata.get("autotuner", "")) == "KTT"
     read = partial(_read_t4_row, objective=objective, per_second=per_second, texts=texts)
-    recorded = recording(
+    return document_recording(
+        metadata,
+        own,
         read_rows(results, read, objective, own),
         objective=objective,
         unit=_find_measurement(first, objective).get("unit", "")
         or (unit if objective == own else ""),
         direction=_default_direction(objective),
-        described=described_space(metadata),
     )
-    return read_attributes(recorded, metadata, own)
 
 
 def _find_measurement(row: Mapping[str, Any], objective: str) -> Mapping[str, Any]:
@@ -310,16 +308,17 @@ def from_cache(document: Mapping[str, Any], objective: str | None = None) -> Rec
     }
     declared = document.get("objective", "time")
     objective, own = _objectives(declared, objective, measurements)
-    recorded = recording(
-        read_rows(rows, partial(_read_cache_row, names=names, objective=objective), objective, own),
-        described_space(document),
+    read = partial(_read_cache_row, names=names, objective=objective)
+    return document_recording(
+        document,
+        own,
+        read_rows(rows, read, objective, own),
         names=names,
         domains={name: tuple(map(as_tuple, document["tune_params"][name])) for name in names},
         objective=objective,
         unit=_cache_unit(objective),
         direction=_default_direction(objective),
     )
-    return read_attributes(recorded, document, own)
 
 
 def _cache_unit(objective: str) -> str:
@@ -460,9 +459,7 @@ def from_ktt(document: Mapping[str, Any]) -> Recording:
     unit, per_second = TIME_UNITS[str(metadata.get("TimeUnit", "milliseconds")).lower()]
     rows = read_rows(document["Results"], partial(_read_ktt_row, per_second=per_second))
     objective = str(document.get("UserData", {}).get("objective", "time"))
-    described = described_space(document)
-    recorded = recording(rows, described, objective=objective, unit=unit)
-    return read_attributes(recorded, document, recorded.objective)
+    return document_recording(document, objective, rows, objective=objective, unit=unit)
 
 
 def _read_ktt_row(row: Mapping[str, Any], per_second: float) -> tuple[dict[str, Any], Outcome]:
