@@ -131,7 +131,6 @@ class Child:
         mark: See `new_mark`.
         resources: Closed after the end, or if the process cannot be started.
         environment: Variables in addition to the ones of this process.
-        folder: Working directory; None for the one of this process.
         cpus: Numbers of the CPUs that it may use; None for the CPUs of this process.
         options: Further arguments of `subprocess.Popen`.
 
@@ -146,7 +145,6 @@ class Child:
         resources: contextlib.ExitStack,
         *,
         environment: Mapping[str, str],
-        folder: Path | None,
         cpus: frozenset[int] | None,
         **options: Any,
     ) -> None:
@@ -157,7 +155,6 @@ class Child:
                     command,
                     stdin=options.pop("stdin", subprocess.DEVNULL),
                     stdout=subprocess.PIPE,
-                    cwd=folder,
                     env={**os.environ, **environment, MARK: str(mark)},
                     start_new_session=True,
                     **options,

@@ -178,7 +178,7 @@ def run_command(
                     mark,
                     contextlib.ExitStack(),
                     environment=environment,
-                    folder=folder,
+                    cwd=folder,
                     cpus=cpus,
                     stdin=stdin,
                     stderr=subprocess.PIPE,

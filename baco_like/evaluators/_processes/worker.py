@@ -49,7 +49,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from baco_like._checks import is_whole
@@ -103,7 +102,6 @@ class Worker:
         memory: Limit of the address space in bytes. Python's own memory counts, so allow a gigabyte more than the
             kernels need. Not for CUDA, which reserves far more than it uses.
         environment: Variables in addition to the ones of this process. A variable ``TMPDIR`` replaces the folder.
-        folder: Working directory; by default the one of this process.
         cpus: Numbers of the CPUs that it may use; None for the CPUs of this process.
     """
 
@@ -114,11 +112,10 @@ class Worker:
         settings: Any = None,
         memory: int | None = None,
         environment: Mapping[str, str] | None = None,
-        folder: Path | None = None,
         cpus: frozenset[int] | None = None,
     ) -> None:
         self._opening = {"target": target, "settings": settings, "memory": memory}
-        self._environment, self._folder, self._cpus = dict(environment or {}), folder, cpus
+        self._environment, self._cpus = dict(environment or {}), cpus
         self._lock = threading.Lock()  # held during a request; `kill` must work without it
         self._channel: Channel | None = None
         self._is_starting = False  # whether the process has yet to say that it can answer
@@ -194,7 +191,7 @@ class Worker:
             self._end()  # it died between two requests
         if self._channel is None:
             with delayed_signals():
-                self._channel = _start_process(self._environment, self._folder, self._cpus)
+                self._channel = _start_process(self._environment, self._cpus)
             self.starts += 1
             self._channel.send(self._opening)
             self._is_starting = True
@@ -213,9 +210,7 @@ def _apply_check(check: Callable[[Reply], object], reply: Reply) -> None:
         reply.reject(" ".join(f"{type(error).__name__}: {error}".split())[:300])
 
 
-def _start_process(
-    environment: Mapping[str, str], folder: Path | None, cpus: frozenset[int] | None
-) -> Channel:
+def _start_process(environment: Mapping[str, str], cpus: frozenset[int] | None) -> Channel:
     """Start a process, and return the pipes to it."""
     mark, temporary, resources = new_mark(), LazyFolder(), contextlib.ExitStack()
     variables = {"TMPDIR": "", **environment}
@@ -233,7 +228,6 @@ def _start_process(
             mark,
             resources,
             environment=variables,
-            folder=folder,
             cpus=cpus,
             stderr=subprocess.STDOUT,
             pass_fds=ends,

@@ -291,19 +291,17 @@ def test_death_between_two_requests_costs_neither(worker):
     assert worker.starts == 2
 
 
-def test_memory_limit_environment_and_folder(worker, tmp_path):
+def test_memory_limit_and_environment(worker):
     limited = Worker(
         "worker_targets:misbehaving",
         settings={"limit": LIMIT},
         memory=1 << 30,
         environment={"BACO_X": "a b"},
-        folder=tmp_path,
     )
     assert ask(limited, "allocate", 1 << 20) == 1 << 20
     reply = limited.request(["allocate", 2 << 30], timeout=PATIENCE)
     assert "MemoryError" in reply.describe()
     assert ask(limited, "environment", "BACO_X") == "a b"
-    assert ask(limited, "folder") == str(tmp_path)
     limited.close()
 
 

@@ -126,7 +126,6 @@ ACTIONS = {
     "cpus": lambda: sorted(os.sched_getaffinity(0)),
     "environment": os.environ.get,
     "print": lambda text: print(text, flush=True),
-    "folder": os.getcwd,
     "long": _long,
     "die": _die,
     "interrupt": _interrupt,
