@@ -23,14 +23,14 @@ from baco_like.journal.events import START
 from baco_like.journal.header import Header, describe
 from baco_like.journal.remote import is_url
 from baco_like.optimizer.experience import GivenExperience
-from baco_like.records import Aim, Cover, History, Observation
+from baco_like.records import Aim, Cover, History
 from baco_like.records.history import Noise
 from baco_like.records.leases import Lease, Moment
 from baco_like.spaces.inputs import defaults_of
 from baco_like.spaces.space import Space
 from baco_like.spaces.tasks import GivenTask
 from baco_like.strategies import Strategy, create_strategy, default_settings
-from baco_like.strategies.protocol import Problem, Proposals
+from baco_like.strategies.protocol import HistoryStrategy, Problem, Proposals
 from baco_like.strategies.registry import REGISTRY
 from baco_like.surrogates import registry as surrogates
 
@@ -371,11 +371,10 @@ def restore_strategy(
 
 
 @dataclass(frozen=True)
-class MissingStrategy:
+class MissingStrategy(HistoryStrategy):
     """Stands for the strategy object of a journal that is only read; it proposes nothing."""
 
     journal: str
-    draws_in_tell: ClassVar[bool] = False
     several_objectives: ClassVar[bool] = True
     uses_tasks: ClassVar[bool] = True
     uses_related_tasks: ClassVar[bool] = True
@@ -393,9 +392,6 @@ class MissingStrategy:
         raise JournalError(
             f"{self.journal} was made with a strategy object; to continue, give it again: load(path, strategy=...)"
         )
-
-    def tell(self, problem: Problem, state: None, observation: Observation, rng: Rng) -> None:
-        """Ignore the observation."""
 
 
 @contextmanager

@@ -36,9 +36,7 @@ def squared_euclidean(a: Array, b: Array) -> Array:
 
 def spearman(a: Codes, b: Codes) -> Array:
     """Return the sum over all elements of their squared movement, ``(n, w)`` and ``(m, w)`` -> ``(n, m)``."""
-    # |a|^2 + |b|^2 - 2ab of small integers is exact in doubles.
-    squares: Array = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :]
-    return squares - 2.0 * (a @ b.T)
+    return squared_euclidean(a, b)  # of small integers, and so exact
 
 
 def kendall(a: Codes, b: Codes) -> Array:

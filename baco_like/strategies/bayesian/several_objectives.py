@@ -371,15 +371,13 @@ class ExpectedHypervolume(SeveralObjectives):
             name, sign = objectives[j].name, sign_of(objectives[j].direction)
             if takes_forest:
                 one = replace(one, surrogate=_FOREST)
-                fitted = one.fit(problem.space, part, state.seed, rng, feasibility)
-                last = last_hyperparameters(part) or {}
-                # This step does not count, or the hyperparameters of all objectives would be due in the next one.
-                models.append(_Objective(name, sign, fitted, fitted_at[j] + 1, last))
-                continue
-            if not is_due[j]:
+            elif not is_due[j]:
                 one = replace(one, surrogate=getattr(one.surrogate, "holding", one.surrogate))
             fitted = one.fit(problem.space, part, state.seed, rng, feasibility)
             at, found = count if is_due[j] else fitted_at[j], fitted.model.hyperparameters
+            if takes_forest:
+                # This step does not count, or the hyperparameters of all objectives would be due in the next one.
+                at, found = fitted_at[j] + 1, last_hyperparameters(part) or {}
             models.append(_Objective(name, sign, fitted, at, found))
         return models
 
