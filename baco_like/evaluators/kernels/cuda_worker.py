@@ -22,7 +22,7 @@ from typing_extensions import override
 from baco_like.evaluators._processes.worker_main import Report
 from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.kernels.arguments import DEVICE_GUARDS, Argument, Arguments
-from baco_like.evaluators.kernels.problems import draw_three, inspect_source, load_problem
+from baco_like.evaluators.kernels.problems import inspect_source, load_device_problem, macro_texts
 from baco_like.evaluators.kernels.timing import (
     ROTATE,
     CompiledKernel,
@@ -358,11 +358,8 @@ class Programs:
         import cupy
         from cupy.cuda import nvrtc
 
-        needed = ("inputs", "expected", "SOURCE", "KERNEL", "macros", "launch")
-        self.path = Path(settings["problem"]["path"])
-        self.problem = load_problem(self.path, settings["problem"]["constants"], needed)
-        self.size = settings["problem"]["size"]
-        draws = draw_three(self.problem, settings["problem"])
+        self.path, self.size = Path(settings["problem"]["path"]), settings["problem"]["size"]
+        self.problem, draws = load_device_problem(settings["problem"])
         for number, like in enumerate(self.call_optional("scratch", (), self.size)):
             scratch = Argument(f"scratch {number}", np.asarray(like), None, None, "output")
             for draw in draws:
@@ -384,8 +381,8 @@ class Programs:
             CompileError: NVRTC refuses the kernel.
         """
         problem = self.problem
-        macros = {**config, **problem.macros(self.size)}
-        name = problem.KERNEL.format(**{key: to_text(value) for key, value in macros.items()})
+        macros = macro_texts(problem, self.size, config)
+        name = problem.KERNEL.format(**macros)
         binary = self._compiler.compile(problem.SOURCE, name, macros)
         likes = {symbol: self.arguments[n].like for symbol, n in self.constants.items()}
         function, symbols = self.device.load(binary, likes)

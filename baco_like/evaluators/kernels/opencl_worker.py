@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.kernels.arguments import DEVICE_GUARDS, Argument, Arguments
-from baco_like.evaluators.kernels.problems import draw_three, inspect_source, load_problem
+from baco_like.evaluators.kernels.problems import inspect_source, load_device_problem, macro_texts
 from baco_like.evaluators.kernels.timing import (
     ROTATE,
     CompiledKernel,
@@ -38,9 +37,7 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
     """
     _disable_compiler_caches()
     path = Path(settings["problem"]["path"])
-    needed = ("inputs", "expected", "SOURCE", "KERNEL", "macros", "launch")
-    problem = load_problem(path, settings["problem"]["constants"], needed)
-    draws = draw_three(problem, settings["problem"])
+    problem, draws = load_device_problem(settings["problem"])
     import pyopencl as cl
 
     device = find_device(settings["platform"], settings["device"])
@@ -53,10 +50,8 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
         # After a failed launch the context may be unusable.
         if session is None or session.failed:
             session = _OpenCLSession(device, draws, settings["restore"], settings["flush"])
-        macros = {name: to_text(value) for name, value in config.items()}
-        macros |= {name: str(value) for name, value in problem.macros(size).items()}
-        options = [*settings["options"], *(f"-D{name}={text}" for name, text in macros.items())]
-        options += ["-I", str(path.parent)]
+        macros = (f"-D{name}={text}" for name, text in macro_texts(problem, size, config).items())
+        options = [*settings["options"], *macros, "-I", str(path.parent)]
         program = cl.Program(session.context, problem.SOURCE)
         program.build(options=options, devices=[device])
         kernel = cl.Kernel(program, problem.KERNEL)

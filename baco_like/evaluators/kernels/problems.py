@@ -41,6 +41,7 @@ import numpy as np
 
 from baco_like._checks import is_whole
 from baco_like._tables import shown, suggestion
+from baco_like.evaluators.command.template import to_text
 from baco_like.evaluators.kernels.arguments import Argument, draw_arguments
 from baco_like.exceptions import BacoError, EvaluatorError, RunFileError
 
@@ -166,6 +167,27 @@ def draw_three(
         if len(draws) == 1:
             start(draws[0])
     return draws
+
+
+def load_device_problem(
+    description: Mapping[str, Any],
+) -> tuple[ModuleType, list[list[Argument]]]:
+    """Return a problem whose kernels are built from a source with macros, and its arguments as by `draw_three`.
+
+    Args:
+        description: ``path`` and ``constants`` as for `load_problem`, and what `draw_three` needs.
+
+    Raises:
+        EvaluatorError: As for `load_problem`.
+    """
+    needed = ("inputs", "expected", "SOURCE", "KERNEL", "macros", "launch")
+    problem = load_problem(description["path"], description["constants"], needed)
+    return problem, draw_three(problem, description)
+
+
+def macro_texts(problem: ModuleType, size: int, config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the macros of a configuration, and those of the problem, as texts of C."""
+    return {name: to_text(value) for name, value in {**config, **problem.macros(size)}.items()}
 
 
 def inspect_source(

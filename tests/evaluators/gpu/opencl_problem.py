@@ -4,6 +4,9 @@ import numpy as np
 
 KERNEL = "twice"
 SOURCE = """
+#if !IS_DEFINED
+#error "a macro that is true is 1"
+#endif
 __kernel void twice(__global const int *values, __global int *result)
 {
     const int i = get_global_id(0);
@@ -38,7 +41,7 @@ def expected(values):
 
 
 def macros(size):
-    return {}
+    return {"IS_DEFINED": True}
 
 
 def launch(config, size):
