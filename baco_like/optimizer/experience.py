@@ -87,7 +87,7 @@ def read_experience(given: GivenExperience, space: Space, options: Options) -> t
 
     Raises:
         ConfigError: It is a single file, or the run has tasks.
-        BacoError: A file of a list cannot be read, or has another objective or direction.
+        RunFileError: A file of a list cannot be read, or has another objective or direction.
     """
     if space.tasks is not None:
         raise ConfigError(
@@ -100,7 +100,7 @@ def read_experience(given: GivenExperience, space: Space, options: Options) -> t
             recordings = list(_programs(name, item, options))
         except (BacoError, ValueError) as error:
             if not isinstance(given, str | os.PathLike):
-                raise
+                raise RunFileError(f"experience {name}: {error}") from error
             left_out.append(f"{name} ({error})")
             continue
         known += [k for r in recordings if (k := _relate(*r, space, options)) is not None]

@@ -254,7 +254,7 @@ def test_a_folder_is_read_with_its_subfolders_and_without_other_files(tmp_path):
 def test_other_objectives_and_directions_are_refused(tmp_path):
     path = tmp_path / "run.jsonl"
     measured(SPACE, NARROW, aim={"size": "minimize"}, storage=path)
-    with pytest.raises(RunFileError, match="'size'"):
+    with pytest.raises(RunFileError, match=r"experience \S+: its objective is 'size'"):
         advised(SPACE, path, aim={"time": "minimize"})
     with pytest.raises(RunFileError, match="to minimize, not to maximize"):
         advised(SPACE, path, aim={"size": "maximize"})
