@@ -41,6 +41,8 @@ from baco_like.journal import MemoryJournal
 from baco_like.journal.json_lines import JsonlJournal
 from baco_like.records import Proposal
 from baco_like.records.leases import Moment
+from baco_like.running.confirming import rank_candidates
+from baco_like.running.journal_view import JournalView, describe_run
 from baco_like.strategies import Exhaustive, RandomSearch
 
 
@@ -189,6 +191,17 @@ def test_imported_configurations_may_lie_outside_and_are_not_modelled(opt):
     assert len(opt.trials) == 2
     assert opt.best_value == 1.0
     assert not any(dict(opt.suggest()) == {"a": 2, "b": 2} for _ in range(9))
+
+
+def test_only_imported_results_of_the_space_may_be_the_best(space, tmp_path):
+    opt = Optimizer(space, storage=tmp_path / "run.jsonl")
+    best = opt.observe({"a": 2, "b": 2}, [1.0, 1.1, 1.2], imported=True)
+    for trial in opt.suggest(6):
+        opt.observe(trial, [9.0, 9.1, 9.2])
+    opt.observe({"a": 999, "b": 3}, [0.1, 0.1, 0.2], imported=True)
+    assert opt.best == opt.recommend() == best
+    assert rank_candidates(opt, 1) == [best]
+    assert "999" not in opt._repr_html_() + describe_run(JournalView(tmp_path / "run.jsonl"), 9, 99)
 
 
 def test_enqueued_configurations_come_first(opt):

@@ -110,8 +110,7 @@ def _not_told_from_best(state: OptimizerState) -> list[Trial]:
     Without it, the model could smooth away a value that is surely good. The error of an exact objective is 0; a trial
     without a standard error stays.
     """
-    targets = state.history.target_trials
-    trials = [t for t in targets if t.value is not None and t.origin != "imported"]
+    trials: list[Trial] = [*state.history.successes]
     if not trials:
         return trials
     sign = sign_of(state.history.direction)
@@ -146,7 +145,7 @@ def best_by_repeats(history: History) -> Trial | None:
         Of the winning configuration the trial nearest to its mean. None if no configuration was measured twice, because
         then the noise is unknown.
     """
-    rows = np.flatnonzero(history.where(Status.OK) & history.is_target)
+    rows = np.flatnonzero(history.is_success)
     if len(rows) < 2:
         return None
     _, owner = np.unique(history.codes[rows], axis=0, return_inverse=True)

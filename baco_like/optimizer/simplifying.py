@@ -224,8 +224,8 @@ class Simplifier:
 
         Parameters that do not matter come together by it, so that many of them return in one test.
         """
-        trials = [trial for trial in self._history.target_trials if trial.value is not None]
-        costs = [sign_of(self._history.direction) * (trial.value or 0.0) for trial in trials]
+        trials = self._history.successes
+        costs = [trial.cost for trial in trials]
         ranks, own = np.argsort(np.argsort(costs)), self._winner.config[name]
         has_own = np.array([trial.config.get(name) == own for trial in trials])
         means = [ranks[rows].sum() / max(1, rows.sum()) for rows in (~has_own, has_own)]

@@ -104,7 +104,7 @@ class RunView:
 
     def _repr_html_(self) -> str:
         """Return the best trials as a table, for notebooks."""
-        trials, options = self.history.target_trials, self.options
+        trials, options = self.history.successes, self.options
         best = self.front if options.aim.several else rank(trials, options.aim.first.direction)
         objectives = options.aim.objectives
         head = ["trial", *self.space.names, *(objective.name for objective in objectives)]

@@ -267,7 +267,7 @@ def winner_of(history: History) -> tuple[Trial | None, Confirmation | None]:
     confirmation, plan = read_confirmation(history), history.plan
     if confirmation is None or plan is None or confirmation.winner is None:
         return history.best(), confirmation
-    targets = zip(history.trials[plan.start :], history.is_target[plan.start :], strict=True)
+    targets = zip(history.trials[plan.start :], history.is_success[plan.start :], strict=True)
     later = (
         trial for trial, kept in targets if kept and trial.origin not in (CONTROL, *AFTER_SEARCH)
     )

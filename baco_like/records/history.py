@@ -255,6 +255,16 @@ class History:
             return self.trials
         return [t for t, kept in zip(self.trials, self.is_target, strict=True) if kept]
 
+    @property
+    def is_success(self) -> Mask:
+        """Which observed trials may be the best: OK, inside the space and at the target fidelity, (n,)."""
+        return self.where(Status.OK) & self.is_target
+
+    @property
+    def successes(self) -> list[Observation]:
+        """The trials that may be the best, in order of arrival."""
+        return [self._buffer.trials[i] for i in np.flatnonzero(self.is_success)]
+
     def is_excluded(self, codes: Codes, noise: Noise = "none") -> Mask:
         """Return which rows must not be suggested, (n, w) -> (n,).
 
@@ -316,7 +326,7 @@ class History:
 
     def front(self) -> list[Observation]:
         """Return the front: the undominated OK trials inside the space, sorted by the cost of the first objective."""
-        ok = np.flatnonzero(self.where(Status.OK) & self.is_target)
+        ok = np.flatnonzero(self.is_success)
         costs = self.objective_costs()[0][ok]
         kept = np.flatnonzero(is_non_dominated(costs))
         return [self._buffer.trials[ok[i]] for i in kept[np.lexsort(costs[kept].T[::-1])]]
@@ -328,7 +338,7 @@ class History:
         `baco_like.records.front.knee`. With several tasks it is the trial with the largest gain over the first success
         of its task: the ratio of both values, or the difference if values have both signs.
         """
-        ok = np.flatnonzero(self.where(Status.OK) & self.is_target)
+        ok = np.flatnonzero(self.is_success)
         if not len(ok):
             return None
         if self.space.tasks is not None and len(self.space.tasks) > 1:

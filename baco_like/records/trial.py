@@ -470,9 +470,8 @@ def rank(trials: Iterable[Trial], direction: Direction) -> list[Trial]:
 
 
 def select_best(trials: Iterable[Trial], direction: Direction, top: int) -> list[Trial]:
-    """Return the best trials with different configurations, without trials imported from another space."""
-    own = (trial for trial in trials if trial.origin != "imported")
-    return different_configs(rank(own, direction), top)
+    """Return the best trials with different configurations."""
+    return different_configs(rank(trials, direction), top)
 
 
 def different_configs(trials: Iterable[Trial], most: int) -> list[Trial]:

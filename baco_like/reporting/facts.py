@@ -16,7 +16,7 @@ from baco_like.exceptions import BacoError, JournalError, TrialError
 from baco_like.journal import RemoteJournal
 from baco_like.journal.header import PEAK
 from baco_like.optimizer.predictions import history_of
-from baco_like.records import Status, Trial
+from baco_like.records import Trial
 from baco_like.running.findings import Findings, relative_spread
 from baco_like.running.journal_view import JournalView
 
@@ -132,8 +132,8 @@ class RunFacts(JournalView):
 
     @cached_property
     def ok(self) -> list[Trial]:
-        """Observed trials with a value, at the target fidelity."""
-        return [trial for trial in self.history.target_trials if trial.status is Status.OK]
+        """Observed trials that may be the best."""
+        return [*self.history.successes]
 
     def relative_spread(self) -> list[tuple[int, float]]:
         """Return for each trial with repeats its position and the standard deviation of its repeats over their mean."""

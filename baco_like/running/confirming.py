@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -39,7 +38,7 @@ from baco_like.records.drift import read_drift
 from baco_like.records.objective import sign_of
 from baco_like.records.plan import ConfirmationPlan
 from baco_like.records.reading import number_within, without_bound
-from baco_like.records.trial import CONFIRMATION, different_configs, select_best
+from baco_like.records.trial import CONFIRMATION, different_configs
 from baco_like.running.progress import Display
 from baco_like.running.stopping import AnyOf, MaxTime, StoppingRule, time_limit
 from baco_like.running.telling import format_result
@@ -301,13 +300,10 @@ def _by_value(history: History) -> list[Trial]:
     Otherwise no configuration that was measured after the machine became slower would be a candidate.
     """
     levels = read_drift(history).levels(len(history))
-    if not np.any(levels != 1.0):
-        return select_best(history.target_trials, history.direction, len(history))
-    costs = (history.costs / levels ** sign_of(history.direction))[history.is_target]
-    pairs = zip(history.target_trials, costs, strict=True)
-    order = sorted(pairs, key=lambda pair: pair[1] if pair[0].value is not None else math.inf)
-    inside = (trial for trial, _ in order if trial.value is not None and trial.origin != "imported")
-    return different_configs(list(inside), len(history))
+    costs = (history.costs / levels ** sign_of(history.direction))[history.is_success]
+    trials = history.successes
+    order = np.argsort(costs, kind="stable")
+    return different_configs([trials[i] for i in order], len(history))
 
 
 def _by_prediction(optimizer: Optimizer, trials: list[Trial]) -> list[Trial]:

@@ -339,7 +339,7 @@ def convergence(history: History) -> Array:
     control, and those after the search: the best of them is luck, not progress of the search.
     """
     is_control = np.array([t.origin == CONTROL for t in history.trials], bool)
-    counts = history.where(Status.OK) & history.is_target & history.is_search & ~is_control
+    counts = history.is_success & history.is_search & ~is_control
     costs = np.where(counts, history.costs, np.inf)
     best: Array = np.minimum.accumulate(costs)
     return sign_of(history.direction) * np.where(np.isinf(best), np.nan, best)

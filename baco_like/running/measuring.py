@@ -93,14 +93,10 @@ def _find_next_affected(history: History, drift: Drift) -> Mapping[str, Any] | N
     if not drift.changes:
         return None
     change = drift.changes[-1].row
-    trials, is_target = history.trials, history.is_target
+    trials = history.trials
     if any(trial.origin != CONTROL for trial in trials[change:]):
         return None  # the search has continued, so they have been measured
-    before = [
-        t
-        for t, kept in zip(trials[:change], is_target, strict=False)
-        if kept and t.origin not in MEASURED_AGAIN
-    ]
+    before = [t for t in history.first(change).successes if t.origin not in MEASURED_AGAIN]
     since = [dict(trial.config) for trial in trials[change - 1 :]]
     if history.objectives:
         known = {trial.id for trial in before}

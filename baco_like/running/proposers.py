@@ -104,7 +104,7 @@ class Proposer:
         best = (
             optimizer.front
             if aim.several
-            else select_best(history.target_trials, history.direction, _SHOWN)
+            else select_best(history.successes, history.direction, _SHOWN)
         )
         return {
             "space": optimizer.space.to_dict(),

@@ -122,7 +122,7 @@ class NoImprovement(StoppingRule):
     def reason(self, history: History, seconds: float) -> str | None:
         if history.searched < self.evaluations:
             return None
-        is_counted = history.where(Status.OK) & history.is_target
+        is_counted = history.is_success
         every = history.objective_costs()[0]
         costs = np.where(is_counted[:, None], every, np.inf)[history.is_search]
         before, latest = costs[: -self.evaluations], costs[-self.evaluations :]

@@ -313,7 +313,7 @@ class MultiFidelity:
         if not used or phase != "model":
             return own
         shown = adjusted(problem, history, {i: levels[i].ratio for i in used})
-        at_target = shown.codes[shown.is_target & shown.where(Status.OK)]
+        at_target = shown.codes[shown.is_success]
         costs = level_costs(fidelity, history, {*used, target})
         if _spent_below(fidelity, history, costs) >= costs[target]:
             costs = {target: costs[target]}
@@ -425,7 +425,7 @@ def _missing_pair(
 ) -> Proposal | None:
     """Return the first configuration at the target that a lower level still needs for its judgement, or None."""
     fidelity = fidelity_of(problem)
-    at_target = history.codes[history.where(Status.OK) & history.is_target]
+    at_target = history.codes[history.is_success]
     pending = history.pending_codes[:, fidelity.column]
     for level, judged in enumerate(levels):
         if judged.pairs + int((pending == level).sum()) >= PAIRS:

@@ -524,8 +524,7 @@ def test_the_best_with_different_configurations():
         observed(1, 1.0, 2.0),
         observed(2, 2.0, 1.0),
         observed(3, 3.0, None),
-        observed(4, 4.0, 0.1, origin="imported"),
-        observed(5, 5.0, 9.0),
+        observed(4, 5.0, 9.0),
     ]
-    assert [one.id for one in select_best(trials, "minimize", 3)] == [2, 1, 5]
-    assert [one.id for one in select_best(trials, "maximize", 2)] == [5, 0]
+    assert [one.id for one in select_best(trials, "minimize", 3)] == [2, 1, 4]
+    assert [one.id for one in select_best(trials, "maximize", 2)] == [4, 0]
