@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+import numpy as np
 from typing_extensions import override
 
 from baco_like._checks import whole_number
 from baco_like._optional import needs_extra
 from baco_like.constraints.language.writer import write_name
-from baco_like.exceptions import SpaceError, SpaceExhausted
+from baco_like.exceptions import ConfigError, SpaceError, SpaceExhausted
 from baco_like.integrations._shared import order_texts, read_permutations, write_permutations
 from baco_like.optimizer import Optimizer, Search
 from baco_like.parameters import (
@@ -154,11 +156,14 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         """Observe evaluated points: all of them or, on an error, none.
 
         Raises:
-            ValueError: An ``_id`` was not suggested or appears twice; an output or a variable is missing.
+            ValueError: An ``_id`` was not suggested, or with other values, or appears twice; an output or a variable is
+                missing.
         """
         suggested = [r for r in results if self._is_suggested(r)]
         others = [r for r in results if not self._is_suggested(r)]
         # All results are checked before the first is observed.
+        for result in suggested:
+            self._check_values(result)
         answers = [self._read_outcome(r, int(r["_id"])) for r in suggested]
         outcomes = [self._read_outcome(r, i) for i, r in enumerate(others)]
         configs = [self._read_config(r) for r in others]
@@ -176,8 +181,26 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
             self._answered |= pending - set(self.optimizer.history.pending)
 
     def _is_suggested(self, result: Mapping[str, Any]) -> bool:
-        """Return whether a point answers a suggestion that no point without ``_id`` has answered before."""
-        return "_id" in result and int(result["_id"]) not in self._answered
+        """Return whether a point answers a suggestion that no point without ``_id`` has answered before.
+
+        In a table, a point without ``_id`` has NaN there.
+        """
+        number = finite_number(result.get("_id"))
+        return number is not None and int(number) not in self._answered
+
+    def _check_values(self, result: Mapping[str, Any]) -> None:
+        """Check that a point has the values of the suggestion with its ``_id``; it may come from another generator."""
+        suggested = self.optimizer.history.get_pending(int(result["_id"])).config
+        values = {name: plain(value) for name, value in result.items() if name in suggested}
+        given = {**suggested, **read_permutations(values, self._space)}
+        with suppress(ConfigError):
+            # Arrays may have rounded a real to single precision.
+            if np.allclose(*self._space.encode([suggested, given]), rtol=1e-6):
+                return
+        raise ValueError(
+            f"_id = {result['_id']}: the point is {values!r:.200}, and the suggestion was {dict(suggested)!r:.200}; "
+            "leave the _id of another generator out"
+        )
 
     @override
     def finalize(self) -> None:

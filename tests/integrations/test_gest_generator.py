@@ -127,7 +127,7 @@ def test_points_without_id_are_observed():
     made = generator(observables={"watts"})
     known = [{"a": 1, "b": 0, "f": 3.0, "watts": 7}, {"a": np.int64(4), "b": 3.0, "f": 1.0}]
     made.ingest(known)
-    made.ingest([{"a": 2, "b": 0, "f": float("nan")}])
+    made.ingest([{"a": 2, "b": 0, "f": float("nan"), "_id": float("nan")}])
     assert made.optimizer.trials.pop().failure == "runtime"
     assert made.optimizer.trials[0].outcome.metrics == {"watts": 7.0}
     assert [trial.value for trial in made.optimizer.trials] == [3.0, 1.0, None]
@@ -143,6 +143,8 @@ def test_wrong_results_are_rejected_as_a_whole():
     wrong = [
         ([good, {**good, "_id": 99}], "99"),
         ([good, good], "twice"),
+        ([{**good, "a": 6 - good["a"]}], "leave the _id of another generator out"),
+        ([{**good, "b": 77}], "leave the _id of another generator out"),
         ([good, {"a": 1, "f": 1.0, "ran": 1}], "lacks b"),
         ([good, {"a": 1, "b": 0, "ran": 1}], "lacks f"),
         ([{**point, "f": 1.0}], "lacks ran"),
