@@ -195,7 +195,8 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         given = {**suggested, **read_permutations(values, self._space)}
         with suppress(ConfigError):
             # Arrays may have rounded a real to single precision.
-            if np.allclose(*self._space.encode([suggested, given]), rtol=1e-6):
+            first, second = self._space.encode([suggested, given])
+            if np.allclose(first, second, rtol=1e-6):
                 return
         raise ValueError(
             f"_id = {result['_id']}: the point is {values!r:.200}, and the suggestion was {dict(suggested)!r:.200}; "
