@@ -113,7 +113,8 @@ _CALLS = tuple(
 )
 _REFUSED: Mapping[type[ast.expr], str] = {
     ast.Attribute: "attributes are not allowed",
-    ast.Subscript: "subscripts are for sequences, such as passes[0]; for a permutation use at(p, place)",
+    ast.Subscript: "subscripts are for sequences, such as passes[0]; for a permutation use at(p, place), for a "
+    "tuple a Python function",
     ast.Lambda: "lambda is not allowed; give a callable instead of a string",
     **dict.fromkeys(
         (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
