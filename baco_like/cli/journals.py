@@ -29,7 +29,7 @@ from baco_like.running.journal_view import (
     describe_trial,
     journal_of,
 )
-from baco_like.running.telling import tell_recommendation
+from baco_like.running.sentences import tell_recommendation
 
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 """Move the cursor to the upper left corner; clear the screen and its history."""

@@ -39,7 +39,7 @@ from baco_like.running.progress import Display, show_progress
 from baco_like.running.proposers import Proposer
 from baco_like.running.run_file import RunFile, read
 from baco_like.running.run_tables import Budget
-from baco_like.running.telling import format_summary, tell_recommendation
+from baco_like.running.sentences import format_summary, tell_recommendation
 from baco_like.running.tuner import INTERRUPTED, search_and_confirm
 from baco_like.spaces.space import format_size
 

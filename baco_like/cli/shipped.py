@@ -14,7 +14,7 @@ import numpy as np
 from baco_like._output import check_output, explain_os_error, print_line, replace_file
 from baco_like.cli import arguments
 from baco_like.cli.runs import folder_to_resume
-from baco_like.evaluators.command.compilers import describe_compiler
+from baco_like.evaluators.command.compiler_options import describe_compiler
 from baco_like.exceptions import RunFileError
 from baco_like.journal.header import describe_host, hashes_in
 from baco_like.journal.lock import files_of_run
@@ -31,7 +31,7 @@ from baco_like.running.regression_check import (
     record_baseline,
 )
 from baco_like.running.run_file import RunFile, read
-from baco_like.running.telling import tell_edits
+from baco_like.running.sentences import tell_edits
 from baco_like.shipping import (
     Evidence,
     ShippedEntry,

@@ -14,7 +14,7 @@ from typing import Any
 from baco_like._output import explain_os_error, print_line, replace_file
 from baco_like.cli import arguments
 from baco_like.cli.runs import run_and_report
-from baco_like.evaluators.command.compilers import is_compiler_name
+from baco_like.evaluators.command.compiler_options import is_compiler_name
 from baco_like.evaluators.command.passes import find_opt
 from baco_like.exceptions import RunFileError
 from baco_like.running.run_file import read

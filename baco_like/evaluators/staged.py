@@ -19,7 +19,7 @@ from baco_like._tables import Count
 from baco_like.evaluators.executors.base import end_calls, wait_for_first
 from baco_like.evaluators.repeats import BestValues, Repeats, takes_little
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.reading import read_metrics
+from baco_like.records.objective_values import read_metrics
 from baco_like.records.trial import (
     MEASURED_AGAIN,
     NOTES,

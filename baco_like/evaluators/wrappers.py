@@ -20,7 +20,7 @@ from baco_like.evaluators.repeats import BestValues, Repeats
 from baco_like.evaluators.result_cache import ResultCache
 from baco_like.evaluators.slots import resolve_slots
 from baco_like.exceptions import BacoWarning, EvaluatorError
-from baco_like.records.reading import read_metrics
+from baco_like.records.objective_values import read_metrics
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.records.workers import WORKER, steady_time, worker_record
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from baco_like.integrations.hypermapper.scenario import read_scenario
 from baco_like.integrations.hypermapper.server import observe_samples
-from baco_like.results.hypermapper import read_csv as read_samples
-from baco_like.results.hypermapper import write_csv as write_samples
+from baco_like.results.hypermapper_csv import read_csv as read_samples
+from baco_like.results.hypermapper_csv import write_csv as write_samples
 
 if TYPE_CHECKING:
     from baco_like.integrations import helion, smt, triton, tvm

@@ -24,7 +24,7 @@ from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permu
 from baco_like.parameters.values import is_number
 from baco_like.records import FAILURE_WORDS, Aim, Measurement
 from baco_like.records.objective import Direction
-from baco_like.records.reading import finite_number
+from baco_like.records.objective_values import finite_number
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
 

@@ -27,7 +27,7 @@ from baco_like.parameters import (
 from baco_like.parameters.values import is_number, plain
 from baco_like.records import Aim, Outcome
 from baco_like.records.objective import Direction
-from baco_like.records.reading import finite_number, outcome_from
+from baco_like.records.objective_values import finite_number, outcome_from
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
 

@@ -29,7 +29,7 @@ from baco_like.journal.lock import journal_file, sole_runner
 from baco_like.optimizer import Optimizer, Search
 from baco_like.parameters import Integer
 from baco_like.records import Outcome, Trial
-from baco_like.records.reading import outcome_from
+from baco_like.records.objective_values import outcome_from
 from baco_like.records.trial import MEASURED_AGAIN
 from baco_like.running import Confirm, MaxEvals, MaxTime, Measuring, StoppingRule
 from baco_like.running.tuner import INTERRUPTED, search_and_confirm

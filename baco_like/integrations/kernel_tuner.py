@@ -25,8 +25,8 @@ from baco_like.journal import Journal
 from baco_like.optimizer import Optimizer, Search
 from baco_like.records import Outcome, Trial
 from baco_like.records.objective import Direction
-from baco_like.records.reading import finite_number
-from baco_like.results.tuner_files import cache_outcome
+from baco_like.records.objective_values import finite_number
+from baco_like.results.tuner_json import cache_outcome
 from baco_like.strategies import Strategy
 from baco_like.strategies.registry import REGISTRY
 

@@ -16,7 +16,7 @@ from baco_like.integrations._shared import check_options, observe_answer
 from baco_like.journal import MemoryJournal
 from baco_like.optimizer import Optimizer, Search
 from baco_like.records.objective import Direction
-from baco_like.records.reading import finite_number
+from baco_like.records.objective_values import finite_number
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
 

@@ -14,7 +14,7 @@ from baco_like.journal.events import observed_event
 from baco_like.optimizer.arguments import Config, encode_feasible, encode_together
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Outcome, Trial
-from baco_like.records.reading import add_program, finite_number, outcome_from, read_build
+from baco_like.records.objective_values import add_program, finite_number, outcome_from, read_build
 from baco_like.records.trial import LATE
 
 

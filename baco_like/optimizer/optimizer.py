@@ -80,8 +80,8 @@ from baco_like.records.aim import GivenObjectives
 from baco_like.records.confirmation import measurement_budget
 from baco_like.records.leases import Lease, heartbeat, read_clocks
 from baco_like.records.objective import ObservedValue
+from baco_like.records.objective_values import number_within, read_build
 from baco_like.records.plan import ConfirmationPlan
-from baco_like.records.reading import number_within, read_build
 from baco_like.records.sources import EXPERIENCE
 from baco_like.records.trial import Candidate
 from baco_like.spaces.space import Space

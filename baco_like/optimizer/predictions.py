@@ -19,7 +19,7 @@ from baco_like.records import (
 )
 from baco_like.records.front import hypervolume
 from baco_like.records.objective import sign_of
-from baco_like.records.reading import finite_number
+from baco_like.records.objective_values import finite_number
 from baco_like.records.sources import read_sources, source_of
 from baco_like.strategies.protocol import Prediction, Predictive
 

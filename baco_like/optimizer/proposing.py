@@ -17,7 +17,7 @@ from baco_like.optimizer.arguments import Config
 from baco_like.optimizer.state import OptimizerState
 from baco_like.parameters.protocol import Parameter, nearest_number
 from baco_like.records import History, Status, Trial
-from baco_like.records.reading import finite_number
+from baco_like.records.objective_values import finite_number
 from baco_like.records.rows import row_keys
 from baco_like.records.sources import PROBATION, SourceRecord, read_sources
 from baco_like.spaces import Space, neighbourhoods

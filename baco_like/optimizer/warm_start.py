@@ -28,9 +28,9 @@ from baco_like.records import Status
 from baco_like.records.front import iterate_fronts
 from baco_like.records.limits import limits_of
 from baco_like.records.objective import Direction, sign_of
-from baco_like.records.reading import without_bound
+from baco_like.records.objective_values import without_bound
 from baco_like.results.recording import ConfigOutcome, by_measurement
-from baco_like.results.tuner_files import TIME_UNITS
+from baco_like.results.tuner_json import TIME_UNITS
 from baco_like.spaces.inputs import defaults_of
 from baco_like.spaces.space import Space
 from baco_like.strategies.auto import FAILED_AS

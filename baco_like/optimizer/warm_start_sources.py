@@ -15,7 +15,7 @@ from baco_like.exceptions import RunFileError, WarmStartWarning
 from baco_like.journal.header import UNIT, Mode
 from baco_like.records import History, Trial
 from baco_like.records.objective import Direction
-from baco_like.records.reading import number_in, outcome_from
+from baco_like.records.objective_values import number_in, outcome_from
 from baco_like.records.table import column, metric_column, own_columns
 from baco_like.results import Recording, read
 from baco_like.results.recording import ConfigOutcome

@@ -9,10 +9,10 @@ from baco_like._lazy import import_on_first_use
 if TYPE_CHECKING:
     from baco_like.records.aim import Aim
     from baco_like.records.confirmation import Confirmation, read_confirmation
+    from baco_like.records.confirmation_race import Speedup
     from baco_like.records.covering import Cover
     from baco_like.records.history import History, StopRule
     from baco_like.records.objective import Measurement, Objective
-    from baco_like.records.race import Speedup
     from baco_like.records.regression import RegressionRule
     from baco_like.records.sources import read_sources
     from baco_like.records.task_selector import TaskRecommendation

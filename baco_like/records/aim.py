@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from baco_like.records.covering import Cover, Goal, read_goal
 from baco_like.records.limits import limits_of
 from baco_like.records.objective import Direction, Objective
-from baco_like.records.reading import require_objectives
+from baco_like.records.objective_values import require_objectives
 from baco_like.records.trial import Outcome
 
 GivenObjectives: TypeAlias = Direction | Objective | Mapping[str, Direction] | Sequence[Objective]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from baco_like._typing import Array
+from baco_like.records.confirmation_race import Race, Speedup
 from baco_like.records.history import History
 from baco_like.records.objective import Direction, sign_of
 from baco_like.records.plan import ConfirmationPlan
-from baco_like.records.race import Race, Speedup
 from baco_like.records.trial import (
     AFTER_SEARCH,
     CONFIRMATION,

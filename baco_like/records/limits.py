@@ -21,7 +21,7 @@ from baco_like.constraints import Expression
 from baco_like.constraints.language.reader import parse_expression
 from baco_like.exceptions import ExpressionError, TrialError
 from baco_like.parameters import Real
-from baco_like.records.reading import as_failure, hint_at_name
+from baco_like.records.objective_values import as_failure, hint_at_name
 from baco_like.records.trial import Outcome, Trial, median
 
 LIMIT = "limit"

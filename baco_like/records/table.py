@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from baco_like.records.reading import finite_number
+from baco_like.records.objective_values import finite_number
 from baco_like.records.trial import Trial
 from baco_like.records.workers import WORKER
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baco_like.records.history import History
-from baco_like.records.reading import finite_number
+from baco_like.records.objective_values import finite_number
 from baco_like.records.trial import WARM
 
 WORKER = "worker"

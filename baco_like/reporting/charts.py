@@ -25,7 +25,7 @@ from baco_like.records.trial import read_values
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import ReportChart, shorten_text
 from baco_like.running.findings import evaluation_numbers
-from baco_like.running.telling import candidate_name
+from baco_like.running.sentences import candidate_name
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 """The rows that a chart draws; each has one mark."""

@@ -21,7 +21,7 @@ from baco_like.reporting import charts
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Part, ReportTable, Section
 from baco_like.running.findings import convergence, evaluation_numbers, group_failures
-from baco_like.running.telling import (
+from baco_like.running.sentences import (
     COMPLETE,
     candidate_name,
     front_table,

@@ -27,10 +27,10 @@ from baco_like.results.files import (
     read_beginning,
     read_text,
 )
-from baco_like.results.hypermapper import from_samples, samples_bytes, writable
+from baco_like.results.hypermapper_csv import from_samples, samples_bytes, writable
 from baco_like.results.recording import Recording, by_measurement, from_journal, split_rows
 from baco_like.results.table_csv import from_table, is_table, table_bytes
-from baco_like.results.tuner_files import (
+from baco_like.results.tuner_json import (
     cache_bytes,
     cut_off_cache,
     from_cache,

@@ -26,7 +26,7 @@ from baco_like.parameters import Integer, Parameter
 from baco_like.parameters.registry import parameter_from_dict
 from baco_like.parameters.values import as_tuple
 from baco_like.records.objective import Direction
-from baco_like.records.reading import number_in, unbounded
+from baco_like.records.objective_values import number_in, unbounded
 from baco_like.records.table import table_rows, with_times
 from baco_like.records.trial import (
     Outcome,

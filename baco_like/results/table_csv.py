@@ -17,7 +17,7 @@ from typing import Any
 
 from baco_like.journal.events import config_from_json, outcome_row, read_outcome
 from baco_like.records.table import BUILD, MARK, OURS, STAGE, TIMES, table_rows
-from baco_like.results.hypermapper import literal, literals, read_configs
+from baco_like.results.hypermapper_csv import literal, literals, read_configs
 from baco_like.results.recording import OWN, ConfigOutcome, Recording, is_same, recording
 
 _FIXED = (*OURS, *TIMES)

@@ -11,7 +11,7 @@ from typing import Any
 
 from baco_like._tables import Table
 from baco_like.evaluators import Evaluator, registry
-from baco_like.evaluators.command.compilers import compilers_of_tables, is_compiler_name
+from baco_like.evaluators.command.compiler_options import compilers_of_tables, is_compiler_name
 from baco_like.evaluators.command.evaluator import ProgramCommands, program_commands
 from baco_like.evaluators.comparison import Tolerances
 from baco_like.exceptions import RunFileError

@@ -1,7 +1,7 @@
 """Confirm the winner of a run: choose the candidates, measure them in rounds, and simplify the winner.
 
 The best of many noisy measurements is partly the luckiest. The value that made a configuration a candidate says
-nothing more about it, so only new measurements decide. `baco_like.records.race` has the statistics.
+nothing more about it, so only new measurements decide. `baco_like.records.confirmation_race` has the statistics.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from baco_like.records import (
 from baco_like.records.confirmation import is_current, measurement_budget
 from baco_like.records.drift import read_drift
 from baco_like.records.objective import sign_of
+from baco_like.records.objective_values import number_within, without_bound
 from baco_like.records.plan import ConfirmationPlan
-from baco_like.records.reading import number_within, without_bound
 from baco_like.records.trial import CONFIRMATION, different_configs
 from baco_like.running.progress import Display
+from baco_like.running.sentences import format_result
 from baco_like.running.stopping import AnyOf, MaxTime, StoppingRule, time_limit
-from baco_like.running.telling import format_result
 
 _LEAST_ROUNDS = 5
 """Number of rounds that the budget must allow, or there are fewer candidates.

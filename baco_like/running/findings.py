@@ -1,6 +1,6 @@
 """The findings of a run, read from its history alone: the winner, the default, failures, noise and drift.
 
-`Findings` is the value; `baco_like.running.telling` tells it in words, and `write_best` writes it as ``best.json``.
+`Findings` is the value; `baco_like.running.sentences` tells it in words, and `write_best` writes it as ``best.json``.
 """
 
 from __future__ import annotations

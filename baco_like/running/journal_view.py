@@ -31,7 +31,7 @@ from baco_like.optimizer.view import ReadRun, RunView
 from baco_like.records import History, Trial
 from baco_like.records.trial import different_configs, rank
 from baco_like.running.findings import Findings, convergence, group_failures
-from baco_like.running.telling import (
+from baco_like.running.sentences import (
     COMPLETE,
     format_front,
     format_result,

@@ -20,8 +20,8 @@ from baco_like.records.drift import drift_notes
 from baco_like.records.sources import source_of
 from baco_like.records.trial import CONTROL, measurement_notes
 from baco_like.running.findings import best_beside, censoring, first_line
+from baco_like.running.sentences import describe_front, describe_values, in_words
 from baco_like.running.stopping import OUTLOOK_EVERY
-from baco_like.running.telling import describe_front, describe_values, in_words
 
 _BAR_WITHOUT_ESTIMATE = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 """A bar of tqdm for tasks with a time limit, which tqdm's estimate of the remaining time would ignore."""

@@ -17,7 +17,7 @@ from baco_like.evaluators._processes.process import Finished, Stop, run_command
 from baco_like.exceptions import BacoError, BacoWarning
 from baco_like.optimizer import Optimizer
 from baco_like.records import History, Status, Trial
-from baco_like.records.reading import number_within
+from baco_like.records.objective_values import number_within
 from baco_like.records.sources import read_sources
 from baco_like.records.trial import select_best
 

@@ -17,7 +17,7 @@ from baco_like.evaluators import Evaluator
 from baco_like.records import Outcome, Trial
 from baco_like.records.confirmation import CandidateResults
 from baco_like.records.objective import Direction, sign_of
-from baco_like.records.reading import without_bound
+from baco_like.records.objective_values import without_bound
 from baco_like.records.regression import (
     MANY_ROUNDS,
     Loss,

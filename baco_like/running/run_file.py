@@ -25,7 +25,7 @@ from baco_like._tables import (
     suggestion,
 )
 from baco_like.evaluators import Evaluator, Flags, Passes, ReplayEvaluator, registry
-from baco_like.evaluators.command.compilers import describe_compiler
+from baco_like.evaluators.command.compiler_options import describe_compiler
 from baco_like.evaluators.command.evaluator import metric_names
 from baco_like.evaluators.command.passes import find_opt
 from baco_like.evaluators.protocol import unwrap

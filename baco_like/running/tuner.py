@@ -43,7 +43,7 @@ from baco_like.records import (
 )
 from baco_like.records.aim import GivenObjectives
 from baco_like.records.confirmation import winner_of
-from baco_like.records.reading import without_bound
+from baco_like.records.objective_values import without_bound
 from baco_like.records.trial import CANDIDATE, CONTROL
 from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.machine import describe_machine

@@ -18,7 +18,7 @@ from msgspec import UNSET
 from baco_like import __version__
 from baco_like.running.findings import recommend_by_task
 from baco_like.running.journal_view import JournalView, describe_run
-from baco_like.running.telling import tell_recommendation
+from baco_like.running.sentences import tell_recommendation
 from baco_like.service.messages import METHODS, Params, ServiceError
 from baco_like.service.methods import Service, read_request
 from baco_like.service.runs import Runs

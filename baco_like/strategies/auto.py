@@ -13,7 +13,7 @@ from baco_like.acquisitions.optimizers import LocalSearch, NearbySearch
 from baco_like.parameters import ParameterKind
 from baco_like.parameters.protocol import is_sequence
 from baco_like.records.history import History
-from baco_like.records.reading import number_within
+from baco_like.records.objective_values import number_within
 from baco_like.records.trial import Observation
 from baco_like.spaces.design import distinct_middle, latin_hypercube, middle
 from baco_like.spaces.space import format_size
@@ -22,6 +22,8 @@ from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.fitting import with_quantities
 from baco_like.strategies.bayesian.several_objectives import ExpectedHypervolume, ParEGO
 from baco_like.strategies.initial_phase import (
+    MOST,
+    MOST_OF_MANY,
     AdaptiveDesign,
     Design,
     Phased,
@@ -225,12 +227,12 @@ def choose(problem: Problem, auto: Auto) -> tuple[Strategy[Any], str]:
         reason = f"{reason} and those of related tasks, after 1 of the design"
         return Phased(then, 1, auto.design), reason
     if several:
-        initial = AdaptiveDesign.most if auto.initial is None else auto.initial
+        initial = MOST if auto.initial is None else auto.initial
         return Phased(
             then, initial, latin_hypercube if auto.design is middle else auto.design
         ), reason
     if auto.initial is None and auto.design is middle:
-        return AdaptiveDesign(then, most=9 if many else 8, many=many), reason
+        return AdaptiveDesign(then, most=MOST_OF_MANY if many else MOST, many=many), reason
     initial = size_by_orders(space) if auto.initial is None else auto.initial
     before_success = distinct_middle if auto.design is middle else None
     phased = Phased(then, initial, auto.design, before_success)

@@ -18,7 +18,7 @@ from baco_like.acquisitions.functions import deviations, log_ei
 from baco_like.acquisitions.protocol import REFUSED, Score
 from baco_like.records import History, Observation, Outcome, Proposal, Status, Trial
 from baco_like.records.objective import sign_of
-from baco_like.records.reading import number_within
+from baco_like.records.objective_values import number_within
 from baco_like.records.rows import row_keys
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform

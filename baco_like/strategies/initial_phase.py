@@ -14,7 +14,7 @@ from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Mask, Rng
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.records import History, Observation, Proposal, Status, Trial
-from baco_like.records.reading import number_within
+from baco_like.records.objective_values import number_within
 from baco_like.spaces.design import (
     changes_of_default,
     exclude_nothing,
@@ -30,6 +30,12 @@ from baco_like.strategies.wrappers import StrategyWrapper
 
 Design = Callable[[Space, int, Rng, Callable[[Codes], Mask]], Codes]
 """Chooses n distinct feasible rows that are not excluded; the functions of `baco_like.spaces.design` are designs."""
+
+MOST = 8
+"""Most trials of the default design."""
+
+MOST_OF_MANY = 9
+"""Trials of the default design with many parameters: the default configuration, and eight changes of it."""
 
 MIDDLE = "middle"
 SPREAD = "latin_hypercube"
@@ -141,7 +147,7 @@ class AdaptiveDesign(StrategyWrapper):
     """
 
     middles: int = 2
-    most: int = 8
+    most: int = MOST
     many: bool = False
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions.protocol import AcquisitionFunction, Score
 from baco_like.acquisitions.registry import bind_acquisition
 from baco_like.records import History, Trial
-from baco_like.records.reading import finite_number
+from baco_like.records.objective_values import finite_number
 from baco_like.records.trial import REPEATS
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.protocol import Problem, Proposals

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import Self, override
 
-from baco_like.records.reading import number_within
+from baco_like.records.objective_values import number_within
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from baco_like._typing import Codes, Rng
 from baco_like.records import History, Observation, Proposal, Status
-from baco_like.records.reading import number_within
+from baco_like.records.objective_values import number_within
 from baco_like.spaces.design import Branch, branch_of, enter, uniform
 from baco_like.strategies import protocol
 from baco_like.strategies.baselines import RandomSearch

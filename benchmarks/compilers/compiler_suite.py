@@ -36,7 +36,7 @@ from baco_like.evaluators import Flags, Passes
 from baco_like.evaluators._processes import llvm_library
 from baco_like.evaluators._processes.temporary import LazyFolder
 from baco_like.evaluators._processes.worker import Worker
-from baco_like.evaluators.command.compilers import read_options
+from baco_like.evaluators.command.compiler_options import read_options
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"

@@ -42,7 +42,7 @@ from baco_like.integrations.hypermapper.server import ServeOptions, serve
 from baco_like.journal.repairing import repair
 from baco_like.records.confirmation import ConfirmationPlan
 from baco_like.results import write
-from baco_like.results.hypermapper import Layout
+from baco_like.results.hypermapper_csv import Layout
 from baco_like.results.recording import recorded_trials
 from baco_like.running.journal_view import JournalView, describe_run, describe_trial
 from baco_like.running.run_file import read as read_toml

@@ -44,7 +44,11 @@ from baco_like.benchmarking.problems.recorded import RecordedProblem, find_recor
 from baco_like.benchmarking.score import CUTOFF
 from baco_like.benchmarking.studies import Contender, RunBudget
 from baco_like.benchmarking.studies.contenders import do_run, read_contender
-from baco_like.benchmarking.studies.figures import (
+from baco_like.benchmarking.studies.optuna_samplers import OptunaSampler
+from baco_like.benchmarking.studies.parallel import run_parallel
+from baco_like.benchmarking.studies.plots import joined_groups
+from baco_like.benchmarking.studies.report import TITLES
+from baco_like.benchmarking.studies.results_table import (
     COLUMNS,
     StudyFigures,
     clock,
@@ -53,10 +57,6 @@ from baco_like.benchmarking.studies.figures import (
     cutoff_of,
     final_costs,
 )
-from baco_like.benchmarking.studies.optuna_samplers import OptunaSampler
-from baco_like.benchmarking.studies.parallel import run_parallel
-from baco_like.benchmarking.studies.plots import joined_groups
-from baco_like.benchmarking.studies.report import TITLES
 from baco_like.benchmarking.studies.runs import RunJob, StrategyRun, budget_on
 from baco_like.benchmarking.studies.statistics import (
     LEVEL,

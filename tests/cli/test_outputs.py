@@ -14,7 +14,7 @@ from baco_like.cli.arguments import build_parser
 from baco_like.integrations import write_samples
 from baco_like.records import Objective
 from baco_like.results import read, write
-from baco_like.results.hypermapper import Layout
+from baco_like.results.hypermapper_csv import Layout
 from baco_like.running.drawing import plot_convergence
 from baco_like.shipping import read_table, ship
 

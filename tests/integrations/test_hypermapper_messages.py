@@ -16,7 +16,7 @@ from baco_like.integrations.hypermapper.messages import (
     split_cells,
 )
 from baco_like.parameters import Integer, Ordinal, Permutation, Real
-from baco_like.results.hypermapper import Feasibility, Layout
+from baco_like.results.hypermapper_csv import Feasibility, Layout
 
 LAYOUT = Layout(
     {

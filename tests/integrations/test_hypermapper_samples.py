@@ -8,7 +8,7 @@ from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Rea
 from baco_like.exceptions import ConfigError, RunFileError, SpaceError
 from baco_like.integrations import observe_samples, read_samples, write_samples
 from baco_like.records.trial import Status, Trial
-from baco_like.results.hypermapper import (
+from baco_like.results.hypermapper_csv import (
     Feasibility,
     Layout,
     csv_text,

@@ -23,7 +23,7 @@ from baco_like.journal import JsonlJournal
 from baco_like.journal.events import START
 from baco_like.journal.header import Header
 from baco_like.optimizer.experience import LEAST_SHARE, match_names
-from baco_like.records.reading import outcome_from
+from baco_like.records.objective_values import outcome_from
 from baco_like.records.sources import EXPERIENCE, MOST_MISSES
 from baco_like.results import Recording
 from baco_like.results.recording import recording

@@ -25,7 +25,7 @@ from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.summary import search_section
 from baco_like.running.findings import Findings
 from baco_like.running.journal_view import JournalView, describe_run, describe_trial
-from baco_like.running.telling import tell_sources
+from baco_like.running.sentences import tell_sources
 
 SPACE = Space(
     {"tile": [8, 16, 32, 64], "unroll": [1, 2, 4, 8], "name": ["a", "b"]},

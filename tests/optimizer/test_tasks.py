@@ -28,7 +28,7 @@ from baco_like import (
     tune,
 )
 from baco_like.records import TaskRecommendation
-from baco_like.running.telling import tell_recommendation
+from baco_like.running.sentences import tell_recommendation
 
 PARAMETERS = {"tile": [8, 16, 32, 64, 128], "unroll": [1, 2, 4, 8], "kind": ["a", "b", "c"]}
 SIZES = (64, 512, 4096)

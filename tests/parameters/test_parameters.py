@@ -21,7 +21,7 @@ from baco_like.parameters.priors import PiecewiseLinear
 from baco_like.parameters.registry import parameter_from_dict
 from baco_like.results import read, write
 from baco_like.results.formats import FORMATS
-from baco_like.results.hypermapper import read_value, write_value
+from baco_like.results.hypermapper_csv import read_value, write_value
 from baco_like.spaces import neighbourhoods, to_t1
 
 BIG = 2**53 + 1

@@ -21,11 +21,11 @@ from baco_like import (
 )
 from baco_like.records import Objective, Status
 from baco_like.records.drift import _FALSE_NOTES, describe_first_repeats
-from baco_like.records.reading import outcome_from
+from baco_like.records.objective_values import outcome_from
 from baco_like.records.trial import SAME_PROGRAM
 from baco_like.results import read
 from baco_like.running.findings import Findings
-from baco_like.running.telling import format_summary
+from baco_like.running.sentences import format_summary
 
 SPACE = Space({"a": list(range(12))})
 

@@ -24,7 +24,7 @@ from baco_like import (
     tune,
 )
 from baco_like.records import History, Outcome, Trial
-from baco_like.records.reading import outcome_from
+from baco_like.records.objective_values import outcome_from
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.summary import search_section
 

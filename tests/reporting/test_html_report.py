@@ -18,7 +18,7 @@ from hypothesis import given
 from baco_like import Aim, Categorical, Optimizer, Ordinal, Permutation, Space, cli
 from baco_like._output import show
 from baco_like._threads import thread_limit
-from baco_like.evaluators.command.compilers import describe_compiler
+from baco_like.evaluators.command.compiler_options import describe_compiler
 from baco_like.explanations import Dependence, DependencePoint, estimate_outlook
 from baco_like.records.trial import CONFIRMATION, CONTROL
 from baco_like.reporting import build_report, charts, understanding
@@ -27,7 +27,7 @@ from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import ReportChart, ReportTable
 from baco_like.reporting.report import write_with_notes
 from baco_like.running.journal_view import describe_run
-from baco_like.running.telling import format_summary
+from baco_like.running.sentences import format_summary
 
 pytest.importorskip("vl_convert")
 

@@ -20,7 +20,7 @@ from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.integrations import read_samples
 from baco_like.results import files, formats, read
 from baco_like.results.formats import FORMATS
-from baco_like.results.hypermapper import Layout
+from baco_like.results.hypermapper_csv import Layout
 from baco_like.running.run_file import read as read_run_file
 
 SPACE = Space({"x": list(range(40))})

@@ -39,8 +39,8 @@ from baco_like.running import confirm_winner, confirming
 from baco_like.running.confirming import leave_time
 from baco_like.running.findings import Findings, convergence, write_best
 from baco_like.running.progress import Display, TrialProgress
+from baco_like.running.sentences import format_speedup, format_summary, tell_confirmation
 from baco_like.running.stopping import time_limit
-from baco_like.running.telling import format_speedup, format_summary, tell_confirmation
 
 SPACE = Space({"x": Ordinal(list(range(1, 41)), default=40)})
 PLAIN: dict[str, Any] = {"strategy": "random_search", "progress": False, "seed": 3}

@@ -15,7 +15,7 @@ from baco_like.running.confirming import rank_candidates
 from baco_like.running.findings import Findings
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import show_progress
-from baco_like.running.telling import format_summary
+from baco_like.running.sentences import format_summary
 
 SPACE = Space({"x": Ordinal(list(range(1, 201)), default=200)})
 PLAIN: dict[str, Any] = {"strategy": "random_search", "progress": False, "seed": 2}

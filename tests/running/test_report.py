@@ -26,7 +26,7 @@ from baco_like.running import progress
 from baco_like.running.drawing import plot_convergence
 from baco_like.running.findings import Findings, convergence, model_start, write_best
 from baco_like.running.progress import Display, TrialProgress, show_progress
-from baco_like.running.telling import format_summary
+from baco_like.running.sentences import format_summary
 
 TIME = Objective("time", "ms")
 

@@ -28,7 +28,7 @@ from baco_like.running import confirm_winner
 from baco_like.running import run as search
 from baco_like.running.findings import Findings, convergence, write_best
 from baco_like.running.journal_view import JournalView, describe_run
-from baco_like.running.telling import format_summary
+from baco_like.running.sentences import format_summary
 
 SPACE = Space({f"f{i}": Categorical([False, True], default=False) for i in range(12)})
 GAINS = {"f2": 0.3, "f7": 0.2}

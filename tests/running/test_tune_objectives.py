@@ -23,7 +23,7 @@ from baco_like.running.drawing import plot_front
 from baco_like.running.findings import Findings, write_best
 from baco_like.running.journal_view import JournalView
 from baco_like.running.progress import Display, TrialProgress
-from baco_like.running.telling import format_summary
+from baco_like.running.sentences import format_summary
 
 SPACE = Space({"tile": [1, 2, 4, 8, 16], "unroll": [1, 2, 4, 8]})
 OBJECTIVES = {"time": "minimize", "rate": "maximize"}

@@ -26,7 +26,7 @@ from baco_like import (
 )
 from baco_like.records import Objective
 from baco_like.running.findings import Findings
-from baco_like.running.telling import format_summary
+from baco_like.running.sentences import format_summary
 from baco_like.strategies import create_strategy
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.protocol import RelatedTask

@@ -24,7 +24,7 @@ from baco_like import (
 )
 from baco_like.records import Objective
 from baco_like.running.findings import Findings
-from baco_like.running.telling import format_summary
+from baco_like.running.sentences import format_summary
 from baco_like.strategies.auto import Auto
 from baco_like.strategies.multi_task.scores import set_gain
 from baco_like.strategies.multi_task.strategy import propose_for_target

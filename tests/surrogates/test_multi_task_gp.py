@@ -9,7 +9,7 @@ from baco_like import Space
 from baco_like.surrogates.gp.kernel import MATERN52, parameter_distances
 from baco_like.surrogates.gp.multi_task import MultiTaskGP, families_of
 from baco_like.surrogates.gp.prior import Gamma, LogNormal
-from baco_like.surrogates.gp.task_evidence import (
+from baco_like.surrogates.gp.task_kernels import (
     LEVEL,
     Coregionalisation,
     DescriptorKernel,

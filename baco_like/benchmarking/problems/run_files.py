@@ -17,7 +17,7 @@ from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.journal.header import FOLDER, ORGANISING, PEAK
 from baco_like.records import Status, Trial
 from baco_like.records.objective import Direction
-from baco_like.records.reading import without_bound
+from baco_like.records.objective_values import without_bound
 from baco_like.running.run_file import RunFile, read
 from baco_like.running.tuner import show_history
 from baco_like.spaces.space import Space

@@ -18,7 +18,7 @@ from baco_like import _drawing
 from baco_like._optional import require
 from baco_like._output import is_wide
 from baco_like._typing import Array
-from baco_like.benchmarking.studies.figures import clock
+from baco_like.benchmarking.studies.results_table import clock
 from baco_like.benchmarking.studies.runs import StudiedProblem, parameters_of
 from baco_like.benchmarking.studies.statistics import interval
 from baco_like.benchmarking.studies.study import StudyResult

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from baco_like.benchmarking.studies.figures import COLUMNS, StudyFigures
+from baco_like.benchmarking.studies.results_table import COLUMNS, StudyFigures
 from baco_like.benchmarking.studies.statistics import LEVEL
 
 EXPLANATION = """\

@@ -34,7 +34,7 @@ from baco_like.benchmarking.studies.contenders import (
     describe_part,
     read_contender,
 )
-from baco_like.benchmarking.studies.figures import (
+from baco_like.benchmarking.studies.results_table import (
     StudyFigures,
     compute_figures,
     curves_of,

@@ -56,7 +56,7 @@ from baco_like.evaluators._processes.child import Child, delayed_signals, new_ma
 from baco_like.evaluators._processes.process import OutputBuffer
 from baco_like.evaluators._processes.temporary import LazyFolder
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.reading import finite_number
+from baco_like.records.objective_values import finite_number
 from baco_like.records.trial import Outcome
 
 _START_TIMEOUT = 120.0

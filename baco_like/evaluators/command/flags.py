@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from baco_like._tables import TABLE, TEXT, TEXTS, AnyText, Given, Shape, choice, suggestion
-from baco_like.evaluators.command.compilers import (
+from baco_like.evaluators.command.compiler_options import (
     CompilerOptions,
     NumberOption,
     changed_options,

@@ -23,7 +23,7 @@ from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.command.template import Template, Text
 from baco_like.evaluators.staged import StageFailure
 from baco_like.exceptions import EvaluatorError, RunFileError
-from baco_like.records.reading import finite_number, number_in
+from baco_like.records.objective_values import finite_number, number_in
 
 Method = Literal["regex", "json", "wall", "metric"]
 METHODS: tuple[Method, ...] = ("regex", "json", "wall")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from baco_like._tables import TEXTS, Count, Natural, Shape, choice, suggestion
-from baco_like.evaluators.command.compilers import ask_program
+from baco_like.evaluators.command.compiler_options import ask_program
 from baco_like.exceptions import EvaluatorError, SpaceError
 from baco_like.parameters import Parameter
 from baco_like.parameters import Sequence as PassSequence

@@ -19,7 +19,7 @@ import numpy as np
 from baco_like.evaluators._processes.worker_main import Handler, Report
 from baco_like.exceptions import Infeasible
 from baco_like.journal.events import config_from_json, outcome_row
-from baco_like.records.reading import finite_number, outcome_from, outcome_of_exception
+from baco_like.records.objective_values import finite_number, outcome_from, outcome_of_exception
 from baco_like.records.trial import Outcome, Status, Trial
 
 DEFAULT_FAILURES: tuple[type[BaseException], ...] = (

@@ -25,7 +25,7 @@ from baco_like.evaluators.protocol import KIND, RunArguments
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.staged import ONE_BUILD, Builds, Built, StageFailure
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.reading import finite_number
+from baco_like.records.objective_values import finite_number
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 

@@ -13,7 +13,7 @@ from baco_like._output import explain_os_error
 from baco_like.exceptions import RunFileError
 from baco_like.integrations.hypermapper.messages import Report, split_cells
 from baco_like.records import Trial
-from baco_like.results.hypermapper import Layout, csv_text, write_csv
+from baco_like.results.hypermapper_csv import Layout, csv_text, write_csv
 
 _MAX_PATH = 4096
 """Bytes of the longest path, with its final zero (PATH_MAX of Linux)."""

@@ -16,7 +16,7 @@ from typing import Any
 from baco_like._output import escape_control_characters
 from baco_like.exceptions import ConfigError
 from baco_like.parameters import Parameter, Real, SteppedReal
-from baco_like.results.hypermapper import Cells, Layout, number, read_value
+from baco_like.results.hypermapper_csv import Cells, Layout, number, read_value
 
 END = "End of HyperMapper\n"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from baco_like.exceptions import RunFileError
 from baco_like.integrations.hypermapper.files import is_inside, is_valid
-from baco_like.records.reading import finite_number
-from baco_like.results.hypermapper import Feasibility, Layout
+from baco_like.records.objective_values import finite_number
+from baco_like.results.hypermapper_csv import Feasibility, Layout
 from baco_like.spaces.formats.baco import read_baco
 from baco_like.spaces.space import Space
 

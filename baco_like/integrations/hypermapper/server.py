@@ -20,10 +20,10 @@ from baco_like.journal.lock import sole_runner
 from baco_like.optimizer import Optimizer, Search, Sharing, WarmStart
 from baco_like.optimizer.arguments import default_points
 from baco_like.records import Outcome, Trial
-from baco_like.results.hypermapper import Cells, read_csv, row
+from baco_like.results.hypermapper_csv import Cells, read_csv, row
 from baco_like.running import MaxEvals, MaxTime
+from baco_like.running.sentences import describe_front, describe_values
 from baco_like.running.stopping import AnyOf
-from baco_like.running.telling import describe_front, describe_values
 from baco_like.strategies import default_settings
 
 

@@ -35,7 +35,7 @@ from baco_like.exceptions import TrialError
 from baco_like.records import History, Proposal, Status
 from baco_like.records.limits import LIMIT, Limits, Margins, RunLimits
 from baco_like.records.objective import Direction, sign_of
-from baco_like.records.reading import number_within
+from baco_like.records.objective_values import number_within
 from baco_like.records.trial import median, read_metric
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform

@@ -35,7 +35,7 @@ from baco_like.exceptions import StrategyError
 from baco_like.parameters.protocol import is_continuous
 from baco_like.records import History, Observation, Proposal, Status
 from baco_like.records.objective import sign_of
-from baco_like.records.reading import number_within
+from baco_like.records.objective_values import number_within
 from baco_like.spaces.space import Space
 from baco_like.strategies.bayesian.fitting import NEEDED
 from baco_like.strategies.protocol import Problem

@@ -61,7 +61,7 @@ from baco_like.strategies.protocol import (
 )
 from baco_like.surrogates.gp.fit import chosen_rows
 from baco_like.surrogates.gp.multi_task import MultiTaskGP, families_of
-from baco_like.surrogates.gp.task_evidence import TaskData
+from baco_like.surrogates.gp.task_kernels import TaskData
 
 LEAD = 3
 """Number of evaluations by which a task may be ahead of another, so that a task whose first results look hopeless is

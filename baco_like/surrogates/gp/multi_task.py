@@ -1,7 +1,7 @@
 """A Gaussian process over configurations and tasks, in closed form.
 
 The covariance of a configuration x on task s and x' on task t is B[s, t] R(x, x') + [s = t] v[t] R_t(x, x'), see
-`baco_like.surrogates.gp.task_evidence`, with Matern correlations. The level of each task is estimated separately. The
+`baco_like.surrogates.gp.task_kernels`, with Matern correlations. The level of each task is estimated separately. The
 hyperparameters maximise their posterior density. Of several families of B and v, the one with the highest leave-one-out
 predictive density is taken (Rasmussen and Williams 2006, Eq. 5.10 and 5.11).
 """
@@ -28,7 +28,7 @@ from baco_like.surrogates.gp.fit import (
 from baco_like.surrogates.gp.kernel import MATERN52, Kernel, parameter_distances
 from baco_like.surrogates.gp.model import ExactPosterior, correlations, safe_cholesky
 from baco_like.surrogates.gp.prior import SMOOTH_PRIORS, Gamma, Prior
-from baco_like.surrogates.gp.task_evidence import (
+from baco_like.surrogates.gp.task_kernels import (
     LEVEL,
     Coregionalisation,
     DescriptorKernel,

@@ -11,7 +11,7 @@ from baco_like.benchmarking.score import (
     mean_absolute_error,
     mean_deviation_factor,
 )
-from baco_like.benchmarking.studies.figures import curves_of
+from baco_like.benchmarking.studies.results_table import curves_of
 from claims.evidence import Entry, Evidence, verdict
 from claims.statistics import bootstrap_interval
 from claims.survey import surveyed

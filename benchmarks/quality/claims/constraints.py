@@ -11,7 +11,7 @@ from baco_like.benchmarking.score import (
     Baseline,
     score,
 )
-from baco_like.benchmarking.studies.figures import compute_standing
+from baco_like.benchmarking.studies.results_table import compute_standing
 from claims.evidence import Entry, Evidence, verdict
 from claims.statistics import bootstrap_interval
 

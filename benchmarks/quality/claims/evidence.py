@@ -13,7 +13,7 @@ from baco_like.benchmarking.problems.problem import OUTSIDE
 from baco_like.benchmarking.problems.recorded import RecordedProblem
 from baco_like.benchmarking.score import Baseline, at_budgets, fraction_of_optimum
 from baco_like.benchmarking.studies import Contender, RunBudget
-from baco_like.benchmarking.studies.figures import clock, curves_of
+from baco_like.benchmarking.studies.results_table import clock, curves_of
 from baco_like.benchmarking.studies.runs import StrategyRun, budget_on
 
 LOW, MEDIUM = (25, 50, 100, 200), (400, 800, 1600)

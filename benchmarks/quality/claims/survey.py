@@ -7,7 +7,7 @@ import numpy as np
 import runs
 
 from baco_like._typing import Array
-from baco_like.benchmarking.studies.figures import final_costs
+from baco_like.benchmarking.studies.results_table import final_costs
 from claims.evidence import LOW, MEDIUM, Entry, Evidence, spearman, verdict
 from claims.statistics import bootstrap_interval, significant_wins
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from baco_like import Categorical, Integer, Space
 from baco_like._tables import Table
 from baco_like.evaluators import Flags
-from baco_like.evaluators.command.compilers import (
+from baco_like.evaluators.command.compiler_options import (
     CompilerOptions,
     NumberOption,
     find_plain,
@@ -422,7 +422,7 @@ class FakeCompiler:
 
 
 def plain_of(fake, count, monkeypatch):
-    monkeypatch.setattr("baco_like.evaluators.command.compilers.probe_flags", fake)
+    monkeypatch.setattr("baco_like.evaluators.command.compiler_options.probe_flags", fake)
     with ThreadPoolExecutor(1) as pool:
         return find_plain("cc", "-O2", {f"-f{n}": f"-fno-{n}" for n in range(count)}, pool)
 

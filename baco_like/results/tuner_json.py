@@ -18,7 +18,7 @@ from baco_like.exceptions import RunFileError
 from baco_like.journal.events import config_from_json
 from baco_like.parameters.values import as_tuple
 from baco_like.records.objective import Direction
-from baco_like.records.reading import finite_number
+from baco_like.records.objective_values import finite_number
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, standard_error
 from baco_like.results.files import json_bytes
 from baco_like.results.recording import (

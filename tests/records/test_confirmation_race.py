@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from baco_like.records import Speedup
-from baco_like.records.race import Race, confidence_sequence, confidence_sequences
+from baco_like.records.confirmation_race import Race, confidence_sequence, confidence_sequences
 from baco_like.records.regression import (
     Loss,
     RegressionRule,

@@ -33,7 +33,7 @@ from baco_like.parameters import (
 from baco_like.parameters.bases import first_own_value
 from baco_like.parameters.protocol import is_sequence
 from baco_like.parameters.values import is_number
-from baco_like.records.reading import number_in
+from baco_like.records.objective_values import number_in
 from baco_like.records.table import trial_times
 from baco_like.records.trial import Outcome, Trial
 from baco_like.results.files import check_table, read_text

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from baco_like import Optimizer, Space
 from baco_like.exceptions import Infeasible, TrialError
-from baco_like.records.reading import finite_number, outcome_from, outcome_of_exception
+from baco_like.records.objective_values import finite_number, outcome_from, outcome_of_exception
 from baco_like.records.trial import Outcome, Status, standard_error
 
 
