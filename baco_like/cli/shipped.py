@@ -70,9 +70,9 @@ def ship(args: arguments.Ship) -> None:
         if table.default is not None and dict(entry.config) == dict(table.default):
             text += ", the default configuration"
         elif evidence.speedup is not None:
-            text += f", {evidence.speedup:.3g} times better than the default"
+            text += f", {evidence.speedup:.4g} times better than the default"
         if evidence.low is not None:
-            text += f" ({evidence.low:.3g} to {evidence.high:.3g})"
+            text += f" ({evidence.low:.4g} to {evidence.high:.4g})"
         number = evidence.measurements
         counted = "1 measurement" if number == 1 else f"{number or 'no'} measurements"
         print_line(f"{describe_task(entry.task)}: {text}; {counted}")

@@ -198,7 +198,8 @@ def end_section(facts: RunFacts) -> Section:
     done = tell_counts(facts.findings, options.budget)
     answer = "Too few successes for an estimate."
     if history.objectives or facts.findings.tasks:
-        answer = "There is no estimate for several objectives or tasks."
+        several = "objectives" if history.objectives else "tasks"
+        answer = f"There is no estimate for several {several}."
     elif explained is not None:
         answer = f"{explained.outlook or 'There is no estimate relative to a best value of 0'}."
     if runners := facts.find_runner():

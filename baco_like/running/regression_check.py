@@ -234,7 +234,7 @@ def _check_exactly(meter: _Meter, pair: CheckedPair, rule: RegressionRule) -> Ch
     meter.measure_round()
     (ratio,), before = meter.ratios, next(iter(pair.before), None)
     loss = (before or 1.0) / ratio
-    word = "better than" if loss < 1.0 else "worse than"
+    word = f"{in_percent(abs(loss - 1.0), 2)} {'better' if loss < 1.0 else 'worse'} than"
     word = "as good as" if math.isclose(loss, 1.0) else word
     reference = "the default configuration" if before is None else "when it was shipped"
     status: Status = "regressed" if loss > 1.0 + rule.tolerance else "fine"

@@ -102,7 +102,7 @@ def tell_result(found: Findings) -> list[str]:
         if speedup.low <= 1.0:
             lines.append("The interval includes 1, so the gain is not certain.")
     elif found.speedup is not None:
-        lines.append(f"That is {found.speedup:.3g} times better than the default.")
+        lines.append(f"That is {found.speedup:.4g} times better than the default.")
     if confirmation is None and not found.objective.exact:
         lines += _tell_controls(found.history, best)
         lines.append(

@@ -49,11 +49,12 @@ def check(machine, before=BEFORE, rounds=40, **pair):
 @pytest.mark.parametrize(
     ("factor", "before", "status", "word"),
     [
-        (1.0, (), "fine", "better than the default"),
+        (1.0, (), "fine", "50.00 % better than the default"),
         (2.0, (), "fine", "as good as the default"),
-        (2.5, (), "regressed", "worse than the default"),
+        (2.5, (), "regressed", "25.00 % worse than the default"),
         (1.0, (2.0,), "fine", "as good as when it was shipped"),
-        (1.5, (2.0,), "regressed", "worse than when it was shipped"),
+        (1.002, (2.0,), "fine", "0.20 % worse than when it was shipped"),
+        (1.5, (2.0,), "regressed", "50.00 % worse than when it was shipped"),
     ],
 )
 def test_one_round_decides_on_exact_values(factor, before, status, word):

@@ -144,12 +144,12 @@ def test_one_measurement_of_the_default_is_no_gain(tmp_path, capsys):
     )
     optimizer.observe({"tile": 8, "n": 1}, 2.0)
     optimizer.observe({"tile": 8, "n": 2}, 2.0)
-    optimizer.observe({"tile": 16, "n": 2}, 1.0)
+    optimizer.observe({"tile": 16, "n": 2}, 1.992)
     out = tmp_path / "tuned.json"
     assert run(tmp_path / "two.jsonl", "--format", "json", "--out", out) == 0
     assert capsys.readouterr().out.splitlines() == [
         "n=1: value = 2, the default configuration; 1 measurement",
-        "n=2: value = 1, 2 times better than the default; 1 measurement",
+        "n=2: value = 1.992, 1.004 times better than the default; 1 measurement",
         f"wrote 2 entries to {out}",
     ]
 
