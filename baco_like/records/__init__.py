@@ -44,9 +44,9 @@ __all__ = [
 
 _MODULES = (
     "trial",
-    "reading",
+    "objective_values",
     "objective",
-    "race",
+    "confirmation_race",
     "regression",
     "workers",
     "rows",
