@@ -15,6 +15,7 @@ from baco_like.evaluators.protocol import KIND, RunArguments
 from baco_like.evaluators.repeats import MOST, BestValues, Repeats, takes_little
 from baco_like.exceptions import EvaluatorError, JournalError, RunFileError
 from baco_like.records import Outcome, Trial
+from baco_like.records.limits import without_limits
 from baco_like.records.trial import SLOW, STOPPED
 from baco_like.results.formats import read
 from baco_like.results.recording import Recording
@@ -167,6 +168,7 @@ class ReplayEvaluator:
         recorded = self._recording.find(trial)
         if recorded is None:
             return Outcome.failure(trial.id, "constraints", "not in the recorded table")
+        recorded = without_limits(recorded)  # the run has its own
         extra = {"seconds": dict(recorded.seconds)}
         if recorded.value is not None:
             value = recorded.value

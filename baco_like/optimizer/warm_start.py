@@ -26,7 +26,7 @@ from baco_like.journal.header import (
 from baco_like.optimizer.warm_start_sources import SourceResults, WarmStart, read_source
 from baco_like.records import Status
 from baco_like.records.front import iterate_fronts
-from baco_like.records.limits import limits_of
+from baco_like.records.limits import limits_of, without_limits
 from baco_like.records.objective import Direction, sign_of
 from baco_like.records.objective_values import without_bound
 from baco_like.results.recording import ConfigOutcome, by_measurement
@@ -144,7 +144,10 @@ def _use_source(
         aim = options.aim
         if start.mode == "configs":  # these need no other objective
             aim = replace(aim, objectives=(aim.first,))
-        rows = [(config, aim.judge(outcome, strict=False)) for config, outcome in rows]
+        # The limits of this run count, not those of the source.
+        rows = [
+            (config, aim.judge(without_limits(outcome), strict=False)) for config, outcome in rows
+        ]
     matched, left_out, missing = _match_rows(start, space, source, rows, rng)
     assumed = "any value" if start.mode == "prior" else "its default"
     notes = [

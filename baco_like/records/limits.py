@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple, final
 
@@ -22,7 +23,7 @@ from baco_like.constraints.language.reader import parse_expression
 from baco_like.exceptions import ExpressionError, TrialError
 from baco_like.parameters import Real
 from baco_like.records.objective_values import as_failure, hint_at_name
-from baco_like.records.trial import Outcome, Trial, median
+from baco_like.records.trial import Outcome, Status, Trial, median, standard_error
 
 LIMIT = "limit"
 """The failure word of an outcome beyond a limit."""
@@ -150,6 +151,21 @@ class Limits:
         if not broken:
             return outcome
         return as_failure(outcome, LIMIT, "; ".join(_describe(each, values) for each in broken))
+
+
+def without_limits(outcome: Outcome) -> Outcome:
+    """Return an outcome beyond the limits of its run as the success that it is without them."""
+    if outcome.failed != LIMIT or not outcome.repeats:
+        return outcome
+    return replace(
+        outcome,
+        status=Status.OK,
+        value=median(outcome.repeats),
+        sem=standard_error(outcome.repeats),
+        failed=None,
+        message="",
+        problem="",
+    )
 
 
 @lru_cache(maxsize=16)

@@ -25,8 +25,9 @@ from baco_like.journal.header import FOLDER, UNIT, Header, Options, with_machine
 from baco_like.parameters import Integer, Parameter
 from baco_like.parameters.registry import parameter_from_dict
 from baco_like.parameters.values import as_tuple
+from baco_like.records.limits import without_limits
 from baco_like.records.objective import Direction
-from baco_like.records.objective_values import number_in, unbounded
+from baco_like.records.objective_values import as_failure, number_in, unbounded
 from baco_like.records.table import table_rows, with_times
 from baco_like.records.trial import (
     Outcome,
@@ -348,8 +349,8 @@ def by_measurement(
 ) -> list[ConfigOutcome]:
     """Return results with another measurement as the value.
 
-    Successes without the measurement are left out. Censored results become failures, because bounds are in the unit of
-    the old objective.
+    What ran without the measurement is left out. Censored results become failures, because bounds are in the unit of
+    the old objective. Results beyond a limit stay failures.
 
     Args:
         rows: Configurations with their outcomes.
@@ -357,8 +358,8 @@ def by_measurement(
         instead_of: Name of the present value, which becomes a measurement.
     """
     changed = []
-    for config, outcome in rows:
-        outcome = unbounded(outcome)
+    for config, given in rows:
+        outcome = unbounded(without_limits(given))
         if outcome.status is Status.OK:
             if objective not in outcome.metrics or outcome.value is None:
                 continue
@@ -374,6 +375,8 @@ def by_measurement(
                 extra=outcome.extra,
                 metric_repeats=several,
             )
+            if given.failed:
+                outcome = as_failure(outcome, given.failed, given.message)
         changed.append((config, outcome))
     return changed
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from baco_like import Optimizer, Permutation, Search
+from baco_like import Aim, MaxEvals, Optimizer, Permutation, Search, run
 from baco_like._tables import Table
 from baco_like.evaluators import Repeats, ReplayEvaluator
 from baco_like.evaluators.protocol import RunArguments
@@ -16,6 +16,7 @@ from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.results import formats as storage
 from baco_like.results.formats import Recording
+from baco_like.results.recording import recorded_trials
 from baco_like.spaces.space import Space
 
 
@@ -399,3 +400,14 @@ def test_a_slow_configuration_is_stopped_at_the_limit_of_the_moment():
 def test_drawn_repeats_do_not_go_with_a_rule():
     with pytest.raises(EvaluatorError, match="draw_seed draws one repeat"):
         ReplayEvaluator(table_of_runs([1.0, 1.0]), draw_seed=1, repeats=Repeats())
+
+
+def test_results_beyond_the_limits_of_their_run_have_their_values():
+    source = Optimizer({"x": [1, 2, 3]}, Aim({"time": "minimize"}, ["mem <= 1"]))
+    for x in (1, 2, 3):
+        source.observe({"x": x}, {"time": 5.0 - x, "mem": x})
+    table = recorded_trials(source.trials, objective="time")
+    again = Optimizer(source.space, Aim({"time": "minimize"}, ["mem <= 2"]))
+    run(again, ReplayEvaluator(table), MaxEvals(3))
+    found = {trial["x"]: (trial.value, trial.failure) for trial in again.trials}
+    assert found == {1: (4.0, None), 2: (3.0, None), 3: (None, "limit")}

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import (
+    Aim,
     Categorical,
     ConfigError,
     Infeasible,
@@ -510,6 +511,30 @@ def test_another_measurement_of_the_source_is_found_by_its_name(tmp_path, kind, 
     assert opt.best_value == 2.0
     assert opt.best_config == {"a": 8}
     assert {t.outcome.metrics["time"] for t in opt.trials} == {1.0, 2.0, 4.0, 8.0}
+
+
+@pytest.mark.parametrize("kind", ["optimizer", "journal", "t4", "kernel_tuner", "ktt", "csv"])
+@pytest.mark.parametrize(
+    ("limit", "values"),
+    [(None, [7, 6, 5]), ("mem <= 4", [7, 6, None]), ("mem <= 1", [None] * 3)],
+)
+def test_the_limits_of_the_run_count_and_not_those_of_the_source(tmp_path, kind, limit, values):
+    source = Optimizer({"a": [3, 4, 5]}, Aim({"time": "minimize"}, ["mem <= 3"]))
+    if kind == "journal":
+        journal = tmp_path / "s.jsonl"
+        source = Optimizer(source.space, source.options.aim, storage=journal)
+    for a in (3, 4, 5):
+        source.observe({"a": a}, {"time": [10 - a, 9 - a, 10 - a], "mem": a, "energy": a})
+    if kind not in ("optimizer", "journal"):
+        source.export(kind, tmp_path / "s.jsonl")
+    data = source if kind == "optimizer" else tmp_path / "s.jsonl"
+    limits = [] if limit is None else [limit]
+    again = Optimizer(source.space, Aim({"time": "minimize"}, limits), warm_start=data)
+    assert [t.value for t in again.trials] == values
+    other = Optimizer(source.space, Aim({"energy": "maximize"}, limits), warm_start=data)
+    assert [t.outcome.repeats for t in other.trials] == [(3.0,), (4.0,), (5.0,)]
+    assert [t.outcome.metrics["time"] for t in other.trials] == [7.0, 6.0, 5.0]
+    assert [t.value is None for t in other.trials] == [value is None for value in values]
 
 
 @pytest.mark.parametrize("mode", ["data", "configs", "prior"])
