@@ -133,7 +133,8 @@ class Parameter(Protocol):
 
         They are the previous and the next value (ordered), all other values (unordered), the swaps of two elements
         at consecutive positions (permutation), or all sequences after one move; continuous parameters have no
-        neighbours. Rows increase.
+        neighbours. Rows increase. Searches find those of one code, which follow from the kind, in
+        `baco_like.spaces.neighbourhoods.single_change`, and call this method for wider codes only.
         """
 
     def distance(self, a: Codes, b: Codes) -> Array:
