@@ -53,6 +53,8 @@ def choose_from_front(
     numbers = values_by_objective(objectives, given, "weights")
     if (numbers < 0.0).any():
         raise ValueError(f"weights = {dict(weights or {})!r:.80}: expected numbers of at least 0")
+    if not numbers.any():
+        raise ValueError(f"weights = {dict(weights or {})!r:.80}: all are 0; raise one of them")
     conditions = limits_of(limits)
     trials = history.trials
     ok = np.array(

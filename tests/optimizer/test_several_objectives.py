@@ -162,6 +162,8 @@ def test_preferences_choose_from_the_front_without_new_evaluations():
         optimizer.recommend(limits=["time < 0"])
     with pytest.raises(ValueError, match=r"weights = .'speed': 1.0.: 'speed' is not an objective"):
         optimizer.recommend(weights={"speed": 1.0})
+    with pytest.raises(ValueError, match="all are 0; raise one of them"):
+        optimizer.recommend(weights={"time": 0.0, "rate": 0.0})
     with pytest.raises(TrialError, match="a limit reads 'tine'"):
         optimizer.recommend(limits=["tine <= 5"])
 
