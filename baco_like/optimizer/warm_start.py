@@ -33,6 +33,7 @@ from baco_like.results.recording import ConfigOutcome, by_measurement
 from baco_like.results.tuner_json import TIME_UNITS
 from baco_like.spaces.inputs import defaults_of
 from baco_like.spaces.space import Space
+from baco_like.spaces.tasks import Tasks
 from baco_like.strategies.auto import FAILED_AS
 from baco_like.strategies.observed_costs import failure_cost
 from baco_like.strategies.protocol import FEWEST_RELATED, RelatedTask
@@ -148,6 +149,8 @@ def _use_source(
         rows = [
             (config, aim.judge(without_limits(outcome), strict=False)) for config, outcome in rows
         ]
+    if start.mode != "data" and source.tasks is not None:
+        rows = _relative_to_tasks(rows, source.tasks, space, direction)
     matched, left_out, missing = _match_rows(start, space, source, rows, rng)
     assumed = "any value" if start.mode == "prior" else "its default"
     notes = [
@@ -172,6 +175,28 @@ def _use_source(
     return WarmStartResults(
         start.mode, start.source, trials, len(rows), left_out, tuple(notes), own
     )
+
+
+def _relative_to_tasks(
+    rows: list[ConfigOutcome], tasks: Tasks, space: Space, direction: Direction
+) -> list[ConfigOutcome]:
+    """Return results with values relative to the best of their task, unless the space tells the tasks apart.
+
+    The values of a large size are not worse than those of a small one. Values that are not positive are not changed.
+    """
+    names = tasks.descriptor_names
+    if set(names) <= set(space.names):
+        return rows
+    values: dict[tuple[Any, ...], list[float]] = {}
+    keys = [tuple(map(config.get, names)) for config, _ in rows]
+    for key, (_, outcome) in zip(keys, rows, strict=True):
+        values.setdefault(key, []).extend([] if outcome.value is None else [outcome.value])
+    if min(map(min, filter(None, values.values())), default=0.0) <= 0.0:
+        return rows
+    pick = min if direction == "minimize" else max
+    best = {key: pick(own, default=1.0) for key, own in values.items()}
+    pairs = zip(keys, rows, strict=True)
+    return [(config, outcome.scaled(1.0 / best[key])) for key, (config, outcome) in pairs]
 
 
 def _comparable_rows(

@@ -22,7 +22,7 @@ from baco_like.results.recording import ConfigOutcome
 from baco_like.spaces.formats.dataframe import column_values
 from baco_like.spaces.inputs import defaults_of
 from baco_like.spaces.space import Space
-from baco_like.spaces.tasks import GivenTask
+from baco_like.spaces.tasks import GivenTask, Tasks
 from baco_like.strategies.protocol import FEWEST_RELATED, MOST_RELATED
 
 _TASK = Shape(
@@ -86,6 +86,7 @@ class SourceResults(NamedTuple):
         unit: Unit of the value, or an empty text.
         context: What else the values depend on, as far as the source says.
         defaults: Defaults of the parameters, without descriptors of tasks, as far as the source says.
+        tasks: The tasks that were tuned together, or None.
     """
 
     names: set[str]
@@ -95,6 +96,7 @@ class SourceResults(NamedTuple):
     unit: str = ""
     context: Mapping[str, Any] = MappingProxyType({})
     defaults: Mapping[str, Any] = MappingProxyType({})
+    tasks: Tasks | None = None
 
 
 def read_source(
@@ -130,7 +132,9 @@ def read_source(
         if fidelity := (data.described or {}).get("fidelity"):
             levels = getattr(data.parameters[fidelity], "values", ())
             recorded = _comparable_levels(recorded, start, space, fidelity, levels)
-        origin = data.unit, data.context, defaults_of(parameters)
+        listed = (data.described or {}).get("tasks")
+        own = None if listed is None else Tasks.from_dict(listed)
+        origin = data.unit, data.context, defaults_of(parameters), own
         return SourceResults(set(data.names), recorded, data.direction, data.objective, *origin)
     history = getattr(data, "history", None)
     if isinstance(history, History):
@@ -143,7 +147,8 @@ def read_source(
         names = set(history.space.names)
         defaults, tasks = defaults_of(history.space.parameters), history.space.tasks
         defaults = defaults if tasks is None else tasks.configuration(defaults)
-        return SourceResults(names, rows, history.direction, measured, unit, context, defaults)
+        origin = unit, context, defaults, tasks
+        return SourceResults(names, rows, history.direction, measured, *origin)
     if hasattr(data, "columns") and hasattr(data, "to_dict"):
         columns = list(data.columns)
         known = [name for name in objectives if column(name, space.parameters) in columns]

@@ -318,6 +318,26 @@ def test_values_of_cheap_proxies_are_not_compared_with_those_of_the_target(tmp_p
     assert Optimizer(cheap, warm_start=WarmStart(given, "prior")).warm_start[0].found == 40
 
 
+@pytest.mark.parametrize("from_file", [True, False])
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_values_of_different_tasks_are_not_compared(tmp_path, from_file, direction):
+    path = tmp_path / "tasks.jsonl"
+    tasks = SPACE.with_tasks([{"n": 1}, {"n": 64}])
+    source = Optimizer(tasks, direction, strategy="random_search", storage=path)
+    for config in SPACE.sample(20, seed=3):
+        for n in (1, 64):
+            value = n * cost({**config, "a": config["a"] * (1 if n == 1 else 2)})
+            source.observe({**config, "n": n}, value if direction == "minimize" else 1 / value)
+    given = path if from_file else source
+    best = [dict(choice.config) for choice in source.recommend().choices]
+    ideas = Optimizer(SPACE, direction, warm_start=WarmStart(given, "configs", best=2))
+    assert sorted(map(dict, ideas.suggest(2)), key=best.index) == best
+    (prior,) = Optimizer(SPACE, direction, warm_start=WarmStart(given, "prior")).warm_start
+    values = [trial.value for trial in prior.trials]
+    assert values.count(1.0) >= 2
+    assert (min(values) if direction == "minimize" else max(values)) == 1.0
+
+
 def test_a_lost_parameter_that_was_not_active_is_as_at_its_default(tmp_path):
     old = Space({"a": Integer(0, 9), "b": Integer(0, 9, default=4)}, when={"b": "a > 1"})
     source = Optimizer(old, storage=tmp_path / "s.jsonl")
