@@ -123,18 +123,14 @@ def read_source(
             data = read(data, start.objective, large=start.large)
     if isinstance(data, Recording):
         described = {} if data.described is None else data.described["parameters"]
-        parameters = {name: data.parameters[name] for name in described}
-        nones = {name: None for name, own in parameters.items() if own.contains(None)}
-        recorded: list[ConfigOutcome] = [
-            ({**nones, **config}, outcome)
-            for config, outcome in zip(data.configs, data.outcomes, strict=True)
-        ]
+        recorded: list[ConfigOutcome] = list(zip(data.configs, data.outcomes, strict=True))
         if fidelity := (data.described or {}).get("fidelity"):
             levels = getattr(data.parameters[fidelity], "values", ())
             recorded = _comparable_levels(recorded, start, space, fidelity, levels)
         listed = (data.described or {}).get("tasks")
         own = None if listed is None else Tasks.from_dict(listed)
-        origin = data.unit, data.context, defaults_of(parameters), own
+        defaults = defaults_of({name: data.parameters[name] for name in described})
+        origin = data.unit, data.context, defaults, own
         return SourceResults(set(data.names), recorded, data.direction, data.objective, *origin)
     history = getattr(data, "history", None)
     if isinstance(history, History):

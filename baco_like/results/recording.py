@@ -99,8 +99,9 @@ class Recording:
     @cached_property
     def configs(self) -> list[dict[str, Any]]:
         """The rows as dictionaries, without inactive parameters."""
+        nones = _with_none(self.described)
         rows = (zip(self.names, row, strict=True) for row in self.rows)
-        return [{name: value for name, value in row if value is not None} for row in rows]
+        return [{n: value for n, value in row if value is not None or n in nones} for row in rows]
 
     @cached_property
     def entries(self) -> Mapping[Row, Outcome]:
@@ -227,10 +228,11 @@ class Recording:
         return Space.from_dataframe([dict(zip(seen, map(c.get, seen), strict=True)) for c in kept])
 
 
-def _optional_names(described: Mapping[str, Any]) -> list[str]:
-    """Return the names of the parameters that a configuration may lack: conditional ones, and those with None."""
-    values = {name: parameter.get("values") for name, parameter in described["parameters"].items()}
-    return [*described.get("when", ()), *(n for n, own in values.items() if own and None in own)]
+def _with_none(described: Mapping[str, Any] | None) -> set[str]:
+    """Return the names of the parameters of a described space of which None is a value."""
+    given = {} if described is None else described["parameters"]
+    values = {name: parameter.get("values") for name, parameter in given.items()}
+    return {name for name, own in values.items() if own and None in own}
 
 
 def described_names(described: Mapping[str, Any]) -> tuple[str, ...]:
@@ -289,7 +291,7 @@ def recording(
     """
     if not rows:
         raise RunFileError("it has no entries")
-    if described is not None and (lacking := _optional_names(described)):
+    if described is not None and (lacking := [*described.get("when", ()), *_with_none(described)]):
         conditional = [*conditional, *lacking]
         known["names"] = described_names(described)
     names = tuple(known.pop("names", None) or rows[0][0])

@@ -685,6 +685,15 @@ def test_a_data_frame_of_ours_that_pandas_has_written(tmp_path, index):
     assert read(tmp_path / "run.csv", "energy").outcomes[0].value == 9.0
 
 
+@pytest.mark.parametrize("kind", ["t4", "kernel_tuner", "ktt"])
+def test_none_is_written_and_read(tmp_path, kind):
+    opt = Optimizer(Space({"a": [1, 2], "pad": [None, (8, 8)]}, when={"a": "pad is None"}))
+    for config in opt.space:
+        opt.observe(config, 1.0)
+    opt.export(kind, tmp_path / "file")
+    assert read(tmp_path / "file").configs == [dict(trial.config) for trial in opt.trials]
+
+
 @pytest.mark.parametrize("header", ["v,x,time\n", COLUMNS.replace("x,v", "v,x,time")])
 def test_two_texts_of_one_number_are_texts(tmp_path, header):
     before, after = ("0,", ",ok,,,,,,,,,,") if header[:2] == "id" else ("", "")
