@@ -85,8 +85,8 @@ def recommend(
 
     With several objectives, `choose_from_front` chooses.
 
-    The latest confirmation decides, unless the search has continued after it; else the model among the trials whose
-    value may be the best, else the repeats, else the best single value.
+    The latest confirmation decides, unless the search has continued after it; else the best value, if values are exact;
+    else the model among the trials whose value may be the best, else the repeats, else the best single value.
     """
     if state.history.objectives:
         return choose_from_front(state.history, weights, tuple(limits))
@@ -95,6 +95,8 @@ def recommend(
     confirmed = _read_confirmed(state.history)
     if confirmed is not None:
         return confirmed
+    if state.options.aim.is_exact:  # a model cannot tell equal values apart
+        return state.history.best()
     fallback = best_by_repeats(state.history) or state.history.best()
     candidates = _not_told_from_best(state)
     if not candidates or not isinstance(state.strategy, Predictive):
@@ -109,16 +111,13 @@ def recommend(
 def _not_told_from_best(state: OptimizerState) -> list[Trial]:
     """Return the successful trials but those whose value exceeds the best by more than two standard errors.
 
-    Without it, the model could smooth away a value that is surely good. The error of an exact objective is 0; a trial
-    without a standard error stays.
+    Without it, the model could smooth away a value that is surely good. A trial without a standard error stays.
     """
-    trials: list[Trial] = [*state.history.successes]
+    trials = state.history.successes
     if not trials:
-        return trials
-    sign = sign_of(state.history.direction)
-    costs = np.array([sign * t.value for t in trials if t.value is not None])
-    unknown = 0.0 if state.options.aim.is_exact else np.inf
-    errors = np.array([unknown if t.sem is None else t.sem for t in trials])
+        return []
+    costs = np.array([trial.cost for trial in trials])
+    errors = np.array([np.inf if t.sem is None else t.sem for t in trials])
     best = int(np.argmin(costs))
     # Halves: the difference of the largest doubles is infinite.
     told = costs / 2 - costs[best] / 2 > np.hypot(errors, errors[best])

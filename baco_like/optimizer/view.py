@@ -303,8 +303,8 @@ class RunView:
     ) -> Any:
         """Return the observed trial with the lowest predicted median cost: the better choice under noise.
 
-        A trial whose value is above the best by more than two standard errors of their difference is left out; the
-        values of an exact objective have no error. Without a model, or with too few observations for one, repeated
+        A trial whose value is above the best by more than two standard errors of their difference is left out. Of an
+        exact objective it is `best`. Without a model, or with too few observations for one, repeated
         measurements decide (see `baco_like.optimizer.recommending.best_by_repeats`); without repeats, it is `best`.
 
         With several objectives it is the knee of the front, among the trials within the limits: the trial with the

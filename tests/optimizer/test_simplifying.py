@@ -205,6 +205,21 @@ def test_a_budget_ends_the_tests_and_a_larger_one_continues_them():
     assert found.measurements == 6 + len(measured)
 
 
+@pytest.mark.parametrize("needed", [{}, {"f0": True}])
+def test_a_winner_without_needless_changes_is_recommended(needed):
+    """Not another configuration with the same exact value, which a model prefers."""
+    optimizer = Optimizer(flags(5), SIZE)
+    winner = {**optimizer.space.default_config, **needed}
+
+    def measure(config):
+        return 100 + 7 * config["f1"] - 5 * (config["f0"] if needed else 0)
+
+    for config in (winner, *optimizer.space.sample(20, seed=1)):
+        observe(optimizer, config, measure)
+    found, measured = simplify(optimizer, measure)
+    assert (dict(found), measured) == (winner, [])
+
+
 def test_what_cannot_be_simplified_is_an_error():
     with pytest.raises(ValueError, match="needs one objective, one task and a default"):
         Optimizer({"a": [1, 2]}).simplify()
