@@ -108,8 +108,13 @@ def to_configspace(space: Space, seed: int | None = None) -> cs.ConfigurationSpa
 
 
 def from_configuration(values: Mapping[str, Any], space: Space) -> dict[str, Any]:
-    """Return a ``Configuration`` of ConfigSpace as a configuration of the space, in plain Python values."""
-    return read_permutations({name: plain(value) for name, value in values.items()}, space)
+    """Return a ``Configuration`` of ConfigSpace as a configuration of the space, in the space's own values."""
+    config = read_permutations({name: plain(value) for name, value in values.items()}, space)
+    for name, value in config.items():
+        own = space.parameters[name]
+        if own.contains(value):  # ConfigSpace has 2.0 for the 2 of [0.5, 2]
+            config[name] = own.decode(own.encode([value]))[0]
+    return config
 
 
 def to_configuration(
