@@ -127,7 +127,8 @@ def estimate_outlook(
     count = len(history)
     rng = generator(seed, Purpose.EXPLAIN, count + 3)
     ok = np.flatnonzero(history.where(Status.OK)).astype(np.int64)
-    best = history.trials[int(ok[np.argmin(history.costs[ok])])]
+    best = history.best()
+    assert best is not None
     assert best.value is not None
     if best.value == 0.0:
         raise TrialError("the outlook is relative to the best value, which is 0")

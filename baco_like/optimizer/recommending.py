@@ -146,7 +146,7 @@ def best_by_repeats(history: History) -> Trial | None:
         Of the winning configuration the trial nearest to its mean. None if no configuration was measured twice, because
         then the noise is unknown.
     """
-    rows = np.flatnonzero(history.is_success)
+    rows = np.flatnonzero(history.where(Status.OK) & history.is_target)
     if len(rows) < 2:
         return None
     _, owner = np.unique(history.codes[rows], axis=0, return_inverse=True)

@@ -17,7 +17,6 @@ from baco_like.records.plan import ConfirmationPlan
 from baco_like.records.trial import (
     AFTER_SEARCH,
     CONFIRMATION,
-    CONTROL,
     NOTES,
     Outcome,
     Status,
@@ -268,9 +267,7 @@ def winner_of(history: History) -> tuple[Trial | None, Confirmation | None]:
     if confirmation is None or plan is None or confirmation.winner is None:
         return history.best(), confirmation
     targets = zip(history.trials[plan.start :], history.is_success[plan.start :], strict=True)
-    later = (
-        trial for trial, kept in targets if kept and trial.origin not in (CONTROL, *AFTER_SEARCH)
-    )
+    later = (trial for trial, kept in targets if kept and trial.origin not in AFTER_SEARCH)
     (best,) = select_best([confirmation.winner, *later], history.direction, 1)
     return (confirmation.recommended, confirmation) if best is confirmation.winner else (best, None)
 

@@ -257,8 +257,13 @@ class History:
 
     @property
     def is_success(self) -> Mask:
-        """Which observed trials may be the best: OK, inside the space and at the target fidelity, (n,)."""
-        return self.where(Status.OK) & self.is_target
+        """Which observed trials may be the best: OK, inside the space and at the target fidelity, (n,).
+
+        Trials that measure a configuration again on purpose do not count: the best of several measurements is luck.
+        """
+        mask = self.where(Status.OK) & self.is_target
+        mask[self._buffer.again[: bisect_left(self._buffer.again, self._length)]] = False
+        return mask
 
     @property
     def successes(self) -> list[Observation]:

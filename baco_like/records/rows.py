@@ -18,6 +18,7 @@ from baco_like.records.trial import (
     AFTER_SEARCH,
     CANDIDATE,
     CONTROL,
+    MEASURED_AGAIN,
     PROGRAM,
     WARM,
     Observation,
@@ -132,6 +133,9 @@ class Buffer:
         self.trials: list[Observation] = []
         self.rows_by_id: dict[int, int] = {}
         self.confirming: list[int] = []  # rows of the trials after the search
+        self.again: list[
+            int
+        ] = []  # rows of the trials that measure a configuration again on purpose
         # Rows whose program another configuration of this run had before.
         self.equal: list[int] = []
         self.rows_by_key: dict[bytes, list[int]] = {}
@@ -177,12 +181,15 @@ class Buffer:
         self.rows_by_id[trial.id] = n
         if trial.origin in AFTER_SEARCH:
             self.confirming.append(n)
+        if trial.origin in MEASURED_AGAIN:
+            self.again.append(n)
 
     def copy(self, length: int) -> Buffer:
         """Return a separate buffer with the first observations."""
         other = Buffer(self.codes.shape[1])
         other.trials = self.trials[:length]
         other.confirming = [n for n in self.confirming if n < length]
+        other.again = [n for n in self.again if n < length]
         other.equal = [n for n in self.equal if n < length]
         other.first_rows = {key: n for key, n in list(self.first_rows.items()) if n < length}
         for name in ARRAYS:

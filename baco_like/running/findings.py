@@ -39,7 +39,7 @@ from baco_like.records.confirmation import winner_of
 from baco_like.records.drift import describe_first_repeats, read_drift
 from baco_like.records.objective import sign_of
 from baco_like.records.sources import SourceRecord, read_finders
-from baco_like.records.trial import CONTROL, LEVELS, WARM, measurement_notes, rank, read_values
+from baco_like.records.trial import LEVELS, WARM, measurement_notes, rank, read_values
 from baco_like.spaces.inputs import defaults_of
 from baco_like.surrogates.ranking_ensemble import OWN_WEIGHT
 
@@ -338,8 +338,7 @@ def convergence(history: History) -> Array:
     Imported configurations outside the space and other fidelities do not count, and neither do measurements for a
     control, and those after the search: the best of them is luck, not progress of the search.
     """
-    is_control = np.array([t.origin == CONTROL for t in history.trials], bool)
-    counts = history.is_success & history.is_search & ~is_control
+    counts = history.is_success & history.is_search
     costs = np.where(counts, history.costs, np.inf)
     best: Array = np.minimum.accumulate(costs)
     return sign_of(history.direction) * np.where(np.isinf(best), np.nan, best)

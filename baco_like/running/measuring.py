@@ -17,7 +17,7 @@ from baco_like.optimizer.simplifying import can_simplify
 from baco_like.records import Aim, History, StopRule
 from baco_like.records.drift import Drift, read_drift
 from baco_like.records.history import Noise
-from baco_like.records.trial import CONTROL, MEASURED_AGAIN, select_best
+from baco_like.records.trial import CONTROL, select_best
 from baco_like.running.confirming import Confirm
 from baco_like.running.stopping import check_rule
 from baco_like.spaces import Space
@@ -96,7 +96,7 @@ def _find_next_affected(history: History, drift: Drift) -> Mapping[str, Any] | N
     trials = history.trials
     if any(trial.origin != CONTROL for trial in trials[change:]):
         return None  # the search has continued, so they have been measured
-    before = [t for t in history.first(change).successes if t.origin not in MEASURED_AGAIN]
+    before = history.first(change).successes
     since = [dict(trial.config) for trial in trials[change - 1 :]]
     if history.objectives:
         known = {trial.id for trial in before}

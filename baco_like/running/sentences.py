@@ -122,17 +122,14 @@ def _tell_leader(found: Findings) -> list[str]:
 
 
 def _tell_controls(history: History, best: Trial) -> list[str]:
-    """Return what the other measurements of the winner gave, if a control measured it again during the search."""
-    same = history.trials_of(best.config, history.warm)
-    if all(trial.origin != CONTROL for trial in same):
-        return []
-    values = [trial.value for trial in same if trial.value is not None and trial.id != best.id]
+    """Return what later measurements of the winner gave during the search."""
+    same = [t for t in history.trials_of(best.config) if t.origin == CONTROL]
+    values = [trial.value for trial in same if trial.value is not None]
     if not values:
         return []
+    number = "once" if len(values) == 1 else f"{len(values)} times"
     median = show(float(np.median(values)))
-    if len(values) == 1:
-        return [f"Its other measurement during the search was {median}."]
-    return [f"Its {len(values)} other measurements during the search have the median {median}."]
+    return [f"Measured again {number} during the search, the median was {median}."]
 
 
 def tell_confirmation(confirmation: Confirmation | None) -> list[str]:
