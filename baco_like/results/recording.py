@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -262,9 +263,12 @@ def _text_of(value: Any) -> str:
     if isinstance(value, tuple):
         return ",".join(map(_text_of, value))
     text = str(value).strip()
-    number = None if "_" in text or isinstance(value, bool) else number_in(text)
-    if number is not None:
-        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+    if "_" not in text:
+        with suppress(ValueError):
+            return str(int(text))  # also beyond 2**53, where floats are no longer exact
+        number = number_in(text)
+        if number is not None:
+            return str(int(number)) if number.is_integer() else repr(number)
     return text.casefold() if text.casefold() in ("true", "false") else text.strip("()[]")
 
 

@@ -15,7 +15,7 @@ from baco_like.evaluators.replay import load
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.results import formats as storage
-from baco_like.results.formats import Recording
+from baco_like.results.formats import Recording, read
 from baco_like.results.recording import recorded_trials
 from baco_like.spaces.space import Space
 
@@ -343,6 +343,15 @@ def test_texts_of_a_file_stand_for_the_values_of_a_space(tmp_path):
     wrong = {"file": "samples.csv", "objective": "power"}
     with pytest.raises(EvaluatorError, match="lacks 'power'"):
         ReplayEvaluator.from_table(Table("evaluator", wrong), RunArguments(space, "ms", tmp_path))
+
+
+def test_whole_numbers_beyond_the_exact_floats_are_not_confused(tmp_path):
+    rows = [f"{2**60 + i},x,{i}.5" for i in range(3)]
+    table = read(write(tmp_path, "\n".join(["big,kind,time", *rows, "1e20,x,7.5", ""]), "t.csv"))
+    for i in range(3):  # the text is not equal, so that the numbers are compared as texts
+        assert table.find({"big": 2**60 + i, "kind": ("x",)}).value == i + 0.5
+    assert table.find({"big": 10**20, "kind": ("x",)}).value == 7.5
+    assert table.find({"big": 2**60 + 3, "kind": ("x",)}) is None
 
 
 def table_of_runs(*rows):
