@@ -322,11 +322,15 @@ def recommended_trial(
         known = " or ".join(
             ",".join(f"{name}={value}" for name, value in c.task.items()) for c in choices
         )
-        text = "nothing is recommended" if not own else "each task has its own configuration"
+        text = "each task has its own configuration"
+        if not own:
+            text = f"nothing is recommended{'' if task is None else f' for {task!r:.60}'}"
         raise TrialError(f"{text}; name a task by --task {known}" if known else f"{text} yet")
     config = {**own[0].config, **own[0].task}
     measured = history.trials_of(config)
-    return measured[-1] if measured else Trial(len(history), config, task=own[0].task)
+    valued = [trial for trial in measured if trial.value == own[0].value]  # not a later, worse one
+    new = Trial(len(history), config, task=own[0].task)
+    return next(iter([*valued, *measured[::-1]]), new)
 
 
 # Trials ---------------------------------------------------------------------------------------------------------------

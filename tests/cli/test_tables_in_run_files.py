@@ -239,7 +239,12 @@ def test_every_command_gives_the_recommended_configuration(goal, tmp_path, capsy
         assert code == 2
         assert "--task n=1 or n=2 or n=3" in capsys.readouterr().err
     assert cli.main(["rebuild", str(out), "--task", "n=7"]) == 2
-    assert "nothing is recommended" in capsys.readouterr().err
+    assert "nothing is recommended for {'n': 7}; name" in capsys.readouterr().err
+    optimizer = Optimizer.load(out / "run.jsonl")
+    for choice in found.choices:  # a later and worse measurement is not the one that is recommended
+        optimizer.observe({**choice.config, **choice.task}, choice.value + 9)
+        assert cli.main(["show", str(out), "--task", choice.name]) == 0
+        assert f"  {choice.value:.4g}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["rebuild", "show"])
