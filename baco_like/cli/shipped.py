@@ -76,6 +76,13 @@ def ship(args: arguments.Ship) -> None:
         number = evidence.measurements
         counted = "1 measurement" if number == 1 else f"{number or 'no'} measurements"
         print_line(f"{describe_task(entry.task)}: {text}; {counted}")
+    tasks, known = table.space.tasks, [dict(entry.task) for entry in table.entries]
+    descriptors = () if tasks is None else tasks.descriptors
+    if missing := [describe_task(task) for task in descriptors if dict(task) not in known]:
+        print_line(
+            f"note: no configuration is recommended for {', '.join(missing)}; there the file chooses that of another "
+            "task, which may fail"
+        )
     if table.default is None:
         print_line(
             "note: there is no default configuration that runs, so unknown tasks may get none"

@@ -137,6 +137,18 @@ def test_mistakes_end_before_anything_is_written(words, message, tmp_path, monke
     assert not (tmp_path / "out.txt").exists()
 
 
+def test_a_task_without_a_recommendation_is_named(tmp_path, capsys):
+    optimizer = Optimizer(
+        Space({"tile": Ordinal([8, 16], default=8)}, tasks=[{"n": 1}, {"n": 2}]),
+        storage=tmp_path / "two.jsonl",
+    )
+    optimizer.observe({"tile": 8, "n": 1}, 2.0)
+    optimizer.observe({"tile": 8, "n": 2}, failed="compile")
+    optimizer.observe({"tile": 16, "n": 2}, failed="compile")
+    assert run(tmp_path / "two.jsonl", "--format", "json", "--out", tmp_path / "tuned.json") == 0
+    assert "note: no configuration is recommended for n=2; there" in capsys.readouterr().out
+
+
 def test_one_measurement_of_the_default_is_no_gain(tmp_path, capsys):
     optimizer = Optimizer(
         Space({"tile": Ordinal([8, 16], default=8)}, tasks=[{"n": 1}, {"n": 2}]),
