@@ -205,8 +205,8 @@ def choose(problem: Problem, auto: Auto) -> tuple[Strategy[Any], str]:
     if many:  # 2: few of many parameters matter
         pass
     elif any(map(is_sequence, space.parameters.values())):  # 3: sequences
-        # The model of a sequence ranks badly, so few changes are scored, and most are one or two moves.
-        near = NearbySearch(candidates=50, least=1.5)
+        # The model of a sequence ranks badly, so few changes are scored.
+        near = NearbySearch(candidates=50)
         model = replace(model, search=near, mixed=near)
     elif any(p.kind is ParameterKind.PERMUTATION and p.cardinality >= LONG_ORDER for p in active):
         model = replace(model, search=LocalSearch(candidates=DRAWS_BESIDE_LONG_ORDERS))  # 4
