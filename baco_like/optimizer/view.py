@@ -33,7 +33,7 @@ from baco_like.records import History, Objective, Observation, Trial
 from baco_like.records.covering import Goal, read_goal
 from baco_like.records.objective import sign_of
 from baco_like.records.table import table_rows
-from baco_like.records.trial import rank, read_values
+from baco_like.records.trial import read_values
 from baco_like.results.formats import write
 from baco_like.results.recording import run_recording
 from baco_like.spaces.space import Space
@@ -104,9 +104,9 @@ class RunView:
 
     def _repr_html_(self) -> str:
         """Return the best trials as a table, for notebooks."""
-        trials, options = self.history.successes, self.options
-        best = self.front if options.aim.several else rank(trials, options.aim.first.direction)
-        objectives = options.aim.objectives
+        aim = self.options.aim
+        best = self.front if aim.several else self.history.ranked()
+        objectives = aim.objectives
         head = ["trial", *self.space.names, *(objective.name for objective in objectives)]
         rows = []
         for trial in best[:_SHOWN]:

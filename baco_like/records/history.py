@@ -346,14 +346,20 @@ class History:
         ok = np.flatnonzero(self.is_success)
         if not len(ok):
             return None
-        if self.space.tasks is not None and len(self.space.tasks) > 1:
-            return self._buffer.trials[int(ok[np.argmin(self._relative_costs(ok))])]
         if self.objectives:
             return self._buffer.trials[int(ok[knee(self.objective_costs()[0][ok])])]
-        return self._buffer.trials[int(ok[np.argmin(self.costs[ok])])]
+        return self._buffer.trials[int(ok[np.argmin(self._relative_costs(ok))])]
+
+    def ranked(self) -> list[Observation]:
+        """Return the trials that may be the best, the best first, by the first objective as `best` compares it."""
+        ok = np.flatnonzero(self.is_success)
+        order = np.argsort(self._relative_costs(ok), kind="stable")
+        return [self._buffer.trials[i] for i in ok[order]]
 
     def _relative_costs(self, ok: Ints) -> Array:
-        """Return the costs of some successes, (n,), relative to the first success of their task."""
+        """Return the costs of some successes, (n,); with several tasks relative to the first success of their task."""
+        if self.space.tasks is None or len(self.space.tasks) < 2 or not len(ok):
+            return self.costs[ok]
         costs, task = self.costs[ok], self.space.task_columns.index_of(self.codes[ok])
         _, first, owner = np.unique(task, return_index=True, return_inverse=True)
         reference = costs[first][owner.reshape(-1)]  # NumPy 2.0 returns two dimensions

@@ -242,8 +242,8 @@ def _best_table(found: Findings, top: int, width: int) -> str:
     candidates = () if found.confirmation is None else found.confirmation.candidates
     confirmed = rank(candidates, history.direction)
     again = [dict(trial.config) for trial in candidates]
-    others = [trial for trial in history.successes if dict(trial.config) not in again]
-    best = different_configs([*confirmed, *rank(others, history.direction)], top)
+    others = [trial for trial in history.ranked() if dict(trial.config) not in again]
+    best = different_configs([*confirmed, *others], top)
     if not best:
         return ""
     rows = [["trial", objective.label, "repeats", *(["measured"] if confirmed else [])]]

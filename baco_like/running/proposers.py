@@ -19,7 +19,7 @@ from baco_like.optimizer import Optimizer
 from baco_like.records import History, Status, Trial
 from baco_like.records.objective_values import number_within
 from baco_like.records.sources import read_sources
-from baco_like.records.trial import select_best
+from baco_like.records.trial import different_configs
 
 _WANTED = 8
 """Number of proposals that are asked for; the command is asked again when fewer than half of them are left."""
@@ -101,11 +101,7 @@ class Proposer:
         """Return what the command reads."""
         history, aim = optimizer.history, optimizer.options.aim
         failed = [trial for trial in history.trials if trial.status is Status.FAILED]
-        best = (
-            optimizer.front
-            if aim.several
-            else select_best(history.successes, history.direction, _SHOWN)
-        )
+        best = optimizer.front if aim.several else different_configs(history.ranked(), _SHOWN)
         return {
             "space": optimizer.space.to_dict(),
             "objectives": [{"name": o.name, "direction": o.direction} for o in aim.objectives],

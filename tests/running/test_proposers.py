@@ -171,3 +171,18 @@ def test_a_run_file_names_proposers(tmp_path, monkeypatch, capsys):
     output = capsys.readouterr().out
     assert f"trial {own.id} of {own.tag['source']:.40}: 2" in output
     assert f"Found by {own.tag['source']}: 1 trial, " in output
+
+
+def test_the_best_of_several_tasks_are_not_those_of_the_smallest():
+    optimizer = Optimizer(SPACE.with_tasks([{"n": 1}, {"n": 1000}]), strategy="random_search")
+    for tile in range(40, 20, -1):
+        for n in (1, 1000):
+            optimizer.observe({"tile": tile, "unroll": 1, "n": n}, float(n * tile))
+    best = [trial["config"] for trial in Proposer("unused")._describe(optimizer)["best"]]
+    assert [(config["tile"], config["n"]) for config in best[:4]] == [
+        (21, 1),
+        (21, 1000),
+        (22, 1),
+        (22, 1000),
+    ]
+    assert "<td>1000</td>" in optimizer._repr_html_()
