@@ -219,10 +219,15 @@ def nearest_number(parameter: Parameter, number: float) -> Any:
     The nearest one has the ratio nearest to 1 if all are positive.
     """
     values = parameter.values or parameter.decode(np.array(parameter.code_range)[:, None])
-    legal = [v for v in (*values, round(number), number) if is_number(v) and parameter.contains(v)]
+    own = [value for value in values if is_number(value) and parameter.contains(value)]
+    if not own:
+        return None
+    # Far beyond the ends, rounding would make all numbers equally near; and infinity cannot be rounded.
+    number = min(max(number, min(own)), max(own))
+    legal = [*own, *filter(parameter.contains, (round(number), number))]
     if number > 0 and all(value > 0 for value in legal):
-        return min(legal, key=lambda v: abs(math.log(v) - math.log(number)), default=None)
-    return min(legal, key=lambda v: abs(v - number), default=None)
+        return min(legal, key=lambda v: abs(math.log(v) - math.log(number)))
+    return min(legal, key=lambda v: abs(v - number))
 
 
 def is_continuous(parameter: Parameter | None) -> TypeGuard[ContinuousParameter]:

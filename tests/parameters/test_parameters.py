@@ -18,6 +18,7 @@ from baco_like import Gaussian, Optimizer, Ordinal, Real, Space
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import Categorical, Integer, ParameterKind, Permutation, SteppedReal
 from baco_like.parameters.priors import PiecewiseLinear
+from baco_like.parameters.protocol import nearest_number
 from baco_like.parameters.registry import parameter_from_dict
 from baco_like.results import read, write
 from baco_like.results.formats import FORMATS
@@ -529,6 +530,25 @@ def test_optuna():
     from baco_like.integrations._optuna_spaces import distribution_of, parameter_of
 
     assert parameter_of(distribution_of("x", STEP)) == STEP
+
+
+@pytest.mark.parametrize(
+    ("parameter", "number", "nearest"),
+    [
+        (Integer(-5, 5), 1e300, 5),
+        (Integer(-5, 5), -1e300, -5),
+        (Integer(-5, 5), math.inf, 5),
+        (Integer(1, 10), math.inf, 10),
+        (Integer(1, 10), 3.7, 4),
+        (Real(0.5, 2.0), 10**400, 2.0),
+        (Ordinal([-1, 0, 1]), 1e17, 1),
+        (Ordinal([1, 2, 4, 8]), 3, 4),
+        (Ordinal([1, 2, 4, 8]), -math.inf, 1),
+        (Ordinal(["a", "b"]), 3, None),
+    ],
+)
+def test_the_nearest_number_may_be_at_an_end(parameter, number, nearest):
+    assert nearest_number(parameter, number) == nearest
 
 
 def test_configspace():
