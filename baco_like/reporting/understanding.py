@@ -18,7 +18,7 @@ from baco_like.explanations.importance import IMPORTANCE_HEAD
 from baco_like.explanations.models import FITTED_ROWS, GROWN_ROWS
 from baco_like.journal.header import COMPILER
 from baco_like.parameters.protocol import is_permutation
-from baco_like.records import Trial
+from baco_like.records import Status, Trial
 from baco_like.records.drift import describe_first_repeats, read_drift
 from baco_like.reporting import charts
 from baco_like.reporting.facts import RunFacts
@@ -63,7 +63,7 @@ def importance_section(facts: RunFacts) -> Section:
             "important: too few configurations were tried, or equal configurations gave too different values."
         )
     caption = _importance_caption(importance)
-    if (used := len(facts.ok)) > FITTED_ROWS:
+    if (used := _count_explained(facts)) > FITTED_ROWS:
         caption += (
             f" Of the {used} values, a Gaussian process uses {FITTED_ROWS} and each forest up to {GROWN_ROWS}, one "
             "half of them the best."
@@ -231,6 +231,11 @@ def _choice_name(facts: RunFacts, dependence: Dependence, choices: Sequence[obje
     return f"{name} = {text}{other}"
 
 
+def _count_explained(facts: RunFacts) -> int:
+    """Return the number of values that the explanations use, those of repeated measurements among them."""
+    return int((facts.history.where(Status.OK) & facts.history.is_target).sum())
+
+
 def trust_section(facts: RunFacts) -> Section:
     """May I trust it?"""
     question, explained = "May I trust it?", facts.explained
@@ -239,7 +244,7 @@ def trust_section(facts: RunFacts) -> Section:
     parts: list[Part] = []
     if explained is not None:
         calibration = explained.calibration
-        points, values = len(calibration.points), len(facts.ok)
+        points, values = len(calibration.points), _count_explained(facts)
         which = "the values" if points >= values else f"{points} of the {values} values"
         sentences.append(
             f"{in_percent(calibration.coverage)} of {which} lie in their 90 % intervals, predicted from the other "

@@ -563,6 +563,21 @@ def test_charts_of_thousands_of_trials_stay_small(tmp_path):
     assert all("at most 1000 evaluations" in chart.caption for chart in drawn)
 
 
+def test_repeated_measurements_count_among_the_values_of_the_models(tmp_path, monkeypatch):
+    for module in ("reporting.understanding", "explanations.models"):
+        monkeypatch.setattr(f"baco_like.{module}.FITTED_ROWS", 8)
+    optimizer = Optimizer({"x": [1, 2, 3, 4, 5, 6]}, storage=tmp_path / "run.jsonl")
+    for trial in optimizer.suggest(6):
+        optimizer.observe(trial, float(trial["x"]))
+    for value in (1.1, 1.2, 1.3, 1.4):
+        optimizer.observe(optimizer.measure_again({"x": 1}, CONTROL), value)
+    facts = RunFacts(tmp_path / "run.jsonl")
+    assert "of 8 of the 10 values lie in" in understanding.trust_section(facts).answer
+    parts = understanding.importance_section(facts).parts
+    captions = " ".join(part.caption for part in parts if isinstance(part, ReportTable))
+    assert "Of the 10 values, a Gaussian process uses 8" in captions
+
+
 def test_a_journal_says_when_and_where_its_trials_were_measured(tmp_path, monkeypatch):
     clock = iter(range(1000, 2000, 60))
     clocks = SimpleNamespace(time=lambda: next(clock), monotonic=time.monotonic)
