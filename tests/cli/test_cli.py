@@ -533,7 +533,6 @@ WRITING = {
     "passes": "a.c",
     "report": "run.jsonl",
     "ship": "run.jsonl --format c",
-    "check": "run.jsonl",
     "compare": "--strategies auto branin",
     "repair": "old.jsonl",
     "export": "run.jsonl --format csv",
