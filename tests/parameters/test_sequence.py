@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like import ExpressionError, Optimizer, RunFileError, Sequence, Space, SpaceError, Subset
+from baco_like import (
+    ExpressionError,
+    Optimizer,
+    RunFileError,
+    Sequence,
+    Space,
+    SpaceError,
+    Subset,
+    integrations,
+)
 from baco_like.exceptions import ConfigError
 from baco_like.parameters import distances
 from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict
@@ -221,12 +230,12 @@ def test_formats_without_sequences_say_so(tmp_path):
 
 
 def test_tools_without_sequences_say_so():
-    optuna = pytest.importorskip("baco_like.integrations._optuna_conversion")
+    pytest.importorskip("optuna")
+    pytest.importorskip("ConfigSpace")
     with pytest.raises(SpaceError, match="no distribution for Sequence; use Optimizer"):
-        optuna.optuna_distributions(SPACE)
-    configspace = pytest.importorskip("baco_like.integrations.configspace")
+        integrations.optuna_distributions(SPACE)
     with pytest.raises(SpaceError, match="has no Sequence; keep the space by"):
-        configspace.to_configspace(SPACE)
+        integrations.to_configspace(SPACE)
 
 
 # ---- Sets of elements: codes, ranks, draws, moves and constraints, compared with enumeration ----
