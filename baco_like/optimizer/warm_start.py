@@ -13,7 +13,14 @@ import numpy as np
 from baco_like._output import warn_caller
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Mask, Rng
-from baco_like.exceptions import ConfigError, JournalError, SpaceError, TrialError, WarmStartWarning
+from baco_like.exceptions import (
+    ConfigError,
+    JournalError,
+    RunFileError,
+    SpaceError,
+    TrialError,
+    WarmStartWarning,
+)
 from baco_like.journal.header import (
     UNIT,
     Options,
@@ -61,14 +68,17 @@ def read_all(
 
     Raises:
         ConfigError: No result of a source belongs to the space, or the source has another direction or objective.
-        RunFileError: A file cannot be read.
+        RunFileError: A file cannot be read, or the space that it describes is wrong.
         JournalError: A file is a damaged journal.
         ValueError: The data has an unknown type or lacks the objective.
     """
     parts = []
     for i, start in enumerate(starts):
         metrics = [*options.aim.names[1:], *limits_of(options.aim.limits).names]
-        source = read_source(start, space, _objectives_of(start, options), metrics)
+        try:
+            source = read_source(start, space, _objectives_of(start, options), metrics)
+        except SpaceError as error:
+            raise RunFileError(f"warm start {start.source}: its space: {error}") from error
         try:
             source = _with_task(start, source, space)
             rng = generator(options.seed, Purpose.WARM, i)

@@ -19,6 +19,7 @@ from baco_like.records.objective_values import number_in, outcome_from
 from baco_like.records.table import column, metric_column, own_columns
 from baco_like.results import Recording, read
 from baco_like.results.recording import ConfigOutcome
+from baco_like.spaces.fidelity import add_fidelity
 from baco_like.spaces.formats.dataframe import column_values
 from baco_like.spaces.inputs import defaults_of
 from baco_like.spaces.space import Space
@@ -113,6 +114,7 @@ def read_source(
     Raises:
         RunFileError: The file cannot be read.
         JournalError: The file is a damaged journal.
+        SpaceError: The space that the file describes is wrong.
         ValueError: The data has an unknown type or lacks the objective.
     """
     data = start.data
@@ -124,9 +126,11 @@ def read_source(
     if isinstance(data, Recording):
         described = {} if data.described is None else data.described["parameters"]
         recorded: list[ConfigOutcome] = list(zip(data.configs, data.outcomes, strict=True))
-        if fidelity := (data.described or {}).get("fidelity"):
-            levels = getattr(data.parameters[fidelity], "values", ())
-            recorded = _comparable_levels(recorded, start, space, fidelity, levels)
+        if given := (data.described or {}).get("fidelity"):
+            parameters, name = add_fidelity(data.parameters, given)
+            assert name is not None
+            levels = parameters[name].values or ()
+            recorded = _comparable_levels(recorded, start, space, name, levels)
         listed = (data.described or {}).get("tasks")
         own = None if listed is None else Tasks.from_dict(listed)
         defaults = defaults_of({name: data.parameters[name] for name in described})

@@ -349,6 +349,26 @@ def test_a_lost_parameter_that_was_not_active_is_as_at_its_default(tmp_path):
         assert [trial["a"] for trial in part.trials] == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ({"fidelity": "size"}, "fidelity = 'size' is not a parameter"),
+        ({"fidelity": "b"}, "expected an ordinal parameter"),
+        ({"fidelity": [1]}, "expected one parameter"),
+        ({"tasks": 5}, "tasks need an object 'descriptors'"),
+    ],
+)
+def test_a_file_that_describes_a_wrong_space_is_refused(tmp_path, damage, reason):
+    source, path = Optimizer(SPACE), tmp_path / "run.json"
+    source.observe({"a": 1, "b": 2, "c": "x"}, 1.0)
+    source.export("kernel_tuner", path)
+    document = json.loads(path.read_text())
+    document["baco_like"]["space"].update(damage)
+    path.write_text(json.dumps(document))
+    with pytest.raises(RunFileError, match=f"run.json: its space: .*{reason}"):
+        Optimizer(SPACE, warm_start=path)
+
+
 def test_results_of_several_tasks_are_not_those_of_a_run_without_tasks(tmp_path):
     old = Space({"a": Integer(0, 9, default=3)}, tasks=[{"n": 1}, {"n": 2}])
     source = Optimizer(old, storage=tmp_path / "s.jsonl")
