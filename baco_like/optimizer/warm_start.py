@@ -192,7 +192,7 @@ def _relative_to_tasks(
 ) -> list[ConfigOutcome]:
     """Return results with values relative to the best of their task, unless the space tells the tasks apart.
 
-    The values of a large size are not worse than those of a small one. Values that are not positive are not changed.
+    The values of a large size are not worse than those of a small one. Values with both signs, or 0, are not changed.
     """
     names = tasks.descriptor_names
     if set(names) <= set(space.names):
@@ -201,10 +201,11 @@ def _relative_to_tasks(
     keys = [tuple(map(config.get, names)) for config, _ in rows]
     for key, (_, outcome) in zip(keys, rows, strict=True):
         values.setdefault(key, []).extend([] if outcome.value is None else [outcome.value])
-    if min(map(min, filter(None, values.values())), default=0.0) <= 0.0:
+    every = [value for own in values.values() for value in own]
+    if min(every, default=0.0) <= 0.0 <= max(every, default=0.0):
         return rows
     pick = min if direction == "minimize" else max
-    best = {key: pick(own, default=1.0) for key, own in values.items()}
+    best = {key: abs(pick(own, default=1.0)) for key, own in values.items()}
     pairs = zip(keys, rows, strict=True)
     return [(config, outcome.scaled(1.0 / best[key])) for key, (config, outcome) in pairs]
 

@@ -320,22 +320,24 @@ def test_values_of_cheap_proxies_are_not_compared_with_those_of_the_target(tmp_p
 
 @pytest.mark.parametrize("from_file", [True, False])
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_values_of_different_tasks_are_not_compared(tmp_path, from_file, direction):
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_values_of_different_tasks_are_not_compared(tmp_path, from_file, direction, sign):
     path = tmp_path / "tasks.jsonl"
     tasks = SPACE.with_tasks([{"n": 1}, {"n": 64}])
     source = Optimizer(tasks, direction, strategy="random_search", storage=path)
     for config in SPACE.sample(20, seed=3):
         for n in (1, 64):
             value = n * cost({**config, "a": config["a"] * (1 if n == 1 else 2)})
-            source.observe({**config, "n": n}, value if direction == "minimize" else 1 / value)
+            value = value if (direction == "minimize") == (sign > 0) else 1 / value
+            source.observe({**config, "n": n}, sign * value)
     given = path if from_file else source
     best = [dict(choice.config) for choice in source.recommend().choices]
     ideas = Optimizer(SPACE, direction, warm_start=WarmStart(given, "configs", best=2))
     assert sorted(map(dict, ideas.suggest(2)), key=best.index) == best
     (prior,) = Optimizer(SPACE, direction, warm_start=WarmStart(given, "prior")).warm_start
     values = [trial.value for trial in prior.trials]
-    assert values.count(1.0) >= 2
-    assert (min(values) if direction == "minimize" else max(values)) == 1.0
+    assert values.count(sign) >= 2
+    assert (min(values) if direction == "minimize" else max(values)) == sign
 
 
 def test_a_lost_parameter_that_was_not_active_is_as_at_its_default(tmp_path):
