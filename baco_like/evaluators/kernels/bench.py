@@ -104,8 +104,10 @@ _COLD_FACTOR = 2.0
 """A first launch with cold caches may take this factor longer than the limit of a run."""
 
 _FILL_SECONDS = 0.25
-"""And these seconds longer: what the kernel allocates in it is filled, 1 GB in about a second. Where the process
-enforces its own limit, it knows how much that is (``harness.c``)."""
+"""And these seconds longer: what the kernel allocates in it is filled, 1 GB in about a second."""
+
+_START_SECONDS = 0.01
+"""Instead where the process enforces its own limit and knows how much it fills (``harness.c``): threads start in it."""
 
 
 def make_bench(
@@ -295,7 +297,8 @@ class WorkerKernel(Built):
         # A driver may compile during the first launch, which therefore has another limit.
         launch = limits.launch_timeout
         if launch == limits.timeout:
-            launch = min(launch, _COLD_FACTOR * timeout + (0.0 if bench.grace else _FILL_SECONDS))
+            longer = _START_SECONDS if bench.grace else _FILL_SECONDS
+            launch = min(launch, _COLD_FACTOR * timeout + longer)
         request = {
             "count": count,
             "enough": min(enough, LONGEST),

@@ -386,11 +386,18 @@ def test_a_kernel_that_is_clearly_slower_is_stopped(tmp_path):
 
 
 @needs_cc
-def test_a_kernel_that_allocates_much_is_not_slow(tmp_path):
-    """What it allocates is filled in the first launch, for longer than a clearly slower kernel may run."""
-    head = "#include <stdlib.h>\nvoid kernel(const float *A, const float *B, float *C) { "
-    bodies = [RIGHT, f"volatile char *p = malloc(32 << 20); p[9] = 1; {RIGHT} free((char *)p);"]
-    sources = (f"{head}{body} }}\n" for body in bodies)
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"volatile char *p = malloc(32 << 20); p[9] = 1; {RIGHT} free((char *)p);",
+        f"static int calls; if (!calls++) usleep(5000); {RIGHT}",  # as threads that start
+    ],
+)
+def test_a_kernel_is_not_slow_that_allocates_much_or_starts_threads(tmp_path, body):
+    """The first launch may take longer than a clearly slower kernel: what it allocates is filled in it, too."""
+    head = "#include <stdlib.h>\n#include <unistd.h>\n"
+    head += "void kernel(const float *A, const float *B, float *C) { "
+    sources = (f"{head}{text} }}\n" for text in (RIGHT, body))
     rule = Repeats(2, slow_ratio=20.0)
     evaluator = with_sources(tmp_path, *sources, timeout=60.0, repeats=rule)
     outcomes = [evaluate(evaluator, ti=ti) for ti in (1, 2)]
