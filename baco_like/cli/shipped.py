@@ -211,7 +211,7 @@ def _compare_facts(table: ShippedTable, run_file: RunFile, args: arguments.Check
             f"{args.file} is stale: the space has changed since it was shipped ({detail:.500}); tune and ship again"
         )
     stamp, own = table.stamp, run_file.aim.first
-    is_renamed = len({stamp.objective, own.name} - {UNNAMED}) > 1
+    is_renamed = len({stamp.objective, own.name} - {UNNAMED, ""}) > 1
     if is_renamed or stamp.direction != own.direction:
         raise RunFileError(
             f"{args.file} has the objective {stamp.objective!r} to {stamp.direction}, and the run file {own.name!r} to "

@@ -134,6 +134,13 @@ def test_ratios_of_another_objective_are_refused(folder, capsys, old, new):
     assert "has the objective 'time' to minimize, and the run file" in capsys.readouterr().err
 
 
+def test_a_table_that_names_no_objective_fits_every_one(folder, capsys):
+    table = json.loads(Path("tuned.json").read_text())
+    del table["stamp"]["objective"]
+    Path("tuned.json").write_text(json.dumps(table))
+    assert run("check", "tuned.json", *WORDS) == 0, capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
