@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from contextlib import closing
@@ -59,6 +60,10 @@ def ship(args: arguments.Ship) -> None:
             table.
         JournalError: A journal is missing or damaged.
     """
+    if os.path.exists(args.out) and not any(map(os.path.exists, args.sources)):
+        raise RunFileError(
+            f"{args.sources[0]} does not exist and {args.out} does: write baco-like ship JOURNAL --out FILE"
+        )
     table, notes = _read_sources(args)
     with explain_os_error(RunFileError, "write", args.out, "choose another file by --out"):
         inputs = [file for path in args.sources for file in files_of_run(journal_of(path))]

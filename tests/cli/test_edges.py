@@ -159,6 +159,27 @@ def test_names_of_files_that_cannot_be(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["export", "t.csv", "run.jsonl", "--format", "csv"], "export SOURCE TARGET"),
+        (["ship", "t.json", "--format", "json", "--out", "run.jsonl"], "ship JOURNAL --out FILE"),
+    ],
+)
+def test_swapped_arguments(
+    arguments: list[str],
+    hint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Optimizer(Space({"x": [1, 2]}), storage=tmp_path / "run.jsonl")
+    assert cli.main(arguments) == 2
+    assert f"{arguments[1]} does not exist and run.jsonl does" in (err := capsys.readouterr().err)
+    assert hint in err
+
+
+@pytest.mark.parametrize(
     "command", ["export", "ship", "tune", "show", "report", "rebuild", "watch"]
 )
 def test_empty_names_of_files(command: str, capsys: pytest.CaptureFixture[str]) -> None:
