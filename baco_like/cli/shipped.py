@@ -85,8 +85,8 @@ def ship(args: arguments.Ship) -> None:
     descriptors = () if tasks is None else tasks.descriptors
     if missing := [describe_task(task) for task in descriptors if dict(task) not in known]:
         print_line(
-            f"note: no configuration is recommended for {', '.join(missing)}; there the file chooses that of another "
-            "task, which may fail"
+            f"note: no configuration is recommended for {', '.join(missing)}; there the file chooses the "
+            "configuration of another task, which may fail"
         )
     if table.default is None:
         print_line(

@@ -177,7 +177,7 @@ def _check_literals(
 
     Raises:
         SpaceError: A parameter never has a value that it is compared with: usually a misspelling. Or an ordinal of
-            texts is compared by order, and its order is not that of the alphabet, in which texts are compared.
+            texts is compared by order, and it is not in alphabetical order, in which texts are compared.
     """
     for name, value in expression.unmatched_literals():
         raise SpaceError(

@@ -58,7 +58,7 @@ _DELAYED = 0.05
 """Share of a sample's time in which it waits for a processor above which it is measured again."""
 
 _BUSY = 0.5
-"""Share of a sample's time in which a thread runs or waits for a processor above which it needs one of its own."""
+"""A thread that runs or waits for a processor for more than this share of a sample's time needs a CPU for itself."""
 
 _LONGEST_PAUSE = 0.1
 """Seconds before that, at most: other processes may end, and a process that has slept is mostly served first."""
